@@ -1,0 +1,13 @@
+/** Scalars of the wire that every contract shares. */
+import { Schema } from "effect"
+
+/** A UUID in the hyphenated lower-case form that we give out; either case is taken. */
+export const Uuid = Schema.String.check(Schema.isUUID())
+
+/** RFC 3339 in UTC with milliseconds and `Z`, as every time of this product is written. */
+export const Timestamp = Schema.String.check(
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
+).annotate({ identifier: "Timestamp", format: "date-time", description: "RFC 3339, UTC, milliseconds" })
+
+/** Ids that arrive from outside become subject tokens, so they are held to this alphabet. */
+export const ForeignId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))

@@ -1,0 +1,44 @@
+/**
+ * The one error body of this product: RFC 9457 `application/problem+json` with three members of ours.
+ *
+ * A service fails with a Problem for everything that a client can cause. It says what happened (`code`, `status`,
+ * `title`, `detail`); where and when (`instance`, `request_id`, `audit_id`) is filled in at the edge.
+ */
+import { Schema } from "effect"
+import { HttpApiError } from "effect/http-api"
+
+/** Every problem type of this product is a name, not an address: it is never fetched. */
+export const typeOf = <const Code extends string>(code: Code): `urn:bailiwick:problem:${Code}` =>
+  `urn:bailiwick:problem:${code}`
+
+const located = {
+  request_id: Schema.optionalKey(Schema.String),
+  audit_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+}
+
+/**
+ * Declares a problem class: `class NotFound extends Problem<NotFound>()("NotFound", "not_found", 404, "Not found") {}`.
+ * `extra` adds members to the body (`blockers`, `retry_after`).
+ */
+export const Problem = <Self = never>() =>
+<
+  const Tag extends string,
+  const Code extends string,
+  const Status extends number,
+  const Extra extends Schema.Struct.Fields & {
+    readonly type?: never
+    readonly status?: never
+    readonly title?: never
+  } = {},
+>(
+  tag: Tag,
+  code: Code,
+  status: Status,
+  title: string,
+  extra?: Extra,
+) =>
+  HttpApiError.Problem<Self>()(tag, { type: typeOf(code), status, title }, {
+    code: Schema.tag(code),
+    ...located,
+    ...(extra ?? {} as Extra),
+  })

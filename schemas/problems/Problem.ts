@@ -29,7 +29,7 @@ export const Problem = <Self = never>() =>
     readonly type?: never
     readonly status?: never
     readonly title?: never
-  } = {},
+  } = Record<never, never>,
 >(
   tag: Tag,
   code: Code,

@@ -1,0 +1,36 @@
+/**
+ * Forward-only migrations, run by the owner's role under the migrator's table lock, so any number of starts at once is
+ * safe. The program's own role then gets what it needs and no more: no UPDATE or DELETE on what must stay as written.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
+import platform from "../migrations/0001_platform.ts"
+import { Database } from "../services/platform/Database.ts"
+
+const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
+  [1, "platform", Effect.succeed(platform)],
+]
+
+/** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
+const appendOnly = ["audit_records"]
+
+const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
+  const app = owner(role)
+  yield* owner`grant usage on schema public to ${app}`
+  yield* owner`grant select, insert, update, delete on all tables in schema public to ${app}`
+  yield* owner`grant usage, select on all sequences in schema public to ${app}`
+  for (const table of appendOnly) yield* owner`revoke update, delete on ${owner(table)} from ${app}`
+})
+
+/** Applies what is missing and gives the names of what it applied. */
+export const migrate = Effect.gen(function* () {
+  const { owner, sql } = yield* Database
+  const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
+    Effect.provideService(SqlClient.SqlClient, owner),
+  )
+  const [app] = yield* sql<{ role: string }>`select current_user::text as role`
+  const [own] = yield* owner<{ role: string }>`select current_user::text as role`
+  if (app!.role !== own!.role) yield* grant(owner, app!.role)
+  return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
+}).pipe(Effect.withSpan("migrate"))

@@ -5,7 +5,7 @@
  * header, a token or an address, and `details` takes only scalars that the caller names one by one.
  * `append` runs in the caller's transaction where there is one, so an audited change and its record commit together.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { CurrentRequest } from "./CurrentRequest.ts"
 import { Database } from "./Database.ts"
@@ -49,7 +49,7 @@ export class Audit extends Context.Service<Audit, {
           code: entry.code ?? null,
           details: JSON.stringify(entry.details ?? {}),
         }))
-        if (rows.length > 0) yield* sql`insert into audit_records ${sql.insert(rows)}`
+        if (Array.isReadonlyArrayNonEmpty(rows)) yield* sql`insert into audit_records ${sql.insert(rows)}`
         return ids
       })
       return Audit.of({ append })

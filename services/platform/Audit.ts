@@ -36,7 +36,7 @@ export class Audit extends Context.Service<Audit, {
         const ids = yield* (yield* Ids).batch(entries.length)
         const now = yield* Clock.currentTimeMillis
         const { requestId, route } = yield* CurrentRequest
-        const rows = entries.map((entry, i) => ({
+        const rows = entries.map((entry, i): Record<string, unknown> => ({
           id: ids[i]!,
           at: new Date(now),
           request_id: requestId,

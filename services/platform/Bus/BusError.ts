@@ -1,0 +1,19 @@
+import { Schema } from "effect"
+
+/**
+ * What the broker did not take. `subject` and `size` lie in the message and will never pass; the others pass later.
+ * `refused` is the stream's own word (full, or a stale expectation).
+ */
+export class BusError extends Schema.TaggedError<BusError>()("BusError", {
+  reason: Schema.Literals(["subject", "size", "headers", "unavailable", "no-stream", "timeout", "refused"]),
+  detail: Schema.String,
+}) {
+  /** Whether the same message may pass later. */
+  get retryable(): boolean {
+    return this.reason !== "subject" && this.reason !== "size" && this.reason !== "headers"
+  }
+
+  override get message(): string {
+    return `${this.reason}: ${this.detail}`
+  }
+}

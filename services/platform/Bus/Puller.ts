@@ -1,0 +1,116 @@
+/**
+ * One pull consumer's intake. Asks for a batch whenever none is asked for and there is room, so messages arrive as they
+ * come and lie in a buffer that the handlers empty without waiting for more.
+ *
+ * A session is one inbox on one connection. It ends when the consumer is gone, the connection was made anew, or the
+ * broker has been silent for longer than its heartbeats allow; then stream and consumer are made where missing and the
+ * next session begins. What a lost session had been given comes again after its ack wait.
+ *
+ * Our own loop over the pull request, not the library's `consume`: that one asks again whether or not its messages were
+ * handled, and looks for a lost consumer only every `expires`.
+ */
+import type { Msg, NatsConnection } from "@nats-io/transport-node"
+import { createInbox } from "@nats-io/transport-node"
+import { Effect, Latch } from "effect"
+import type { Connection } from "./Connection.ts"
+import type { ConsumerSpec } from "./Keeper.ts"
+import { keepConsumer } from "./Keeper.ts"
+import { BusMessage } from "./Messages.ts"
+
+const expiresMillis = 30_000
+const heartbeatMillis = 2_000
+const silenceMillis = 5_000
+
+export interface Puller {
+  /** Waits until there is something and takes at most `max` of it. */
+  readonly take: (max: number) => Effect.Effect<ReadonlyArray<BusMessage>>
+  /** Runs sessions for ever. */
+  readonly run: Effect.Effect<never>
+}
+
+export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: number): Puller => {
+  const filled = Latch.makeUnsafe(false)
+  const buffer: Array<BusMessage> = []
+  let asked = 0
+  let ask = () => {}
+
+  const take = (max: number): Effect.Effect<ReadonlyArray<BusMessage>> =>
+    Effect.andThen(
+      filled.await,
+      Effect.suspend(() => {
+        if (buffer.length === 0) return take(max)
+        const taken = buffer.splice(0, max)
+        if (buffer.length === 0) filled.closeUnsafe()
+        ask()
+        return Effect.succeed(taken)
+      }),
+    )
+
+  /** Resolves with the reason for the session's end. */
+  const session = (nc: NatsConnection, epoch: number) =>
+    Effect.callback<string>((resume) => {
+      const inbox = createInbox()
+      const subject = `$JS.API.CONSUMER.MSG.NEXT.${spec.stream}.${spec.durable}`
+      let heard = performance.now()
+      asked = 0
+      ask = () => {
+        if (asked > 0 || buffer.length >= batch || nc.isClosed()) return
+        asked = batch
+        nc.publish(
+          subject,
+          JSON.stringify({ batch, expires: expiresMillis * 1e6, idle_heartbeat: heartbeatMillis * 1e6 }),
+          { reply: inbox },
+        )
+      }
+      const onStatus = (msg: Msg) => {
+        const code = msg.headers?.code ?? 0
+        if (code === 100) return
+        const text = msg.headers?.description ?? ""
+        // 408 and 409 end a pull, some of them the consumer with it; 503 says that nobody listens there.
+        if (code === 503 || code === 404 || /consumer deleted|leadership/i.test(text)) resume(Effect.succeed(text))
+        else {
+          asked = 0
+          ask()
+        }
+      }
+      const sub = nc.subscribe(inbox, {
+        callback: (error, msg) => {
+          if (error !== null) return resume(Effect.succeed(error.message))
+          heard = performance.now()
+          if (msg.subject === inbox) return onStatus(msg)
+          buffer.push(new BusMessage(nc, msg.subject, msg.data, msg.headers, msg.reply ?? ""))
+          asked = Math.max(0, asked - 1)
+          filled.openUnsafe()
+          if (asked === 0) ask()
+        },
+      })
+      const stop = connection.onChange(() => {
+        if (connection.live() === null || connection.epoch() !== epoch) resume(Effect.succeed("connection lost"))
+      })
+      const watch = setInterval(() => {
+        if (asked > 0 && performance.now() - heard > silenceMillis) resume(Effect.succeed("no heartbeat"))
+      }, 1_000)
+      ask()
+      return Effect.sync(() => {
+        ask = () => {}
+        clearInterval(watch)
+        stop()
+        sub.unsubscribe()
+      })
+    })
+
+  const run = Effect.gen(function* () {
+    const nc = yield* connection.get
+    const epoch = connection.epoch()
+    yield* Effect.tryPromise(() => keepConsumer(nc, spec))
+    const reason = yield* session(nc, epoch)
+    yield* Effect.logDebug(`${spec.stream}/${spec.durable} begins a new session: ${reason}`)
+    yield* Effect.sleep("50 millis")
+  }).pipe(
+    Effect.catch((error) => Effect.andThen(Effect.logDebug(`${spec.durable}: ${error}`), Effect.sleep("500 millis"))),
+    Effect.forever,
+    // What lies here unhandled need not wait for its ack wait to reach another process.
+    Effect.ensuring(Effect.sync(() => buffer.splice(0).forEach((message) => message.nak()))),
+  )
+  return { take, run }
+}

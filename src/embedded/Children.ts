@@ -1,0 +1,150 @@
+/**
+ * Child processes that outlive no scope: servers with a log file and an orderly stop, and tools that run to their end.
+ *
+ * A server is the leader of its own session, so a Ctrl-C at the terminal reaches this program alone and the servers
+ * stop last. It writes to a file and not to a pipe, so it can go on writing when this program is killed; its successor
+ * finds it by its pid file and command line. Environments are explicit: nothing of ours leaks into a child.
+ */
+import { Duration, Effect, Schedule, Scope } from "effect"
+import { spawn } from "node:child_process"
+import { closeSync, existsSync, openSync, readFileSync, renameSync } from "node:fs"
+import process from "node:process"
+import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+import type { ServerUser } from "./ServerUser.ts"
+
+export interface Command {
+  readonly file: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  readonly user?: ServerUser | undefined
+  readonly env?: Record<string, string> | undefined
+}
+
+export interface Ended {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+export interface Child {
+  readonly pid: number
+  /** Ends when the process has; never fails. */
+  readonly exited: Effect.Effect<Ended>
+}
+
+/** Signals from the gentlest on, each with the time it is given. */
+export type Farewell = ReadonlyArray<readonly [signal: NodeJS.Signals, patience: Duration.Input]>
+
+const basics = (): Record<string, string> => ({
+  PATH: process.env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+  LC_ALL: "C",
+  TZ: "UTC",
+  // Windows starts no program without it.
+  ...(process.env["SystemRoot"] === undefined ? {} : { SystemRoot: process.env["SystemRoot"] }),
+})
+
+const launch = (command: Command, log: number | "pipe", input?: string) =>
+  Effect.callback<{ child: Child; output: () => string }, EmbeddedError>((resume) => {
+    const child = spawn(command.file, command.args, {
+      cwd: command.cwd,
+      env: { ...basics(), ...command.env },
+      stdio: [input === undefined ? "ignore" : "pipe", log, log],
+      detached: log !== "pipe",
+      ...(command.user === undefined ? {} : { uid: command.user.uid, gid: command.user.gid }),
+    })
+    let output = ""
+    child.stdout?.on("data", (chunk) => output += chunk)
+    child.stderr?.on("data", (chunk) => output += chunk)
+    const ended = new Promise<Ended>((resolve) =>
+      child.once(log === "pipe" ? "close" : "exit", (code, signal) => resolve({ code, signal }))
+    )
+    child.once("error", (cause) => resume(Effect.fail(attempting(`cannot run ${command.file}`)(cause))))
+    child.once("spawn", () => {
+      child.stdin?.end(input)
+      resume(Effect.succeed({
+        child: { pid: child.pid!, exited: Effect.promise(() => ended) },
+        output: () => output,
+      }))
+    })
+  })
+
+/** Runs a tool to its end and gives what it printed; any other end than 0 is an EmbeddedError with its last lines. */
+export const run = Effect.fn("Children.run")(function* (command: Command, input?: string) {
+  const { child, output } = yield* launch(command, "pipe", input)
+  const ended = yield* child.exited.pipe(Effect.onInterrupt(() => Effect.sync(() => signal(child.pid, "SIGKILL"))))
+  if (ended.code === 0) return output()
+  return yield* new EmbeddedError({
+    message: `${command.file} ended with ${ended.code ?? ended.signal}: ${lastLines(output())}`,
+  })
+})
+
+/** Starts a server that is told to go by `farewell` when the scope closes. Its output goes to `log`, the run before it to `log`.1 */
+export const serve = Effect.fn("Children.serve")(function* (command: Command, log: string, farewell: Farewell) {
+  const started = Effect.acquireUseRelease(
+    Effect.try({
+      try: () => {
+        if (existsSync(log)) renameSync(log, `${log}.1`)
+        return openSync(log, "a", 0o600)
+      },
+      catch: attempting(`cannot write ${log}`),
+    }),
+    (fd) => launch(command, fd),
+    (fd) => Effect.sync(() => closeSync(fd)),
+  )
+  const { child } = yield* Effect.acquireRelease(started, ({ child }) => dismiss(child, farewell))
+  return child
+})
+
+/** Sends the signals of `farewell` one after another until the process is gone. */
+export const dismiss = (child: Child, farewell: Farewell): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    for (const [name, patience] of farewell) {
+      signal(child.pid, name)
+      if (yield* Effect.as(child.exited, true).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }))) return
+    }
+  })
+
+/** A process that this program did not start, as far as anyone can wait for it. */
+export const stranger = (pid: number): Child => ({
+  pid,
+  exited: Effect.suspend(() => isAlive(pid) ? Effect.fail("alive") : Effect.succeed({ code: null, signal: null })).pipe(
+    Effect.retry(Schedule.spaced("20 millis")),
+    Effect.orDie,
+  ),
+})
+
+/** Whether the process exists and is more than a zombie that nobody reaped (as in a container without an init). */
+export const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") return false
+  }
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
+  } catch {
+    return process.platform !== "linux"
+  }
+}
+
+/** The process's arguments, or null where the system does not show them. */
+export const commandLine = Effect.fn("Children.commandLine")(function* (pid: number) {
+  if (process.platform === "linux") {
+    return yield* Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
+      Effect.orElseSucceed(() => null),
+    )
+  }
+  return yield* run({ file: "ps", args: ["-o", "command=", "-p", String(pid)], cwd: "/" }).pipe(
+    Effect.orElseSucceed(() => null),
+  )
+})
+
+/** The end of a log, short enough for one message. */
+export const lastLines = (text: string) => text.trim().split("\n").slice(-6).join(" | ")
+
+const signal = (pid: number, name: NodeJS.Signals) => {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It has gone by itself.
+  }
+}

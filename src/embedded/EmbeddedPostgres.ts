@@ -1,0 +1,127 @@
+/**
+ * PostgreSQL 18, started for whoever has none: on loopback, with two roles and random passwords, on data in the home.
+ *
+ * Relied on: the server is gone when the scope has closed; committed data survive any kill; a server or a pid file that
+ * a killed program left behind is dealt with here. The caller holds the home (Home.open): a living program's server is never
+ * taken for a leftover. TCP alone, since other programs read the address from runtime.json and socket paths are
+ * limited to about 100 bytes.
+ */
+import { Duration, Effect, Redacted, Schedule, Scope } from "effect"
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { type Child, commandLine, dismiss, type Ended, type Farewell, isAlive, lastLines, serve, stranger } from "./Children.ts"
+import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+import { prepare } from "./Home.ts"
+import { freePort } from "./Ports.ts"
+import { app, database, owner, type PostgresData, postgresData } from "./PostgresData.ts"
+
+export interface PostgresOptions {
+  readonly home: string
+  /** Taken as it is; a free one is chosen where it is missing. */
+  readonly port?: number
+  /** Faster and not durable: for data that die with the run. */
+  readonly throwaway?: boolean
+}
+
+export interface EmbeddedPostgres {
+  /** The role that owns the tables; superuser. */
+  readonly ownerUrl: Redacted.Redacted
+  /** The role that the program works as; owns nothing. */
+  readonly appUrl: Redacted.Redacted
+  readonly port: number
+  readonly pid: number
+  /** Ends when the server has, asked or not. */
+  readonly exited: Effect.Effect<Ended>
+}
+
+/** Fast shutdown first, then immediate (recovers at the next start): at most 9 s. */
+const farewell: Farewell = [["SIGINT", "6 seconds"], ["SIGQUIT", "2 seconds"], ["SIGKILL", "1 second"]]
+
+const settings = (port: number, throwaway: boolean) => ({
+  listen_addresses: "127.0.0.1",
+  port,
+  unix_socket_directories: "",
+  shared_buffers: "128MB",
+  max_connections: throwaway ? 300 : 100,
+  wal_compression: "on",
+  jit: "off",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_line_prefix: "%m [%p] %u ",
+  ...(throwaway ? { fsync: "off", full_page_writes: "off" } : {}),
+})
+
+const pidFile = (data: string) => {
+  const path = join(data, "postmaster.pid")
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").map((line) => line.trim()) : []
+}
+
+/** Ends the server that a killed program left on this data folder, and its pid file where the pid is another's by now. */
+const clear = Effect.fnUntraced(function* (data: string) {
+  const pid = Number(pidFile(data)[0] ?? 0)
+  if (pid <= 0) return
+  const line = isAlive(pid) ? yield* commandLine(pid) : ""
+  // Where the system does not tell, PostgreSQL decides by itself.
+  if (line === null) return
+  if (line.includes("postgres") && line.includes(` -D ${data} `)) yield* dismiss(stranger(pid), farewell)
+  rmSync(join(data, "postmaster.pid"), { force: true })
+})
+
+const ready = (data: string, pid: number) =>
+  Effect.suspend(() => {
+    const lines = pidFile(data)
+    return Number(lines[0]) === pid && lines[7] === "ready" ? Effect.void : Effect.fail("starting")
+  }).pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.orDie)
+
+class Refused extends EmbeddedError {}
+
+const launch = Effect.fnUntraced(function* (place: PostgresData, port: number, log: string, throwaway: boolean) {
+  yield* clear(place.data)
+  const args = Object.entries(settings(port, throwaway)).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+  const command = { file: place.binaries.postgres, args: ["-D", place.data, ...args], cwd: place.data, user: place.user }
+  const child: Child = yield* serve(command, log, farewell)
+  const failed = Effect.flatMap(child.exited, () => {
+    const said = lastLines(readFileSync(log, "utf8"))
+    const passing = /in use|could not bind|lock file|could not create any TCP/.test(said)
+    const fault = { message: `PostgreSQL did not start, ${log} says: ${said}` }
+    return Effect.fail(passing ? new Refused(fault) : new EmbeddedError(fault))
+  })
+  yield* Effect.raceFirst(ready(place.data, child.pid), failed)
+  return child
+})
+
+/**
+ * Starts PostgreSQL on `<home>/postgres`, making it first where there is none, and gives its addresses once it takes
+ * connections; it is stopped when the scope closes. A port lost to another program, or remains of a server whose last
+ * process is still ending, are tried again for 10 s.
+ */
+export const start = Effect.fn("EmbeddedPostgres.start")(function* (options: PostgresOptions) {
+  const home = yield* prepare(options.home)
+  const throwaway = options.throwaway ?? false
+  const place = yield* postgresData(home, throwaway).pipe(
+    Effect.catchDefect((cause) => Effect.fail(attempting("cannot prepare PostgreSQL's data")(cause))),
+  )
+  const attempt = Effect.gen(function* () {
+    const port = options.port ?? (yield* freePort())
+    return { port, child: yield* launch(place, port, join(home, "postgres.log"), throwaway) }
+  })
+  const { port, child } = yield* attempt.pipe(
+    Effect.retry({
+      schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: Duration.seconds(10) })),
+      while: (error) => error instanceof Refused,
+    }),
+    Effect.timeoutOrElse({
+      duration: "5 minutes",
+      orElse: () => Effect.fail(new EmbeddedError({ message: "PostgreSQL did not recover its data within 5 minutes" })),
+    }),
+  )
+  const url = (role: string, password: string) =>
+    Redacted.make(`postgres://${role}:${password}@127.0.0.1:${port}/${database}`)
+  return {
+    ownerUrl: url(owner, place.ownerPassword),
+    appUrl: url(app, place.appPassword),
+    port,
+    pid: child.pid,
+    exited: child.exited,
+  } satisfies EmbeddedPostgres
+})

@@ -1,0 +1,108 @@
+/**
+ * The data home (`BAILIWICK_HOME`): a folder that nobody else reads, held by one running program at a time.
+ *
+ * `hold.json` names the holder by pid and start time, so a pid that was given to another process since, or in another
+ * container on the same volume, is not taken for it. `runtime.json` tells the command line where the instance answers;
+ * it exists from the moment all of its servers run until they stop, and after a SIGKILL until the next start.
+ *
+ * The mode is 0700. Where PostgreSQL runs as another user (started as root) it is 0710 with that user's group: the
+ * server can pass through to its own folder and can neither list the home nor read another file in it (all 0600).
+ */
+import { Effect, Option, Schema } from "effect"
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import process from "node:process"
+import { isAlive } from "./Children.ts"
+import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+
+export const Runtime = Schema.Struct({
+  pid: Schema.Int,
+  http_url: Schema.String,
+  database_url: Schema.String,
+  database_owner_url: Schema.String,
+  nats_url: Schema.String,
+})
+export type Runtime = typeof Runtime.Type
+
+const Hold = Schema.Struct({ pid: Schema.Int, started: Schema.NullOr(Schema.String) })
+
+/** Writes a file of this user alone, whole or not at all. */
+export const writePrivate = (path: string, text: string) => {
+  const unfinished = `${path}.${process.pid}.new`
+  writeFileSync(unfinished, text, { mode: 0o600 })
+  renameSync(unfinished, path)
+}
+
+/** When a process was started, in the system's own words; null where it does not say. */
+const startOf = (pid: number) => {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ")[19] ?? null
+  } catch {
+    return null
+  }
+}
+
+const readJson = <S extends Schema.Decoder<unknown>>(schema: S, path: string) =>
+  Effect.try(() => readFileSync(path, "utf8")).pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))),
+    Effect.option,
+  )
+
+/** The program that holds this home now, unless it is gone. */
+export const holder = Effect.fn("Home.holder")(function* (home: string) {
+  const hold = yield* readJson(Hold, join(home, "hold.json"))
+  return Option.filter(hold, ({ pid, started }) => isAlive(pid) && startOf(pid) === started)
+})
+
+/** Makes the folder where it is missing, takes it from everybody else, and gives its absolute path. */
+export const prepare = (home: string) =>
+  Effect.try({
+    try: () => {
+      const path = resolve(home)
+      mkdirSync(path, { recursive: true, mode: 0o700 })
+      chmodSync(path, statSync(path).mode & 0o710 | 0o700)
+      return path
+    },
+    catch: attempting(`cannot use BAILIWICK_HOME ${home}`),
+  })
+
+/**
+ * Prepares the home and holds it until the scope closes. Fails when another running program holds it: its servers
+ * would be taken for leftovers and stopped.
+ */
+export const open = Effect.fn("Home.open")(function* (home: string) {
+  const path = yield* prepare(home)
+  const current = yield* holder(path)
+  if (Option.isSome(current) && current.value.pid !== process.pid) {
+    return yield* new EmbeddedError({
+      message: `BAILIWICK_HOME ${path} is in use by process ${current.value.pid}: stop it, or choose another home`,
+    })
+  }
+  const file = join(path, "hold.json")
+  yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => writePrivate(file, JSON.stringify({ pid: process.pid, started: startOf(process.pid) })),
+      catch: attempting(`cannot write ${file}`),
+    }),
+    () => Effect.sync(() => rmSync(file, { force: true })),
+  )
+  return path
+})
+
+/** Writes `runtime.json` (0600) and removes it when the scope closes. */
+export const publish = Effect.fn("Home.publish")(function* (home: string, runtime: Runtime) {
+  const file = join(home, "runtime.json")
+  yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => writePrivate(file, `${JSON.stringify(runtime, null, 2)}\n`),
+      catch: attempting(`cannot write ${file}`),
+    }),
+    () => Effect.sync(() => rmSync(file, { force: true })),
+  )
+})
+
+/** What the running instance of this home published; none where none runs. */
+export const running = Effect.fn("Home.running")(function* (home: string) {
+  const runtime = yield* readJson(Runtime, join(resolve(home), "runtime.json"))
+  return Option.filter(runtime, ({ pid }) => isAlive(pid))
+})

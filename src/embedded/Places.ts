@@ -1,0 +1,34 @@
+/**
+ * Folders outside of a home: what several homes of one user share (unpacked programs), and, for root only, where a
+ * server that runs as another user keeps what that user could not reach inside the home.
+ */
+import { Effect } from "effect"
+import { mkdirSync, statSync } from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { join } from "node:path"
+import process from "node:process"
+import { EmbeddedError } from "./EmbeddedError.ts"
+import { canEnter, type ServerUser } from "./ServerUser.ts"
+
+/** `$XDG_CACHE_HOME/bailiwick`, or `~/.cache/bailiwick`. */
+export const cacheFolder = () => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "bailiwick")
+
+const made = (folder: string) => {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o755 })
+    // A folder that somebody else made first could hold somebody else's programs.
+    return process.getuid === undefined || statSync(folder).uid === process.getuid()
+  } catch {
+    return false
+  }
+}
+
+/** The first folder that can be made and that `user` can enter: the cache, /var/lib/bailiwick, one under the OS's temporary folder. */
+export const sharedFolder = Effect.fn("Places.sharedFolder")(function* (user: ServerUser | undefined) {
+  const who = process.getuid?.() ?? "user"
+  const candidates = user === undefined
+    ? [cacheFolder(), join(tmpdir(), `bailiwick-${who}`)]
+    : ["/var/lib/bailiwick", join(tmpdir(), `bailiwick-${who}`)]
+  for (const folder of candidates) if (made(folder) && (yield* canEnter(user, folder))) return folder
+  return yield* new EmbeddedError({ message: `none of ${candidates.join(", ")} can be made and entered` })
+})

@@ -1,0 +1,25 @@
+/**
+ * Ports below 32768, where no system takes the local ends of outgoing connections from: a port chosen here is not
+ * taken by a chance connection between the probe and the server's own listen.
+ */
+import { Effect, Random, Schedule } from "effect"
+import { createServer } from "node:net"
+import { EmbeddedError } from "./EmbeddedError.ts"
+
+const lowest = 10_240
+const highest = 32_000
+
+const probe = (port: number, host: string) =>
+  Effect.callback<number, EmbeddedError>((resume) => {
+    const server = createServer()
+    server.once("error", (cause) => resume(Effect.fail(new EmbeddedError({ message: `port ${port} is taken`, cause }))))
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resume(Effect.succeed(port))))
+  })
+
+/** A port of `host` (loopback unless told) that nothing listened on a moment ago, 10240 to 32000. */
+export const freePort = Effect.fn("Ports.freePort")(
+  function* (host: string = "127.0.0.1") {
+    return yield* probe(yield* Random.nextIntBetween(lowest, highest), host)
+  },
+  Effect.retry(Schedule.recurs(50)),
+)

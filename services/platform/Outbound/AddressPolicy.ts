@@ -1,0 +1,156 @@
+/**
+ * Which hosts and ports an address that a user supplied may name (RULES, Trust: SSRF beyond the address list).
+ *
+ * Invariants:
+ * - Hosts are judged as the WHATWG URL parser reads them: `127.1`, `0x7f.1`, `2130706433` and `localhost.` are loopback.
+ * - An IPv6 form that carries an IPv4 address is judged by what it reaches.
+ * - Cloud metadata addresses are refused whatever is allowed, also where a translator's prefix wraps them.
+ * - `allows` is the one judge: at create time for literals, at each connection for every address that a name gave.
+ */
+import { Result } from "effect"
+import ipaddr from "ipaddr.js"
+import { refusedPorts } from "./Ports.ts"
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+type Range = readonly [Address, number]
+
+const ranges = (...cidrs: ReadonlyArray<string>): ReadonlyArray<Range> => cidrs.map((cidr) => ipaddr.parseCIDR(cidr))
+
+// IANA's special-purpose registries (RFC 6890 and its updates), with deprecated and documentation prefixes.
+const closedV4 = ranges(
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+)
+// `::` and `::1` lie in `::/96`; `2002::/16` and the mapped range are judged by the embedded address instead.
+const closedV6 = ranges(
+  "::/96",
+  "::ffff:0:0:0/96",
+  "64:ff9b::/96",
+  "64:ff9b:1::/48",
+  "100::/64",
+  "2001::/32",
+  "2001:db8::/32",
+  "3fff::/20",
+  "5f00::/16",
+  "fc00::/7",
+  "fe80::/10",
+  "fec0::/10",
+  "ff00::/8",
+)
+const sixToFour = ranges("2002::/16")
+
+const metadataV4 = ["169.254.169.254", "100.100.100.200"]
+const metadataV6 = ipaddr.parse("fd00:ec2::254")
+
+// Where an IPv4 address sits in an IPv6 one: 6to4, and RFC 6052 for each prefix length, 96 bits last.
+const embeddings = [
+  [2, 3, 4, 5],
+  [4, 5, 6, 7],
+  [5, 6, 7, 9],
+  [6, 7, 9, 10],
+  [7, 9, 10, 11],
+  [9, 10, 11, 12],
+  [12, 13, 14, 15],
+]
+
+const within = (address: Address, list: ReadonlyArray<Range>): boolean =>
+  list.some(([base, bits]) =>
+    address instanceof ipaddr.IPv4
+      ? base instanceof ipaddr.IPv4 && address.match(base, bits)
+      : base instanceof ipaddr.IPv6 && address.match(base, bits)
+  )
+
+const isMetadata = (address: Address): boolean => {
+  if (address instanceof ipaddr.IPv4) return metadataV4.includes(address.toString())
+  if (address.match(metadataV6, 128)) return true
+  const bytes = address.toByteArray()
+  if (embeddings.some((at) => metadataV4.includes(at.map((index) => bytes[index]).join(".")))) return true
+  // Teredo (RFC 4380) stores the client's address inverted.
+  return metadataV4.includes(bytes.slice(12).map((byte) => byte ^ 0xff).join("."))
+}
+
+/** The address that a connection to `text` would reach: mapped forms are their IPv4 address; null if it is none. */
+const parse = (text: string): Address | null => {
+  if (!ipaddr.isValid(text)) return null
+  const address = ipaddr.parse(text)
+  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address
+}
+
+/** Reads CIDR ranges (`10.0.0.0/8`, `fd00::/8`); fails with the first text that is none. */
+export const parseCidrs = (cidrs: ReadonlyArray<string>): Result.Result<ReadonlyArray<Range>, string> => {
+  const parsed: Array<Range> = []
+  for (const cidr of cidrs) {
+    const text = cidr.trim()
+    if (!ipaddr.isValidCIDR(text)) return Result.fail(cidr)
+    const [base, bits] = ipaddr.parseCIDR(text)
+    parsed.push(
+      base instanceof ipaddr.IPv6 && base.isIPv4MappedAddress() && bits >= 96
+        ? [base.toIPv4Address(), bits - 96]
+        : [base, bits],
+    )
+  }
+  return Result.succeed(parsed)
+}
+
+export interface AddressPolicy {
+  /** May a connection be made to this address (textual, as a resolver or a socket gives it)? */
+  readonly allows: (address: string) => boolean
+  /** Is it in a range that the operator opened? Plain http goes only there. */
+  readonly opens: (address: string) => boolean
+  /** May this port be named? */
+  readonly allowsPort: (port: number, protocol: string) => boolean
+}
+
+/** `opened` as `parseCidrs` gives it; `ownPorts`: what this installation listens on, never a destination. */
+export const make = (
+  config: { readonly opened: ReadonlyArray<Range>; readonly ownPorts: ReadonlyArray<number> },
+): AddressPolicy => {
+  const own = new Set(config.ownPorts)
+  const opened = (address: Address) => !isMetadata(address) && within(address, config.opened)
+  const judge = (address: Address): boolean => {
+    if (isMetadata(address)) return false
+    if (within(address, config.opened)) return true
+    if (address instanceof ipaddr.IPv4) return !within(address, closedV4)
+    if (within(address, sixToFour)) return judge(new ipaddr.IPv4(address.toByteArray().slice(2, 6)))
+    return !within(address, closedV6)
+  }
+  return {
+    allows: (text) => {
+      const address = parse(text)
+      return address !== null && judge(address)
+    },
+    opens: (text) => {
+      const address = parse(text)
+      return address !== null && opened(address)
+    },
+    allowsPort: (port, protocol) => {
+      if (own.has(port) || refusedPorts.has(port)) return false
+      return port >= 1024 || port === 443 || (port === 80 && protocol === "http:")
+    },
+  }
+}
+
+/** Loopback by name (RFC 6761 §6.3): never asked of a resolver. */
+export const isLocalhost = (hostname: string): boolean => /^(?:.+\.)?localhost\.*$/i.test(hostname)
+
+/** The addresses of `localhost` that the policy lets through. */
+export const loopback = ["127.0.0.1", "::1"]
+
+/** A host as the URL parser gives it: the address if it is a literal, else null. */
+export const literalOf = (hostname: string): string | null => {
+  if (hostname.startsWith("[")) return hostname.slice(1, -1)
+  return ipaddr.IPv4.isValidFourPartDecimal(hostname) ? hostname : null
+}

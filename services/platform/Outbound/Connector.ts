@@ -1,0 +1,87 @@
+/**
+ * How a connection is made: resolve, check every address, connect to a checked one, check the peer once more.
+ *
+ * The lookup gives the socket the very list that was checked, so a name that changes its answer changes nothing.
+ * Literals never reach the lookup: `UrlCheck` has judged them, and the peer's address is checked like any other.
+ */
+import { buildConnector } from "undici"
+import type { LookupFunction } from "node:net"
+import { type AddressPolicy, isLocalhost } from "./AddressPolicy.ts"
+import { connecting, Failure, isUntrusted } from "./Failure.ts"
+import type { Resolved } from "./Names.ts"
+
+export type Names = (hostname: string) => Promise<ReadonlyArray<Resolved>>
+
+/** Resolves and checks: one refused address refuses the name, but `localhost` is whatever of it the policy opens. */
+const checkedLookup = (names: Names, policy: AddressPolicy): LookupFunction => (hostname, options, callback) => {
+  const check = (addresses: ReadonlyArray<Resolved>): ReadonlyArray<Resolved> => {
+    const allowed = addresses.filter(({ address }) => policy.allows(address))
+    if (allowed.length === 0 || (allowed.length < addresses.length && !isLocalhost(hostname))) {
+      throw new Failure("blocked_address")
+    }
+    return allowed
+  }
+  names(hostname).then(check).then(
+    (allowed) => {
+      if (options.all) callback(null, [...allowed])
+      else callback(null, allowed[0]!.address, allowed[0]!.family)
+    },
+    (error: Error) => callback(error, "", 0),
+  )
+}
+
+const maxPrivateHosts = 4_096
+
+/**
+ * Trusts what the runtime trusts, or else `authorities` (PEM). Two attempts rather than one joined list: Deno reads
+ * a list of authorities anew for each connection (20 ms for the system's), and the runtime's own store costs nothing.
+ * The hosts that needed `authorities` are remembered.
+ */
+const withAuthorities = (
+  options: buildConnector.BuildOptions,
+  authorities: ReadonlyArray<string>,
+): buildConnector.connector => {
+  const ours = buildConnector(options)
+  if (authorities.length === 0) return ours
+  const theirs = buildConnector({ ...options, ca: [...authorities] })
+  const hosts = new Set<string>()
+  return (target, callback) => {
+    if (target.protocol !== "https:") return ours(target, callback)
+    const [first, second] = hosts.has(target.hostname) ? [theirs, ours] : [ours, theirs]
+    first(target, (...made) => {
+      const [error] = made
+      if (error === null || !isUntrusted(error)) return callback(...made)
+      second(target, (...again) => {
+        if (again[0] !== null) return callback(...again)
+        if (hosts.size >= maxPrivateHosts) hosts.clear()
+        if (second === theirs) hosts.add(target.hostname)
+        else hosts.delete(target.hostname)
+        callback(...again)
+      })
+    })
+  }
+}
+
+/** A connector for undici. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
+export const make = (config: {
+  readonly checked: { readonly names: Names; readonly policy: AddressPolicy } | null
+  readonly authorities: ReadonlyArray<string>
+  readonly timeoutMillis: number
+}): buildConnector.connector => {
+  const { checked } = config
+  const connect = withAuthorities({
+    allowH2: false,
+    timeout: config.timeoutMillis,
+    ...(checked === null ? {} : { lookup: checkedLookup(checked.names, checked.policy) }),
+  }, config.authorities)
+  return (target, callback) =>
+    connect(target, (...made) => {
+      const [error, socket] = made
+      if (error !== null) return callback(connecting(error, target.protocol), null)
+      if (checked === null) return callback(null, socket)
+      const peer = socket.remoteAddress
+      if (peer !== undefined && checked.policy.allows(peer)) return callback(null, socket)
+      socket.on("error", () => {}).destroy()
+      callback(new Failure(peer === undefined ? "connect" : "blocked_address"), null)
+    })
+}

@@ -1,0 +1,39 @@
+/** URLs taken apart and judged once: the policy does not change while the process lives. */
+import { Result } from "effect"
+import type { AddressPolicy } from "./AddressPolicy.ts"
+import { checkUrl, portOf } from "./UrlCheck.ts"
+
+export interface Target {
+  readonly origin: string
+  /** Path and query as they are sent. */
+  readonly path: string
+  /** `host:port`, lower case, without a dot at the end: the same for every way to write one destination. */
+  readonly hostKey: string
+  readonly allowed: boolean
+}
+
+const maxTargets = 8_192
+
+const nowhere: Target = { origin: "", path: "", hostKey: "", allowed: false }
+
+/** Takes a URL apart without judging it. */
+export const targetOf = (url: URL, allowed: boolean): Target => ({
+  origin: url.origin,
+  path: url.pathname + url.search,
+  hostKey: `${url.hostname.replace(/\.+$/, "")}:${portOf(url)}`,
+  allowed,
+})
+
+/** A bounded memory of judged URLs. */
+export const make = (policy: AddressPolicy): (url: string) => Target => {
+  const known = new Map<string, Target>()
+  return (text) => {
+    const found = known.get(text)
+    if (found !== undefined) return found
+    const url = URL.parse(text)
+    const target = url === null ? nowhere : targetOf(url, Result.isSuccess(checkUrl(text, policy)))
+    if (known.size >= maxTargets) known.clear()
+    known.set(text, target)
+    return target
+  }
+}

@@ -1,0 +1,48 @@
+/** The check of a URL that a user supplied, at the moment it is stored. Names are not resolved here. */
+import { Result } from "effect"
+import { type AddressPolicy, isLocalhost, literalOf, loopback } from "./AddressPolicy.ts"
+
+/** `message` is one sentence for the user; it says nothing that the URL itself does not show. */
+export interface UrlRefusal {
+  readonly code: "url_invalid" | "url_too_long" | "url_scheme" | "url_userinfo" | "url_port" | "url_address"
+  readonly message: string
+}
+
+const refuse = (code: UrlRefusal["code"], message: string): Result.Result<URL, UrlRefusal> =>
+  Result.fail({ code, message })
+
+const maxCharacters = 2048
+
+/** The port that a connection for this URL goes to. */
+export const portOf = (url: URL): number => url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port)
+
+/**
+ * Judges a URL: https (http where the operator opened the literal, or `localhost`), at most 2048 characters, no
+ * userinfo, a port that may be named, no literal outside the policy. Gives the parsed URL.
+ */
+export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL, UrlRefusal> => {
+  // A code point takes at most two units, so most texts need no counting.
+  if (text.length > maxCharacters && (text.length > 2 * maxCharacters || [...text].length > maxCharacters)) {
+    return refuse("url_too_long", `URL should have at most ${maxCharacters} characters.`)
+  }
+  const url = URL.parse(text)
+  if (url === null) return refuse("url_invalid", "URL is not valid.")
+  if (url.protocol !== "https:" && url.protocol !== "http:") return refuse("url_scheme", "URL scheme should be https.")
+  if (url.username !== "" || url.password !== "") {
+    return refuse("url_userinfo", "URL should not hold a user name or a password.")
+  }
+
+  const literal = literalOf(url.hostname)
+  const local = isLocalhost(url.hostname)
+  if ((literal !== null && !policy.allows(literal)) || (local && !loopback.some(policy.allows))) {
+    return refuse("url_address", "URL should not name an address that is private, reserved or local.")
+  }
+  if (url.protocol === "http:") {
+    const opened = literal !== null
+      ? policy.opens(literal)
+      : /^localhost\.*$/.test(url.hostname) && loopback.some(policy.opens)
+    if (!opened) return refuse("url_scheme", "URL scheme should be https.")
+  }
+  if (!policy.allowsPort(portOf(url), url.protocol)) return refuse("url_port", "URL should not name this port.")
+  return Result.succeed(url)
+}

@@ -99,7 +99,12 @@ export const dismiss = (child: Child, farewell: Farewell): Effect.Effect<void> =
   Effect.gen(function* () {
     for (const [name, patience] of farewell) {
       signal(child.pid, name)
-      if (yield* Effect.as(child.exited, true).pipe(Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }))) return
+      if (
+        yield* Effect.as(child.exited, true).pipe(Effect.timeoutOrElse({
+          duration: patience,
+          orElse: () => Effect.succeed(false),
+        }))
+      ) return
     }
   })
 

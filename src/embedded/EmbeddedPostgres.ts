@@ -6,14 +6,24 @@
  * taken for a leftover. TCP alone, since other programs read the address from runtime.json and socket paths are
  * limited to about 100 bytes.
  */
-import { Duration, Effect, Redacted, Schedule, Scope } from "effect"
+import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { type Child, commandLine, dismiss, type Ended, type Farewell, isAlive, lastLines, serve, stranger } from "./Children.ts"
+import {
+  type Child,
+  commandLine,
+  dismiss,
+  type Ended,
+  type Farewell,
+  isAlive,
+  lastLines,
+  serve,
+  stranger,
+} from "./Children.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare } from "./Home.ts"
 import { freePort } from "./Ports.ts"
-import { app, database, owner, type PostgresData, postgresData } from "./PostgresData.ts"
+import { app, database, locate, owner, type PostgresData, postgresData } from "./PostgresData.ts"
 
 export interface PostgresOptions {
   readonly home: string
@@ -67,6 +77,12 @@ const clear = Effect.fnUntraced(function* (data: string) {
   rmSync(join(data, "postmaster.pid"), { force: true })
 })
 
+/** Stops what a killed program left running on a home that nothing holds. */
+export const clearHome = Effect.fn("EmbeddedPostgres.clearHome")(function* (home: string) {
+  const data = yield* locate(home)
+  if (Option.isSome(data)) yield* clear(data.value)
+})
+
 const ready = (data: string, pid: number) =>
   Effect.suspend(() => {
     const lines = pidFile(data)
@@ -78,7 +94,12 @@ class Refused extends EmbeddedError {}
 const launch = Effect.fnUntraced(function* (place: PostgresData, port: number, log: string, throwaway: boolean) {
   yield* clear(place.data)
   const args = Object.entries(settings(port, throwaway)).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-  const command = { file: place.binaries.postgres, args: ["-D", place.data, ...args], cwd: place.data, user: place.user }
+  const command = {
+    file: place.binaries.postgres,
+    args: ["-D", place.data, ...args],
+    cwd: place.data,
+    user: place.user,
+  }
   const child: Child = yield* serve(command, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
     const said = lastLines(readFileSync(log, "utf8"))

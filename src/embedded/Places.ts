@@ -13,11 +13,13 @@ import { canEnter, type ServerUser } from "./ServerUser.ts"
 /** `$XDG_CACHE_HOME/bailiwick`, or `~/.cache/bailiwick`. */
 export const cacheFolder = () => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "bailiwick")
 
+/** A folder that somebody else made first could hold somebody else's programs. */
+export const isOurs = (folder: string) => process.getuid === undefined || statSync(folder).uid === process.getuid()
+
 const made = (folder: string) => {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o755 })
-    // A folder that somebody else made first could hold somebody else's programs.
-    return process.getuid === undefined || statSync(folder).uid === process.getuid()
+    return isOurs(folder)
   } catch {
     return false
   }

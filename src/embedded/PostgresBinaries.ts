@@ -4,7 +4,18 @@
  * cannot be written, or cannot be entered by the user that the server runs as.
  */
 import { Effect } from "effect"
-import { accessSync, constants, cpSync, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs"
 import { createRequire } from "node:module"
 import { basename, dirname, join } from "node:path"
 import process from "node:process"

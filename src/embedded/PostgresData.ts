@@ -7,7 +7,18 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { createHash, randomBytes } from "node:crypto"
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { run } from "./Children.ts"
@@ -28,6 +39,15 @@ export interface PostgresData extends Schema.Schema.Type<typeof Settled> {
   readonly user: ServerUser | undefined
 }
 
+const settledIn = (home: string) =>
+  Effect.try(() => readFileSync(join(home, "postgres.json"), "utf8")).pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(Schema.fromJsonString(Settled))),
+    Effect.option,
+  )
+
+/** The data folder of a home that was used before. */
+export const locate = (home: string) => Effect.map(settledIn(home), Option.map(({ data }) => data))
+
 /** Lets the server's user pass through the home, where that suffices for it to reach its folder. */
 const admit = Effect.fnUntraced(function* (home: string, user: ServerUser | undefined) {
   if (user === undefined || (yield* canEnter(user, home))) return true
@@ -44,12 +64,10 @@ const admit = Effect.fnUntraced(function* (home: string, user: ServerUser | unde
 const settle = Effect.fnUntraced(function* (home: string) {
   const file = join(home, "postgres.json")
   const inside = join(home, "postgres")
-  const known = existsSync(file)
-    ? yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Settled))(readFileSync(file, "utf8")).pipe(
-      Effect.mapError(attempting(`${file} is damaged`)),
-      Effect.option,
-    )
-    : Option.none()
+  const known = yield* settledIn(home)
+  if (Option.isNone(known) && existsSync(inside)) {
+    return yield* new EmbeddedError({ message: `${file} holds the passwords of ${inside} and cannot be read` })
+  }
   const before = Option.filter(known, ({ data }) => data !== inside && existsSync(data))
   const user = yield* serverUser(Option.match(before, { onNone: () => inside, onSome: ({ data }) => data }))
   const name = createHash("sha256").update(home).digest("hex").slice(0, 16)
@@ -78,13 +96,24 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
   const password = join(work, "password")
   mkdirSync(work, { mode: 0o700 })
   writeFileSync(password, place.ownerPassword, { mode: 0o600 })
-  if (user !== undefined) for (const path of [work, password]) chownSync(path, user.uid, user.gid)
+  if (user !== undefined) { for (const path of [work, password]) chownSync(path, user.uid, user.gid) }
   const fresh = join(work, "data")
   const flags = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
   const sync = throwaway ? ["--no-sync"] : []
   yield* run({
     file: binaries.initdb,
-    args: ["-D", fresh, "-U", owner, "-A", "scram-sha-256", `--pwfile=${password}`, "--no-instructions", ...flags, ...sync],
+    args: [
+      "-D",
+      fresh,
+      "-U",
+      owner,
+      "-A",
+      "scram-sha-256",
+      `--pwfile=${password}`,
+      "--no-instructions",
+      ...flags,
+      ...sync,
+    ],
     cwd: work,
     user,
   })
@@ -106,6 +135,7 @@ export const postgresData = Effect.fn("PostgresData.find")(function* (home: stri
   const major = readFileSync(join(place.data, "PG_VERSION"), "utf8").trim()
   if (major === binaries.major) return place
   return yield* new EmbeddedError({
-    message: `${place.data} was made by PostgreSQL ${major}, this one is ${binaries.major}: dump it there and restore it here`,
+    message:
+      `${place.data} was made by PostgreSQL ${major}, this one is ${binaries.major}: dump it there and restore it here`,
   })
 })

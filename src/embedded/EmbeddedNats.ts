@@ -1,0 +1,141 @@
+/**
+ * nats-server with JetStream, started for whoever has none: on loopback, with a random token, on files in the home.
+ *
+ * Relied on: the server is gone when the scope has closed; a server that a killed program left behind is stopped here.
+ * The caller holds the home (Home.open). What the broker may forget is published again from PostgreSQL (RULES, Outbox).
+ */
+import { Effect, Redacted, Schedule } from "effect"
+import { randomBytes } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { commandLine, dismiss, type Ended, type Farewell, isAlive, lastLines, serve, stranger } from "./Children.ts"
+import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+import { prepare, writePrivate } from "./Home.ts"
+import { natsBinary } from "./NatsBinary.ts"
+import { freePort } from "./Ports.ts"
+
+/** A separate world on one server: its own subjects and streams. */
+export interface NatsAccount {
+  readonly user: string
+  readonly password: string
+}
+
+export interface NatsOptions {
+  readonly home: string
+  /** Taken as it is; a free one is chosen where it is missing. */
+  readonly port?: number
+  /** Accounts beside each other instead of the one token; `url` is then without a credential. */
+  readonly accounts?: ReadonlyArray<NatsAccount>
+}
+
+export interface EmbeddedNats {
+  /** `nats://TOKEN@127.0.0.1:PORT` */
+  readonly url: Redacted.Redacted
+  readonly port: number
+  readonly pid: number
+  /** Ends when the server has, asked or not. */
+  readonly exited: Effect.Effect<Ended>
+}
+
+/** SIGTERM flushes and closes the stores. */
+const farewell: Farewell = [["SIGTERM", "6 seconds"], ["SIGKILL", "1 second"]]
+
+const tokenOf = (home: string) => {
+  const file = join(home, "nats.token")
+  if (!existsSync(file)) writePrivate(file, randomBytes(24).toString("base64url"))
+  return readFileSync(file, "utf8").trim()
+}
+
+const settings = (folder: string, port: number, token: string, accounts: ReadonlyArray<NatsAccount> | undefined) =>
+  [
+    `listen: "127.0.0.1:${port}"`,
+    `pid_file: ${JSON.stringify(join(folder, "pid"))}`,
+    `max_payload: 1MB`,
+    `jetstream { store_dir: ${JSON.stringify(folder)} }`,
+    ...(accounts === undefined ? [`authorization { token: "${token}" }`] : [
+      `accounts {`,
+      ...accounts.map(({ user, password }) =>
+        `  ${user} { jetstream: enabled, users: [{ user: "${user}", password: "${password}" }] }`
+      ),
+      `}`,
+    ]),
+  ].join("\n")
+
+const clear = Effect.fnUntraced(function* (folder: string, conf: string) {
+  const file = join(folder, "pid")
+  const pid = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0
+  if (pid > 0 && isAlive(pid)) {
+    const line = yield* commandLine(pid)
+    if (line !== null && line.includes("nats-server") && line.includes(conf)) yield* dismiss(stranger(pid), farewell)
+  }
+  rmSync(file, { force: true })
+})
+
+/** Stops what a killed program left running on a home that nothing holds. */
+export const clearHome = (home: string) => clear(join(home, "nats"), join(home, "nats", "nats.conf"))
+
+/** A client is greeted once the streams are restored; the pid file shows that it was this server that greeted. */
+const greeted = (port: number) =>
+  Effect.callback<void, string>((resume) => {
+    const socket = connect({ port, host: "127.0.0.1" })
+    socket.once("data", (chunk) => resume(String(chunk).startsWith("INFO ") ? Effect.void : Effect.fail("not NATS")))
+    socket.once("error", () => resume(Effect.fail("not yet")))
+    socket.once("close", () => resume(Effect.fail("closed")))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const ready = (folder: string, port: number, pid: number) =>
+  Effect.suspend(() => {
+    const file = join(folder, "pid")
+    return existsSync(file) && Number(readFileSync(file, "utf8")) === pid ? greeted(port) : Effect.fail("starting")
+  }).pipe(Effect.retry(Schedule.spaced("5 millis")), Effect.orDie)
+
+class Refused extends EmbeddedError {}
+
+const launch = Effect.fnUntraced(function* (program: string, home: string, port: number, options: NatsOptions) {
+  const folder = join(home, "nats")
+  const conf = join(folder, "nats.conf")
+  const log = join(home, "nats.log")
+  yield* clear(folder, conf)
+  writePrivate(conf, settings(folder, port, tokenOf(home), options.accounts))
+  const child = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
+  const failed = Effect.flatMap(child.exited, () => {
+    const said = lastLines(readFileSync(log, "utf8"))
+    const fault = { message: `nats-server did not start, ${log} says: ${said}` }
+    return Effect.fail(/in use/.test(said) ? new Refused(fault) : new EmbeddedError(fault))
+  })
+  yield* Effect.raceFirst(ready(folder, port, child.pid), failed)
+  return child
+})
+
+/** Starts nats-server on `<home>/nats` and gives its address once it takes connections; stopped when the scope closes. */
+export const start = Effect.fn("EmbeddedNats.start")(function* (options: NatsOptions) {
+  const home = yield* prepare(options.home)
+  const program = yield* natsBinary(home)
+  yield* Effect.try({
+    try: () => mkdirSync(join(home, "nats"), { recursive: true, mode: 0o700 }),
+    catch: attempting("cannot make the broker's folder"),
+  })
+  const attempt = Effect.gen(function* () {
+    const port = options.port ?? (yield* freePort())
+    return { port, child: yield* launch(program, home, port, options) }
+  })
+  const { port, child } = yield* attempt.pipe(
+    Effect.retry({
+      schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "10 seconds" })),
+      while: (error) => error instanceof Refused,
+    }),
+    Effect.timeoutOrElse({
+      duration: "2 minutes",
+      orElse: () => Effect.fail(new EmbeddedError({ message: "nats-server did not restore its streams in 2 minutes" })),
+    }),
+  )
+  const credential = options.accounts === undefined ? `${tokenOf(home)}@` : ""
+  return {
+    url: Redacted.make(`nats://${credential}127.0.0.1:${port}`),
+    port,
+    pid: child.pid,
+    exited: child.exited,
+  } satisfies EmbeddedNats
+})

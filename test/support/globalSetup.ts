@@ -1,0 +1,88 @@
+/**
+ * One PostgreSQL and one nats-server for the whole run, in a folder that dies with it. Test files take a database and
+ * a broker account of their own from them (TestDatabase, TestBus), so they share nothing and run side by side.
+ */
+import { Effect, Exit, Redacted, Scope } from "effect"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import process from "node:process"
+import type { TestProject } from "vitest/node"
+import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
+import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
+import * as Home from "../../src/embedded/Home.ts"
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** The superuser's and the program's address of the database that tests copy from and never use. */
+    readonly postgresOwnerUrl: string
+    readonly postgresAppUrl: string
+    readonly natsPort: number
+    readonly natsPassword: string
+    readonly natsAccounts: number
+    /** A folder of this run; `accounts/N` exists for each broker account that was given out. */
+    readonly runFolder: string
+  }
+}
+
+const natsAccounts = 512
+
+/** Servers of a run that was killed are stopped by nobody else; those of a run that lives are held. */
+const sweep = Effect.gen(function* () {
+  for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith("bailiwick-test-run-"))) {
+    const home = join(tmpdir(), name)
+    if ((yield* Home.holder(home))._tag === "Some") continue
+    yield* EmbeddedPostgres.clearHome(home)
+    yield* EmbeddedNats.clearHome(home)
+    rmSync(home, { recursive: true, force: true })
+  }
+})
+
+const start = Effect.gen(function* () {
+  yield* Effect.ignore(sweep)
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-test-run-"))),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+  )
+  const home = yield* Home.open(folder)
+  mkdirSync(join(home, "accounts"))
+  const natsPassword = crypto.randomUUID()
+  const accounts = Array.from({ length: natsAccounts }, (_, n) => ({ user: `t${n}`, password: natsPassword }))
+  const [postgres, nats] = yield* Effect.all([
+    EmbeddedPostgres.start({ home, throwaway: true }),
+    EmbeddedNats.start({ home, accounts }),
+  ], { concurrency: 2 })
+  return { home, natsPassword, postgres, nats }
+})
+
+export default async function setup(project: TestProject) {
+  const scope = Effect.runSync(Scope.make())
+  const { home, natsPassword, postgres, nats } = await Effect.runPromise(Scope.provide(start, scope)).catch(
+    async (error) => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      throw error
+    },
+  )
+  project.provide("postgresOwnerUrl", Redacted.value(postgres.ownerUrl))
+  project.provide("postgresAppUrl", Redacted.value(postgres.appUrl))
+  project.provide("natsPort", nats.port)
+  project.provide("natsPassword", natsPassword)
+  project.provide("natsAccounts", natsAccounts)
+  project.provide("runFolder", home)
+  // Where the run is cut off before its teardown: nothing asynchronous is possible any more.
+  const cutOff = () => {
+    for (const pid of [postgres.pid, nats.pid]) {
+      try {
+        process.kill(pid, "SIGQUIT")
+      } catch {
+        // It has gone by itself.
+      }
+    }
+    rmSync(home, { recursive: true, force: true })
+  }
+  process.once("exit", cutOff)
+  return async () => {
+    process.off("exit", cutOff)
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}

@@ -1,0 +1,110 @@
+/** The table: what pydantic would say where a check or a type of Effect's Schema refuses a value. */
+import type { SchemaAST } from "effect"
+import {
+  atLeast,
+  atMost,
+  boolType,
+  type Complaint,
+  complaintIn,
+  intFromFloat,
+  intType,
+  listTooLong,
+  listTooShort,
+  notOneOf,
+  patternMismatch,
+  stringTooLong,
+  stringTooShort,
+  valueError,
+} from "./Fault.ts"
+import { uuidParsing, uuidType } from "./Uuid.ts"
+
+type Rule = (payload: Readonly<Record<string, unknown>>, input: unknown) => Complaint
+
+const codePoints = (input: unknown) => typeof input === "string" ? [...input].length : 0
+const isShort = (input: unknown, min: number) => codePoints(input) < min
+const lengthOf = (input: unknown) => Array.isArray(input) ? input.length : codePoints(input)
+const number = (value: unknown) => Number(value)
+
+const tooShort = (input: unknown, min: number) =>
+  Array.isArray(input) ? listTooShort(min, input.length) : stringTooShort(min)
+const tooLong = (input: unknown, max: number) =>
+  Array.isArray(input) ? listTooLong(max, input.length) : stringTooLong(max)
+
+const rules: Readonly<Record<string, Rule>> = {
+  isMinCodePoints: (p) => stringTooShort(number(p["minCodePoints"])),
+  isMaxCodePoints: (p) => stringTooLong(number(p["maxCodePoints"])),
+  isBetweenCodePoints: (p, input) =>
+    isShort(input, number(p["minimum"])) ? stringTooShort(number(p["minimum"])) : stringTooLong(number(p["maximum"])),
+  isMinLength: (p, input) => tooShort(input, number(p["minLength"])),
+  isMaxLength: (p, input) => tooLong(input, number(p["maxLength"])),
+  isBetweenLength: (p, input) =>
+    lengthOf(input) < number(p["minimum"])
+      ? tooShort(input, number(p["minimum"]))
+      : tooLong(input, number(p["maximum"])),
+  isPattern: (p) => patternMismatch(String(p["source"]).replaceAll("\\/", "/")),
+  isUUID: (_, input) => uuidParsing(String(input)),
+  isInt: () => intFromFloat,
+  isFinite: () => ({ type: "finite_number", msg: "Input should be a finite number" }),
+  isGreaterThanOrEqualTo: (p) => atLeast(number(p["minimum"])),
+  isLessThanOrEqualTo: (p) => atMost(number(p["maximum"])),
+  isBetween: (p, input) =>
+    number(input) < number(p["minimum"]) ? atLeast(number(p["minimum"])) : atMost(number(p["maximum"])),
+}
+
+const representation = (annotations: SchemaAST.AST["annotations"]) =>
+  annotations?.["representation"] as { readonly id?: string; readonly payload?: unknown } | undefined
+
+const nameOf = (check: SchemaAST.Check<unknown>) => representation(check.annotations)?.id?.replace("effect/schema/", "")
+
+const checksOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.Check<unknown>> =>
+  (ast.checks ?? []).flatMap((check) => check._tag === "FilterGroup" ? [check, ...check.checks] : [check])
+
+/** What a failed check says. */
+export const ofCheck = (filter: SchemaAST.Filter<unknown>, input: unknown): Complaint | undefined => {
+  const own = complaintIn(filter.annotations, input)
+  if (own) return own
+  const payload = representation(filter.annotations)?.payload
+  const rule = rules[nameOf(filter) ?? ""]
+  return rule?.((payload ?? {}) as Readonly<Record<string, unknown>>, input)
+}
+
+const literals = (ast: SchemaAST.AST): ReadonlyArray<unknown> | undefined => {
+  if (ast._tag === "Literal") return [ast.literal]
+  if (ast._tag === "Enum") return ast.enums.map(([, value]) => value)
+  if (ast._tag !== "Union") return undefined
+  const all = ast.types.filter((type) => type._tag !== "Null").map(literals)
+  return all.length > 0 && all.every((some) => some !== undefined) ? all.flat() : undefined
+}
+
+/** What the type of a schema says of a value that is not of it. */
+export const ofType = (ast: SchemaAST.AST, input: unknown): Complaint => {
+  const own = complaintIn(ast.annotations, input) ??
+    checksOf(ast).map((check) => complaintIn(check.annotations, input)).find((found) => found !== undefined)
+  if (own && ast._tag !== "String" && ast._tag !== "Number") return own
+  const known = literals(ast)
+  if (known) return notOneOf(known)
+  const names = checksOf(ast).map(nameOf)
+  switch (ast._tag) {
+    case "String":
+      return names.includes("isUUID") ? uuidType : { type: "string_type", msg: "Input should be a valid string" }
+    case "Number":
+      return names.includes("isInt") ? intType : { type: "float_type", msg: "Input should be a valid number" }
+    case "Boolean":
+      return boolType
+    case "Arrays":
+      return { type: "list_type", msg: "Input should be a valid list" }
+    case "Objects":
+      return ast.propertySignatures.length > 0
+        ? {
+          type: "model_attributes_type",
+          msg: "Input should be a valid dictionary or object to extract fields from",
+        }
+        : { type: "dict_type", msg: "Input should be a valid dictionary" }
+    case "Union": {
+      const member = ast.types.find((type) => type._tag !== "Null" && type._tag !== "Undefined")
+      return member ? ofType(member, input) : valueError("the value is not allowed")
+    }
+    default:
+      return valueError("the value is not allowed")
+  }
+}

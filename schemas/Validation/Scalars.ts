@@ -1,0 +1,125 @@
+/**
+ * Scalars that read what pydantic 2 reads in its lax mode, and write one canonical form.
+ *
+ * Query values arrive as strings; in a JSON body a string may stand for a number or a boolean too. Each scalar carries
+ * under `x-wire` what the OpenAPI document says of it, since its encoded side is wider than what we advertise.
+ */
+import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import {
+  boolParsing,
+  boolType,
+  complains,
+  type Complaint,
+  intFromFloat,
+  intParsing,
+  intParsingSize,
+  intType,
+  patternMismatch,
+} from "./Fault.ts"
+
+const refuse = (complaint: Complaint, input: unknown, options: { readonly reportInput?: boolean | undefined }) =>
+  Effect.fail(new SchemaIssue.InvalidValue(complains(complaint), input, options))
+
+const reading = <A, E>(read: (input: unknown) => { readonly value: A } | Complaint, write: (value: A) => E) =>
+  SchemaTransformation.transformEffect<A, E>({
+    decode: (input, options) => {
+      const result = read(input)
+      return "value" in result ? Effect.succeed(result.value) : refuse(result, input, options)
+    },
+    encode: (value) => Effect.succeed(write(value)),
+  })
+
+const digits = /^[+-]?[0-9]+(?:_[0-9]+)*(?:\.0*)?$/
+
+const safe = (value: number) => Number.isSafeInteger(value) ? { value: value + 0 } : intParsingSize
+
+const readInt = (input: unknown): { readonly value: number } | Complaint => {
+  if (typeof input === "boolean") return { value: Number(input) }
+  if (typeof input === "number") return Number.isInteger(input) ? safe(input) : intFromFloat
+  if (typeof input !== "string") return intType
+  const text = input.trim()
+  return digits.test(text) ? safe(Number(text.replaceAll("_", ""))) : intParsing
+}
+
+const yes = new Set(["1", "on", "t", "true", "y", "yes"])
+const no = new Set(["0", "off", "f", "false", "n", "no"])
+
+const readBoolean = (input: unknown): { readonly value: boolean } | Complaint => {
+  if (typeof input === "boolean") return { value: input }
+  if (input === 1 || input === 0) return { value: input === 1 }
+  if (typeof input === "number") return Number.isInteger(input) ? boolParsing : boolType
+  if (typeof input !== "string") return boolType
+  const text = input.toLowerCase()
+  return yes.has(text) ? { value: true } : no.has(text) ? { value: false } : boolParsing
+}
+
+export interface Bounds {
+  readonly min?: number
+  readonly max?: number
+}
+
+const integer = ({ min, max }: Bounds) => {
+  let schema = Schema.Int
+  if (min !== undefined) schema = schema.check(Schema.isGreaterThanOrEqualTo(min))
+  if (max !== undefined) schema = schema.check(Schema.isLessThanOrEqualTo(max))
+  return schema
+}
+
+const advertisedInt = ({ min, max }: Bounds) => ({
+  "x-wire": {
+    type: "integer",
+    ...(min === undefined ? {} : { minimum: min }),
+    ...(max === undefined ? {} : { maximum: max }),
+  },
+})
+
+/** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. */
+export const QueryInt = (bounds: Bounds = {}) =>
+  Schema.String.annotate(advertisedInt(bounds)).pipe(
+    Schema.decodeTo(integer(bounds), reading<number, string>(readInt, String)),
+  )
+
+/** A boolean in a query: true, t, yes, y, on, 1 and their opposites, in any case. */
+export const QueryBoolean = Schema.String.annotate({ "x-wire": { type: "boolean" } }).pipe(
+  Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
+)
+
+/** An integer in a JSON body: a number without a fraction, or a string that reads as one. */
+export const BodyInt = (bounds: Bounds = {}) =>
+  Schema.Unknown.annotate(advertisedInt(bounds)).pipe(
+    Schema.decodeTo(integer(bounds), reading<number, unknown>(readInt, (value) => value)),
+  )
+
+/** A boolean in a JSON body: true and false, and what pydantic reads as them. */
+export const BodyBoolean = Schema.Unknown.annotate({ "x-wire": { type: "boolean" } }).pipe(
+  Schema.decodeTo(Schema.Boolean, reading<boolean, unknown>(readBoolean, (value) => value)),
+)
+
+/** At least `min` code points. */
+export const minCodePoints = (min: number) => Schema.isMinCodePoints(min)
+
+/** At most `max` code points. */
+export const maxCodePoints = (max: number) => Schema.isMaxCodePoints(max)
+
+/** Between `min` and `max` code points, both included. */
+export const codePoints = (min: number, max: number) =>
+  Schema.isBetweenCodePoints(min, max, { toJsonSchema: () => ({ minLength: min, maxLength: max }) })
+
+const notUnicode: Complaint = {
+  type: "string_unicode",
+  msg: "Input should be a valid string, unable to parse raw data as a unicode string",
+}
+
+/** What PostgreSQL's text cannot hold: U+0000, and halves of surrogate pairs. */
+export const unstorable = (text: string): Complaint | undefined =>
+  text.includes("\u0000") ? patternMismatch("^[^\\x00]*$") : text.isWellFormed() ? undefined : notUnicode
+
+/** Text that a database can hold. */
+export const storable = Schema.makeFilter<string>((text) => unstorable(text) === undefined, {
+  expected: "text without U+0000",
+  toJsonSchema: () => [{}, true],
+  ...complains((input) => (typeof input === "string" ? unstorable(input) : undefined) ?? notUnicode),
+})
+
+/** Free text of `min` to `max` code points that a database can hold. */
+export const Text = (min: number, max: number) => Schema.String.check(codePoints(min, max), storable)

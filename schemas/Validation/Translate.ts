@@ -1,0 +1,168 @@
+/**
+ * From Effect's tree of issues to pydantic's flat list of faults.
+ *
+ * Decode with `{ errors: "all", reportInput: true }`, otherwise faults and inputs are missing. As in pydantic a scalar
+ * has one fault, fields come in the order of the schema and unknown fields come last. Where a schema is secret
+ * (`secretInput`, Redacted) neither its value nor any object that holds it is repeated.
+ */
+import { type Schema, type SchemaAST, SchemaIssue } from "effect"
+import { ofCheck, ofType } from "./Complaints.ts"
+import { type Complaint, complaintIn, type Fault, isSecret, missing, valueError } from "./Fault.ts"
+
+type Loc = ReadonlyArray<string | number>
+
+interface Place {
+  readonly loc: Loc
+  /** Whether the refused value may be repeated. */
+  readonly echo: boolean
+  /** The object around a missing key, as pydantic repeats it. */
+  readonly around: unknown
+}
+
+const unknownField: Complaint = { type: "extra_forbidden", msg: "Extra inputs are not permitted" }
+
+const secrets = new WeakMap<SchemaAST.AST, boolean>()
+
+/** Whether a schema, or any part of it, is secret. */
+const holdsSecret = (ast: SchemaAST.AST): boolean => {
+  const known = secrets.get(ast)
+  if (known !== undefined) return known
+  secrets.set(ast, false)
+  const marked = isSecret(ast.annotations) || (ast.checks ?? []).some((check) => isSecret(check.annotations)) ||
+    ast._tag === "Declaration" && JSON.stringify(ast.annotations?.["representation"] ?? "").includes("Redacted")
+  const parts = ast._tag === "Objects"
+    ? [...ast.propertySignatures.map((property) => property.type), ...ast.indexSignatures.map((index) => index.type)]
+    : ast._tag === "Arrays"
+    ? [...ast.elements, ...ast.rest]
+    : ast._tag === "Union"
+    ? ast.types
+    : []
+  const result = marked || parts.some(holdsSecret)
+  secrets.set(ast, result)
+  return result
+}
+
+const fault = (place: Place, complaint: Complaint, input: unknown): Fault => ({
+  type: complaint.type,
+  loc: place.loc,
+  msg: complaint.msg,
+  ...(place.echo ? { input: input ?? null } : {}),
+  ...(complaint.ctx ? { ctx: complaint.ctx } : {}),
+})
+
+const inputOf = (issue: SchemaIssue.Issue): unknown => SchemaIssue.hasInput(issue) ? issue.input : undefined
+
+const last = (issue: SchemaIssue.Issue): boolean =>
+  issue._tag === "Pointer" ? last(issue.issue) : issue._tag === "UnexpectedKey"
+
+const isScalar = (ast: SchemaAST.AST) => ast._tag !== "Objects" && ast._tag !== "Arrays"
+
+const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
+  const inner = { ...place, echo: place.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
+  const known = issue.issues.filter((child) => !last(child))
+  const ordered = [...known, ...issue.issues.filter(last)]
+  const wanted = isScalar(issue.ast) || known[0]?._tag === "Filter" ? ordered.slice(0, 1) : ordered
+  return wanted.flatMap((child) => {
+    const type = child._tag === "Pointer" && issue.ast._tag === "Objects"
+      ? issue.ast.propertySignatures.find((property) => property.name === child.path[0])?.type
+      : undefined
+    const missed = child._tag === "Pointer" && child.issue._tag === "MissingKey"
+    const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
+    return walk(child, { ...inner, echo, around: inputOf(issue) })
+  })
+}
+
+const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
+  const quiet = { ...place, echo: place.echo && !holdsSecret(issue.ast) }
+  const tagged = ofTag(issue)
+  if (tagged) return [fault(quiet, tagged, inputOf(issue))]
+  const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
+  const [first] = telling
+  return first && telling.every((inner) => inner._tag === "Composite" || inner._tag === "Encoding")
+    ? walk(first, quiet)
+    : [fault(quiet, ofType(issue.ast, inputOf(issue)), inputOf(issue))]
+}
+
+/** A union of objects told apart by a literal field, where the input's field names none of them. */
+const ofTag = (issue: SchemaIssue.AnyOf): Complaint | undefined => {
+  const input = inputOf(issue)
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return undefined
+  const members = issue.ast.types.flatMap((type) => type._tag === "Objects" ? [type] : [])
+  const tagOf = (name: PropertyKey, member: SchemaAST.Objects) =>
+    member.propertySignatures.flatMap((property) =>
+      property.name === name && property.type._tag === "Literal" ? [property.type.literal] : []
+    )
+  const name = members[0]?.propertySignatures.map((property) => property.name)
+    .find((candidate) => members.every((member) => tagOf(candidate, member).length === 1))
+  if (typeof name !== "string") return undefined
+  const tags = members.flatMap((member) => tagOf(name, member))
+  const tag: unknown = Reflect.get(input, name)
+  if (tag === undefined) {
+    return {
+      type: "union_tag_not_found",
+      msg: `Unable to extract tag using discriminator '${name}'`,
+      ctx: { discriminator: `'${name}'` },
+    }
+  }
+  if (tags.some((known) => known === tag)) return undefined
+  const expected = tags.map((known) => `'${String(known)}'`).join(", ")
+  return {
+    type: "union_tag_invalid",
+    msg: `Input tag '${String(tag)}' found using '${name}' does not match any of the expected tags: ${expected}`,
+    ctx: { discriminator: `'${name}'`, tag: String(tag), expected_tags: expected },
+  }
+}
+
+const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return walk(issue.issue, { ...place, loc: [...place.loc, ...issue.path.map((key) => segment(key))] })
+    case "Composite":
+      return ofComposite(issue, place)
+    case "AnyOf":
+      return ofUnion(issue, place)
+    case "Encoding": {
+      const echo = place.echo && !holdsSecret(issue.ast)
+      const own = complaintIn(issue.ast.annotations, inputOf(issue))
+      return own ? [fault({ ...place, echo }, own, inputOf(issue))] : walk(issue.issue, { ...place, echo })
+    }
+    case "Filter": {
+      const own = ofCheck(issue.filter, inputOf(issue))
+      if (own) return [fault(place, own, inputOf(issue))]
+      if (issue.issue._tag === "InvalidValue") return [fault(place, sentence(issue), inputOf(issue))]
+      return walk(issue.issue, place)
+    }
+    case "MissingKey":
+      return [fault(place, missing, place.around)]
+    case "UnexpectedKey":
+      return [fault(place, unknownField, inputOf(issue))]
+    case "InvalidType":
+      return [fault(
+        { ...place, echo: place.echo && !holdsSecret(issue.ast) },
+        ofType(issue.ast, inputOf(issue)),
+        inputOf(issue),
+      )]
+    case "InvalidValue":
+      return [fault(place, complaintIn(issue.annotations, inputOf(issue)) ?? sentence(issue), inputOf(issue))]
+    default:
+      return [fault(place, valueError("the value is not allowed"), inputOf(issue))]
+  }
+}
+
+const segment = (key: PropertyKey): string | number => typeof key === "symbol" ? String(key) : key
+
+/** A check of which the table knows nothing: its own message, or what it expects. */
+const sentence = (issue: SchemaIssue.Filter | SchemaIssue.InvalidValue): Complaint => {
+  const annotations = issue._tag === "Filter"
+    ? { ...issue.filter.annotations, ...(issue.issue._tag === "InvalidValue" ? issue.issue.annotations : {}) }
+    : issue.annotations
+  const said = annotations?.message ?? (annotations?.expected ? `expected ${annotations.expected}` : undefined)
+  return valueError(typeof said === "string" ? said : "the value is not allowed")
+}
+
+/**
+ * The faults of one failed decoding. `loc` says where its root stands (`["body"]`); with `echo` false no value of it
+ * is repeated, as for headers and for the bodies of credential actions.
+ */
+export const faultsOf = (error: Schema.SchemaError, loc: Loc, echo: boolean): ReadonlyArray<Fault> =>
+  walk(error.issue, { loc, echo, around: null })

@@ -1,0 +1,48 @@
+/** The sentence with which pydantic (Rust's uuid crate, `InvalidUuid::into_err`) refuses a string that is no UUID. */
+import type { Complaint } from "./Fault.ts"
+
+const starts = [0, 9, 14, 19, 24, 37]
+const sizes = [8, 4, 4, 4, 12]
+
+const unwrapped = (text: string): readonly [body: string, offset: number, simple: boolean] => {
+  if (text.startsWith("{") && text.endsWith("}") && text.length > 1) return [text.slice(1, -1), 1, false]
+  if (text.startsWith("urn:uuid:")) return [text.slice(9), 9, false]
+  return [text, 0, true]
+}
+
+const byteLength = (text: string) => new TextEncoder().encode(text).length
+
+const sentence = (text: string): string => {
+  const [body, offset, simple] = unwrapped(text)
+  const bounds: Array<number> = []
+  let hyphens = 0
+  let index = 0
+  for (const character of body) {
+    if (character === "-") {
+      if (hyphens < 4) bounds.push(index)
+      hyphens++
+    } else if (!/^[0-9a-fA-F]$/.test(character)) {
+      return "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], " +
+        `found \`${character}\` at ${index + offset + 1}`
+    }
+    index += byteLength(character)
+  }
+  if (hyphens === 0 && simple) {
+    return `invalid length: expected length 32 for simple format, found ${byteLength(text)}`
+  }
+  if (hyphens !== 4) return `invalid group count: expected 5, found ${hyphens + 1}`
+  const group = bounds.findIndex((bound, i) => bound !== starts[i + 1]! - 1)
+  const wrong = group < 0 ? 4 : group
+  const length = wrong === 4 ? byteLength(text) - starts[4]! : bounds[wrong]! - starts[wrong]!
+  return `invalid group length in group ${wrong}: expected ${sizes[wrong]}, found ${length}`
+}
+
+export const uuidParsing = (text: string): Complaint => {
+  const error = sentence(text)
+  return { type: "uuid_parsing", msg: `Input should be a valid UUID, ${error}`, ctx: { error } }
+}
+
+export const uuidType: Complaint = {
+  type: "uuid_type",
+  msg: "UUID input should be a string, bytes or UUID object",
+}

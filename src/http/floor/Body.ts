@@ -1,0 +1,40 @@
+/**
+ * The body of one request, read once, within its limits: 256 KiB however it is sent, ten seconds, UTF-8, and JSON no
+ * deeper than 32 levels. What was read stays readable: the contract's own decoder reads the same text again.
+ */
+import { ByteSize, Effect } from "effect"
+import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
+import { BodyTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
+
+/** Bytes. */
+export const maxBody = 256 * 1024
+
+const deadline = "10 seconds"
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+const tooLarge = (error: HttpServerError.HttpServerError) =>
+  error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+
+/** The body's text. Fails with 413, or with 400 where it is late, cut off or no UTF-8. */
+export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const bytes = yield* request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
+    Effect.mapError((error) =>
+      tooLarge(error) ? new BodyTooLarge({}) : new MalformedRequest({ detail: "The body could not be read" })
+    ),
+    Effect.timeoutOrElse({
+      duration: deadline,
+      orElse: () => Effect.fail(new MalformedRequest({ detail: "The body did not arrive within 10 seconds" })),
+    }),
+    Effect.interruptible,
+  )
+  return yield* Effect.try({
+    try: () => decoder.decode(bytes),
+    catch: () => new MalformedRequest({ detail: "The body is not UTF-8" }),
+  })
+})
+
+/** The same request with another text for its body. */
+export const withText = (request: HttpServerRequest.HttpServerRequest, text: string) =>
+  Object.create(request, { text: { value: Effect.succeed(text) } }) as HttpServerRequest.HttpServerRequest

@@ -1,0 +1,131 @@
+/**
+ * The sections of one endpoint's requests, decoded with every fault of each.
+ *
+ * HttpApi stops at the first section that fails. On that path only, all of them are decoded again here: path, query,
+ * header, body, in this order.
+ */
+import { Context, Exit, Schema, type SchemaAST } from "effect"
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
+import { SecretRequest } from "../../../schemas/api/Floor.ts"
+import { type Fault, missing } from "../../../schemas/Validation/Fault.ts"
+import type { JsonFault } from "../../../schemas/Validation/Json.ts"
+import { unstorable } from "../../../schemas/Validation/Scalars.ts"
+import { faultsOf } from "../../../schemas/Validation/Translate.ts"
+
+type Decode = (input: unknown) => ReadonlyArray<Fault>
+
+export interface Sections {
+  readonly path: Decode
+  readonly query: Decode
+  readonly header: Decode
+  readonly body: Decode
+  /** Query fields that take a list; of any other that is repeated the last value counts. */
+  readonly lists: ReadonlySet<string>
+  /** The media types of a body, none where the endpoint takes no body. */
+  readonly takes: ReadonlySet<string>
+  /** The media types of a success, none where it has no body. */
+  readonly gives: ReadonlySet<string>
+}
+
+const sound: Decode = () => []
+
+const decode = (
+  schema: Schema.Constraint | undefined,
+  loc: string,
+  echo: boolean,
+  options: SchemaAST.ParseOptions | undefined,
+): Decode => {
+  if (schema === undefined) return sound
+  // Wire schemas need no services: they are plain data on both sides.
+  const run = Schema.decodeUnknownExit(schema as Schema.Codec<unknown, unknown>, {
+    ...options,
+    errors: "all",
+    reportInput: true,
+  })
+  return (input) => {
+    const exit = run(input)
+    if (Exit.isSuccess(exit)) return []
+    return exit.cause.reasons.flatMap((reason) => reason._tag === "Fail" ? faultsOf(reason.error, [loc], echo) : [])
+  }
+}
+
+const isList = (ast: SchemaAST.AST): boolean => ast._tag === "Arrays" || ast._tag === "Union" && ast.types.some(isList)
+
+const listsOf = (schema: Schema.Top | undefined): ReadonlySet<string> => {
+  const ast = schema === undefined ? undefined : Schema.toEncoded(schema).ast
+  return new Set(
+    ast?._tag === "Objects"
+      ? ast.propertySignatures.flatMap((property) => isList(property.type) ? [String(property.name)] : [])
+      : [],
+  )
+}
+
+const mediaTypes = (schema: Schema.Top): ReadonlyArray<string> => {
+  const encoding = schema.ast.annotations?.["~httpApiEncoding"] as { readonly contentType?: string } | undefined
+  if (encoding?.contentType !== undefined) return [encoding.contentType]
+  if ("contentType" in schema && typeof schema.contentType === "string") return [schema.contentType]
+  return schema.ast._tag === "Void" ? [] : ["application/json"]
+}
+
+const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections => {
+  const annotations = Context.merge(group.annotations, endpoint.annotations)
+  const shared = Context.getOrUndefined(annotations, HttpApi.ParseOptions)
+  const options = {
+    params: Context.getOrUndefined(annotations, HttpApi.ParamsParseOptions) ?? shared,
+    query: Context.getOrUndefined(annotations, HttpApi.QueryParseOptions) ?? shared,
+    headers: Context.getOrUndefined(annotations, HttpApi.HeadersParseOptions) ?? shared,
+    payload: Context.getOrUndefined(annotations, HttpApi.PayloadParseOptions) ?? shared,
+  }
+  const echo = !Context.get(annotations, SecretRequest)
+  const payload = endpoint.payload.get("application/json")
+  return {
+    path: decode(endpoint.params, "path", echo, options.params),
+    query: decode(
+      endpoint.query === undefined ? undefined : Schema.toCodecArrayFromSingle(endpoint.query),
+      "query",
+      echo,
+      options.query,
+    ),
+    header: decode(endpoint.headers, "header", false, options.headers),
+    body: decode(payload === undefined ? undefined : Schema.Union(payload.schemas), "body", echo, options.payload),
+    lists: listsOf(endpoint.query),
+    takes: new Set(endpoint.payload.keys()),
+    gives: new Set([...endpoint.success].flatMap(mediaTypes)),
+  }
+}
+
+const cache = new WeakMap<HttpApiEndpoint.Top, Sections>()
+
+export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections => {
+  const known = cache.get(endpoint)
+  if (known) return known
+  const sections = make(endpoint, group)
+  cache.set(endpoint, sections)
+  return sections
+}
+
+/** Strings that no database can hold, wherever they stand in a value; their text is not repeated. */
+export const unstorableIn = (value: unknown, loc: ReadonlyArray<string | number>): ReadonlyArray<Fault> => {
+  if (typeof value === "string") {
+    const complaint = unstorable(value)
+    return complaint ? [{ loc, ...complaint }] : []
+  }
+  if (Array.isArray(value)) return value.flatMap((item, index) => unstorableIn(item, [...loc, index]))
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([key, item]) => {
+    const complaint = unstorable(key)
+    return complaint ? [{ loc, ...complaint }] : unstorableIn(item, [...loc, key])
+  })
+}
+
+/** 422 for a body that is no JSON, as FastAPI writes it. */
+export const brokenJson = ({ pos, error }: JsonFault): Fault => ({
+  type: "json_invalid",
+  loc: ["body", pos],
+  msg: "JSON decode error",
+  input: {},
+  ctx: { error },
+})
+
+/** 422 for a body that is required and was not sent. */
+export const missingBody: Fault = { type: missing.type, loc: ["body"], msg: missing.msg, input: null }

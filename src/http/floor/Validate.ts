@@ -1,0 +1,87 @@
+/**
+ * The layer of the contract's `Floor`: reads the body, and turns a request that does not decode into a 422 with all of
+ * its faults. It stands inside authentication and outside the handler.
+ */
+import { Effect, Layer, Result } from "effect"
+import { HttpMethod, HttpRouter, HttpServerRequest } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { Floor } from "../../../schemas/api/Floor.ts"
+import { NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import type { Fault } from "../../../schemas/Validation/Fault.ts"
+import { parse } from "../../../schemas/Validation/Json.ts"
+import { accepts, mediaTypeOf } from "./Media.ts"
+import { readText, withText } from "./Body.ts"
+import { brokenJson, missingBody, type Sections, sectionsOf, unstorableIn } from "./Sections.ts"
+
+/** The query with one value for each field that takes one: the last, as FastAPI has it. */
+const singled = (query: Readonly<Record<string, string | Array<string>>>, lists: ReadonlySet<string>) =>
+  Object.fromEntries(
+    Object.entries(query).map(([key, value]) => [
+      key,
+      Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value,
+    ]),
+  )
+
+interface Body {
+  /** What the contract's decoder reads instead of the body's bytes. */
+  readonly text: string | undefined
+  readonly value: unknown
+  readonly faults: ReadonlyArray<Fault>
+}
+
+const nothing: Body = { text: undefined, value: undefined, faults: [] }
+
+const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, sections: Sections) {
+  if (!HttpMethod.hasBody(request.method) || sections.takes.size === 0) return nothing
+  const type = mediaTypeOf(request.headers["content-type"])
+  const text = yield* readText(request)
+  // No body reads as `{}` where nothing is required; whatever type it was announced with does not matter then.
+  if (text === "") {
+    return sections.body({}).length > 0 ? { text, value: undefined, faults: [missingBody] } : { ...nothing, text: "{}" }
+  }
+  if (!sections.takes.has(type)) return yield* new UnsupportedMediaType({})
+  if (type !== "application/json") return nothing
+  const parsed = parse(text)
+  if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure)] }
+  const faults = text.includes("\\u") || !text.isWellFormed() ? unstorableIn(parsed.success, ["body"]) : []
+  return { text, value: parsed.success, faults }
+})
+
+const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) =>
+  faults.filter((fault) => !known.some((other) => JSON.stringify(other.loc) === JSON.stringify(fault.loc)))
+
+export const layer = Layer.succeed(
+  Floor,
+  Effect.fnUntraced(function* (handler, { endpoint, group }) {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const { params } = yield* HttpRouter.RouteContext
+    const sections = sectionsOf(endpoint, group)
+    if (!accepts(request.headers["accept"], sections.gives)) return yield* new NotAcceptable({})
+    const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections.lists)
+    const queryFaults = unstorableIn(query, ["query"])
+    const body = yield* readBody(request, sections)
+
+    const refused = (first: ReadonlyArray<Fault>) => {
+      const found = [...sections.path(params), ...sections.query(query), ...sections.header(request.headers)]
+      const inBody = body.faults.length > 0 && body.value === undefined ? body.faults : sections.body(body.value ?? {})
+      const own = [...found, ...without(queryFaults, found), ...inBody, ...without(body.faults, inBody)]
+      return new HTTPValidationError({ detail: own.length > 0 ? own : first })
+    }
+
+    if (queryFaults.length + body.faults.length > 0) return yield* refused([])
+    return yield* handler.pipe(
+      Effect.provideService(HttpServerRequest.ParsedSearchParams, query),
+      Effect.provideService(
+        HttpServerRequest.HttpServerRequest,
+        body.text === undefined ? request : withText(request, body.text),
+      ),
+      Effect.catchIf(
+        (error: unknown): error is HttpApiError.HttpApiSchemaError =>
+          HttpApiError.HttpApiSchemaError.is(error) && error.kind !== "Body" && error.kind !== "ResponseHeaders",
+        () =>
+          Effect.fail(refused([{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" }])),
+      ),
+    )
+  }),
+)

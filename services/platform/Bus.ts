@@ -111,21 +111,24 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     Effect.forkScoped,
   )
 
-  const sendAll = async (nc: NatsConnection, messages: ReadonlyArray<BusPublication>) => {
-    const outcomes = await Promise.all(messages.map((message) => publishOn(nc, message, deadlineMillis)))
+  const sendAll = async (nc: NatsConnection, messages: ReadonlyArray<BusPublication>, until: number) => {
+    const left = () => Math.max(1, Math.ceil(until - performance.now()))
+    const outcomes = await Promise.all(messages.map((message) => publishOn(nc, message, left())))
     const lost = outcomes.flatMap((o, i) => Result.isFailure(o) && o.failure.reason === "no-stream" ? [i] : [])
     if (lost.length === 0) return outcomes
-    const healed = await keep(nc).then(() => true, () => false)
-    if (!healed) return outcomes
-    const again = await Promise.all(lost.map((i) => publishOn(nc, messages[i]!, deadlineMillis)))
+    if (!await keep(nc).then(() => true, () => false)) return outcomes
+    const again = await Promise.all(lost.map((i) => publishOn(nc, messages[i]!, left())))
     lost.forEach((i, n) => outcomes[i] = again[n]!)
     return outcomes
   }
 
   const publishAll = (messages: ReadonlyArray<BusPublication>): Effect.Effect<ReadonlyArray<BusOutcome>> =>
-    messages.length === 0 ? Effect.succeed([]) : Effect.matchEffect(connected, {
-      onFailure: (error) => Effect.succeed(messages.map(() => Result.fail(error))),
-      onSuccess: (nc) => Effect.promise(() => sendAll(nc, messages)),
+    Effect.suspend(() => {
+      const until = performance.now() + deadlineMillis
+      return messages.length === 0 ? Effect.succeed([]) : Effect.matchEffect(connected, {
+        onFailure: (error) => Effect.succeed(messages.map(() => Result.fail(error))),
+        onSuccess: (nc) => Effect.promise(() => sendAll(nc, messages, until)),
+      })
     })
 
   const consume = <R>(consumer: BusConsumer<R>) =>

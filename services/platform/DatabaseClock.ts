@@ -1,0 +1,89 @@
+/**
+ * One clock, the database's. Every process measures how far the database's clock is from its own monotonic one and adds
+ * that to it, so that all of them agree on a boundary to within the round trip, whatever their own wall clocks say.
+ *
+ * A wall clock more than 30 s from the database's is a fault of one of the two that nobody should act on: `ClockHealth`
+ * says so, and timers, delivery and relay pause until it is over. Put in place by the program only; tests own their clock.
+ */
+import { Clock, Context, Duration, Effect, Layer, Ref } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "./Database.ts"
+
+const toleratedMillis = 30_000
+/** A clock that is set back by less than this stands still until it has caught up. */
+const heldBackMillis = 1_000
+
+export class ClockHealth extends Context.Reference<{
+  readonly read: Effect.Effect<{
+    /** The database's clock less this machine's, in milliseconds. */
+    readonly offsetMillis: number
+    /** Whether they are at most 30 s apart. */
+    readonly healthy: boolean
+  }>
+}>("bailiwick/services/platform/ClockHealth", {
+  defaultValue: () => ({ read: Effect.succeed({ offsetMillis: 0, healthy: true }) }),
+}) {}
+
+const monotonicMillis = () => performance.now()
+
+/** Effect's own clock, but for what time it is: `base` is added to the monotonic time. */
+const shifted = (own: Clock.Clock, base: () => number): Clock.Clock => {
+  let last = 0
+  const millis = () => {
+    const now = base() + monotonicMillis()
+    return last = now < last && last - now < heldBackMillis ? last : now
+  }
+  return {
+    currentTimeMillisUnsafe: () => Math.floor(millis()),
+    currentTimeMillis: Effect.sync(() => Math.floor(millis())),
+    currentTimeNanosUnsafe: () => BigInt(Math.floor(millis() * 1_000)) * 1_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(Math.floor(millis() * 1_000)) * 1_000n),
+    monotonicTimeNanosUnsafe: () => own.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: own.monotonicTimeNanos,
+    sleep: (duration) => own.sleep(duration),
+  }
+}
+
+/** The database's clock less the monotonic one, from the quickest of three round trips. */
+const measure: Effect.Effect<number, SqlError.SqlError, Database> = Effect.gen(function* () {
+  const { sql } = yield* Database
+  let best = { trip: Infinity, base: 0 }
+  for (let i = 0; i < 3; i++) {
+    const before = monotonicMillis()
+    const [row] = yield* sql<{ now: number }>`
+      select extract(epoch from clock_timestamp())::float8 * 1000 as now`
+    const trip = monotonicMillis() - before
+    if (trip < best.trip) best = { trip, base: row!.now - (before + trip / 2) }
+  }
+  return best.base
+})
+
+/** Replaces Effect's Clock and gives `ClockHealth`; measures at the start, then every `everyMillis`. */
+const layer = (everyMillis = 10_000) =>
+  Layer.effectContext(Effect.gen(function* () {
+    const own = yield* Clock.Clock
+    let base = yield* measure
+    const offset = () => base + monotonicMillis() - own.currentTimeMillisUnsafe()
+    const health = yield* Ref.make(offset())
+    yield* Effect.gen(function* () {
+      yield* own.sleep(Duration.millis(everyMillis))
+      base = yield* measure
+      const off = offset()
+      const was = yield* Ref.getAndSet(health, off)
+      if (Math.abs(off) > toleratedMillis && Math.abs(was) <= toleratedMillis) {
+        yield* Effect.logError(`this machine's clock is ${Math.round(off)} ms from the database's: work is paused`)
+      }
+    }).pipe(
+      Effect.catch((error) => Effect.logDebug("the database's clock was not read", error)),
+      Effect.forever,
+      Effect.forkScoped,
+    )
+    return Context.make(Clock.Clock, shifted(own, () => base)).pipe(Context.add(ClockHealth, {
+      read: Effect.map(Ref.get(health), (offsetMillis) => ({
+        offsetMillis: Math.round(offsetMillis),
+        healthy: Math.abs(offsetMillis) <= toleratedMillis,
+      })),
+    }))
+  }))
+
+export const DatabaseClock = { layer } as const

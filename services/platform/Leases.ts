@@ -1,0 +1,88 @@
+/**
+ * The one vocabulary of everything that waits and is worked off by several processes: columns
+ * `attempts, not_before, last_error, claim, lease_until`, and these statements over them.
+ *
+ * - `claim is null` is the only meaning of "not in flight". A claim is a number of the sequence `claims`, one for all rows
+ *   of one statement.
+ * - Whoever works a row names the claim when it settles; a settlement that finds another claim, or none, changes nothing.
+ * - A lease that ended is freed by anyone. The worker must not begin what it may not finish before `lease_until`.
+ * - A row that fails backs off alone, with its reason, and never holds up another.
+ *
+ * `key` is a single unique column. The caller's table needs two partial indexes: `(not_before, key) where claim is null`
+ * (and whatever `also` says) and `(lease_until) where claim is not null`, so that no scan sees more than what is due.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+
+export interface LeasedTable {
+  readonly table: string
+  /** The unique column and its type. */
+  readonly key: string
+  readonly keyType: "uuid" | "text" | "bigint"
+}
+
+/** How long a row that failed `attempts` times waits: 0.5 s doubled, up to `maxMillis`, plus up to a tenth. */
+export const backoffMillis = (attempts: number, maxMillis = 60_000): number =>
+  Math.min(maxMillis, 250 * 2 ** Math.min(attempts, 24)) * (1 + Math.random() / 10)
+
+/**
+ * Claims at most `limit` due rows for `leaseMillis`, oldest first, and gives them whole; `attempts` counts this one.
+ * `also` narrows what is due, over the alias `t`.
+ */
+export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, key }: LeasedTable, options: {
+  readonly leaseMillis: number
+  readonly limit: number
+  readonly also?: Statement.Fragment
+}): Effect.Effect<ReadonlyArray<Row & { readonly claim: bigint }>, SqlError.SqlError> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    sql<Row & { readonly claim: bigint }>`
+      with due as materialized (
+        select t.${sql(key)} from ${sql(table)} t
+        where t.claim is null and t.not_before <= ${new Date(now)} ${options.also ?? sql``}
+        order by t.not_before, t.${sql(key)} limit ${options.limit} for update skip locked
+      ), own as materialized (
+        select nextval('claims') as claim where exists (select from due)
+      )
+      update ${sql(table)} c
+      set claim = own.claim, lease_until = ${new Date(now + options.leaseMillis)}, attempts = c.attempts + 1
+      from due, own where c.${sql(key)} = due.${sql(key)}
+      returning c.*`)
+
+/** Gives rows back that failed: each is due again after its own delay and keeps its reason. Fenced by the claim. */
+export const settleFailed = (
+  sql: PgClient.PgClient,
+  { table, key, keyType }: LeasedTable,
+  claim: bigint,
+  failures: ReadonlyArray<{ readonly key: string | bigint; readonly afterMillis: number; readonly error: string }>,
+): Effect.Effect<void, SqlError.SqlError> =>
+  failures.length === 0 ? Effect.void : Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.asVoid(sql`
+      update ${sql(table)} t
+      set claim = null, lease_until = null, last_error = left(f.error, 500),
+        not_before = ${new Date(now)}::timestamptz + f.after * interval '1 millisecond'
+      from unnest(${failures.map((f) => String(f.key))}::text[], ${
+      failures.map((f) => Math.round(f.afterMillis))
+    }::int[], ${failures.map((f) => f.error.replaceAll("\0", ""))}::text[]) f(key, after, error)
+      where t.${sql(key)} = f.key::${sql.literal(keyType)} and t.claim = ${claim}`))
+
+/** Frees rows whose lease ended without an outcome; they are due at once. Gives how many. */
+export const freeExpired = (
+  sql: PgClient.PgClient,
+  { table, key }: LeasedTable,
+  limit = 1_000,
+): Effect.Effect<number, SqlError.SqlError> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.map(
+      sql`
+      with over as materialized (
+        select t.${sql(key)} from ${sql(table)} t
+        where t.claim is not null and t.lease_until < ${new Date(now)}
+        order by t.lease_until limit ${limit} for update skip locked
+      )
+      update ${sql(table)} t
+      set claim = null, lease_until = null, not_before = ${new Date(now)}, last_error = 'interrupted'
+      from over where t.${sql(key)} = over.${sql(key)}
+      returning 1`,
+      (rows) => rows.length,
+    ))

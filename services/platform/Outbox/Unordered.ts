@@ -1,0 +1,45 @@
+/**
+ * Rows without an order: whoever claims a batch publishes it at once and settles it in one statement that names the
+ * claim. A crash between ack and settlement publishes again, so consumers see at least once.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Result } from "effect"
+import type { Bus } from "../Bus.ts"
+import type { LeasedTable } from "../Leases.ts"
+import { backoffMillis, claimDue, settleFailed } from "../Leases.ts"
+import type { OutboxRecord } from "./Row.ts"
+import { patienceMillis, publicationOf } from "./Row.ts"
+
+export const outboxTable: LeasedTable = { table: "outbox", key: "id", keyType: "uuid" }
+
+/** Longer than a publication's deadline by far: what is settled was claimed by us all the while. */
+export const leaseMillis = 30_000
+
+/** Publishes one batch; gives how many rows it claimed. */
+export const publishDue = Effect.fnUntraced(function* (sql: PgClient.PgClient, bus: Bus["Service"], limit: number) {
+  const rows = yield* claimDue<OutboxRecord>(sql, outboxTable, {
+    leaseMillis,
+    limit,
+    also: sql`and t.published_at is null and t.aggregate_id is null`,
+  })
+  const claim = rows[0]?.claim
+  if (claim === undefined) return 0
+  // The moment before the first byte leaves: a broker found forgetful later lost what was published until then.
+  const began = yield* Clock.currentTimeMillis
+  const outcomes = yield* bus.publishAll(rows.map(publicationOf))
+  const published = rows.filter((_, i) => Result.isSuccess(outcomes[i]!)).map((row) => row.id)
+  const failures = rows.flatMap((row, i) => {
+    const outcome = outcomes[i]!
+    if (Result.isSuccess(outcome)) return []
+    const afterMillis = backoffMillis(row.attempts, patienceMillis(outcome.failure.retryable))
+    return [{ key: row.id, afterMillis, error: outcome.failure.message }]
+  })
+  if (published.length > 0) {
+    const now = yield* Clock.currentTimeMillis
+    yield* sql`
+      update outbox set published_at = ${new Date(began)}, claim = null, lease_until = null, last_error = null
+      where id = any(${published}::uuid[]) and claim = ${claim} and lease_until > ${new Date(now)}`
+  }
+  yield* settleFailed(sql, outboxTable, claim, failures)
+  return rows.length
+})

@@ -1,0 +1,39 @@
+/** `/v1/api-keys/`: keys for programmatic access (specification 001). */
+import { Effect, Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
+import { ApiKeyLimit, ApiKeyNotFound } from "../problems/Accounts.ts"
+import { InvalidCredentials } from "../problems/Floor.ts"
+import { Uuid } from "../Wire.ts"
+import { Authenticated, Presented } from "./Credentials.ts"
+import { Floor } from "./Floor.ts"
+
+export const NewApiKey = Schema.Struct({
+  name: ApiKeyName,
+  /** Repeats collapse. */
+  permissions: Schema.Array(Permission).check(Schema.isMinLength(1)).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed<ReadonlyArray<Permission>>(["send"])),
+  ),
+}).annotate({ identifier: "NewApiKey" })
+
+export class ApiKeysApi extends HttpApiGroup.make("api-keys")
+  .add(
+    HttpApiEndpoint.post("createApiKey", "/v1/api-keys/", {
+      payload: NewApiKey,
+      success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
+      error: [ApiKeyLimit, InvalidCredentials],
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Create an API key; its secret is in this answer and nowhere else"),
+    HttpApiEndpoint.get("listApiKeys", "/v1/api-keys/", {
+      success: Schema.Array(ApiKeyView),
+      error: InvalidCredentials,
+    }).middleware(Floor).middleware(Presented)
+      .annotate(OpenApi.Summary, "List the active API keys, newest first"),
+    HttpApiEndpoint.delete("revokeApiKey", "/v1/api-keys/:key_id", {
+      params: { key_id: Uuid },
+      success: HttpApiSchema.NoContent,
+      error: ApiKeyNotFound,
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Revoke an API key for good"),
+  )
+  .annotateMerge(OpenApi.annotations({ title: "API keys", description: "Keys for programmatic access." })) {}

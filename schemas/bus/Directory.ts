@@ -1,0 +1,17 @@
+/**
+ * A line of the directory as it crosses the bus (`intake.v1.directory.<kind>`) or stands in an NDJSON file:
+ * `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
+ */
+import { Schema } from "effect"
+
+/** Every subject that the mail directory arrives on. */
+export const directorySubjects = "intake.v1.directory.*"
+
+/** What every line has, whatever its kind. */
+export const DirectoryEnvelope = Schema.Struct({
+  kind: Schema.String.check(Schema.isPattern(/^[a-z][a-z_]{0,63}$/)),
+  id: Schema.String,
+  version: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
+  removed: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+})
+export type DirectoryEnvelope = typeof DirectoryEnvelope.Type

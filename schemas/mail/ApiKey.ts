@@ -1,0 +1,35 @@
+/** API keys as the API shows them (specification 001, API key). */
+import { Schema } from "effect"
+import { Text } from "../Validation/Scalars.ts"
+import { Timestamp, Uuid } from "../Wire.ts"
+
+/** What a key may do. The set may grow; a key that exists keeps what it was given. */
+export const Permission = Schema.Literals(["send"]).annotate({ identifier: "ApiKeyPermission" })
+export type Permission = typeof Permission.Type
+
+/** 1 to 200 code points without control characters. */
+export const ApiKeyName = Text(1, 200).check(Schema.isPattern(/^[^\u0000-\u001f\u007f]*$/))
+  .annotate({ description: "1 to 200 characters, no control characters" })
+
+/** `mail_k_` and 43 base62 digits: 256 random bits. */
+export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/))
+
+const shown = {
+  id: Uuid,
+  name: Schema.String,
+  key_prefix: Schema.String.check(Schema.isPattern(/^[0-9A-Za-z]{8}$/)),
+  permissions: Schema.Array(Permission),
+  created_at: Timestamp,
+}
+
+/** The form of a list: never with the secret. */
+export const ApiKeyView = Schema.Struct({
+  ...shown,
+  is_active: Schema.Boolean,
+  last_used_at: Schema.NullOr(Timestamp),
+}).annotate({ identifier: "ApiKey" })
+export type ApiKeyView = typeof ApiKeyView.Type
+
+/** The form that creation answers with: the only moment at which the secret is shown. */
+export const CreatedApiKey = Schema.Struct({ ...shown, key: ApiKeySecret }).annotate({ identifier: "CreatedApiKey" })
+export type CreatedApiKey = typeof CreatedApiKey.Type

@@ -1,0 +1,125 @@
+/**
+ * API keys (specification 001). A key is shown once; its SHA-256 is what stays. The plan's limit counts active keys and
+ * is exact under concurrent creates, because each holds the account's row from its count to its commit.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Credential, Principal } from "../../schemas/api/Credentials.ts"
+import { apiKeyLimits, type Plan } from "../../schemas/mail/Account.ts"
+import type { CreatedApiKey, Permission } from "../../schemas/mail/ApiKey.ts"
+import { ApiKeyLimit, ApiKeyNotFound } from "../../schemas/problems/Accounts.ts"
+import { InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { keyNotices } from "./KeyNotices.ts"
+import { newKey } from "./KeySecret.ts"
+import { hashOf, Principals, who } from "./Principals.ts"
+
+export interface NewApiKey {
+  readonly name: string
+  readonly permissions: ReadonlyArray<Permission>
+}
+
+export class ApiKeys extends Context.Service<ApiKeys, {
+  /** Makes a key for the principal's account. This is the only moment at which its secret exists in clear. */
+  readonly create: (
+    principal: Principal["Service"],
+    key: NewApiKey,
+  ) => Effect.Effect<CreatedApiKey, ApiKeyLimit | InvalidCredentials>
+  /** The active keys of the credential's account, newest first, as JSON text of an array of `ApiKeyView`. */
+  readonly list: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
+  /** Ends a key of the principal's account for good. Once more is fine. */
+  readonly revoke: (principal: Principal["Service"], keyId: string) => Effect.Effect<void, ApiKeyNotFound>
+}>()("bailiwick/services/accounts/ApiKeys") {
+  static readonly layer = Layer.effect(
+    ApiKeys,
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+      const audit = yield* Audit
+      const principals = yield* Principals
+      const notices = yield* keyNotices
+
+      // The row stays locked until the commit, so whoever counts next counts this key.
+      const room = Effect.fnUntraced(function* (accountId: string) {
+        const [account] = yield* sql<{ plan: Plan }>`
+          select plan from accounts
+          where id = ${accountId}::uuid and status = 'active' and not removed for no key update`
+        if (account === undefined) return yield* new InvalidCredentials()
+        const [active] = yield* sql<{ keys: number }>`
+          select count(*)::int as keys from api_keys where account_id = ${accountId}::uuid and is_active`
+        const limit = apiKeyLimits[account.plan]
+        if (active!.keys >= limit) {
+          return yield* new ApiKeyLimit({ detail: `The plan ${account.plan} allows ${limit} active API keys.` })
+        }
+      })
+
+      const create = Effect.fn("ApiKeys.create")(
+        function* ({ accountId }: Principal["Service"], { name, permissions }: NewApiKey) {
+          yield* room(accountId)
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const id = yield* (yield* Ids).next
+          const { key, prefix } = yield* newKey
+          const granted = [...new Set(permissions)]
+          yield* sql`insert into api_keys (id, account_id, name, hash, key_prefix, permissions, is_active, created_at)
+            values (${id}::uuid, ${accountId}::uuid, ${name}, ${hashOf(key)}, ${prefix},
+              array(select jsonb_array_elements_text(${sql.json(granted)})), true, ${now})`
+          yield* audit.append({
+            action: "api-key.created",
+            actor: `account:${accountId}`,
+            subject: `api-key:${id}`,
+            outcome: "done",
+          })
+          yield* notices.created({ accountId, keyId: id, name, now })
+          return { id, name, key, key_prefix: prefix, permissions: granted, created_at: now.toISOString() }
+        },
+        sql.withTransaction,
+        Effect.catchTag("SqlError", Effect.die),
+      )
+
+      const list = Effect.fn("ApiKeys.list")(function* (credential: Credential["Service"]) {
+        const [row] = yield* reads<{ key_id: string | null; body: string }>`
+          with who as (${who(reads, credential)})
+          select key_id::text, (
+            select coalesce(json_agg(json_build_object(
+              'id', k.id,
+              'name', k.name,
+              'key_prefix', k.key_prefix,
+              'permissions', k.permissions,
+              'is_active', k.is_active,
+              'last_used_at', to_char(k.last_used_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+              'created_at', to_char(k.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+            ) order by k.created_at desc, k.id desc), '[]')
+            from api_keys k where k.account_id = who.account_id and k.is_active
+          )::text as body
+          from who`.pipe(Effect.orDie)
+        return (yield* principals.seen(row)).body
+      })
+
+      const revoke = Effect.fn("ApiKeys.revoke")(
+        function* ({ accountId }: Principal["Service"], keyId: string) {
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const [ended] = yield* sql<{ name: string }>`
+            update api_keys set is_active = false, revoked_at = ${now}
+            where id = ${keyId}::uuid and account_id = ${accountId}::uuid and is_active
+            returning name`
+          if (ended === undefined) {
+            const [known] = yield* sql`
+              select from api_keys where id = ${keyId}::uuid and account_id = ${accountId}::uuid`
+            return known === undefined ? yield* new ApiKeyNotFound() : undefined
+          }
+          yield* audit.append({
+            action: "api-key.revoked",
+            actor: `account:${accountId}`,
+            subject: `api-key:${keyId}`,
+            outcome: "done",
+          })
+          yield* notices.revoked({ accountId, keyId, name: ended.name, now })
+        },
+        sql.withTransaction,
+        Effect.catchTag("SqlError", Effect.die),
+      )
+
+      return ApiKeys.of({ create, list, revoke })
+    }),
+  )
+}

@@ -1,0 +1,94 @@
+/**
+ * The `mail_session` cookie: a JWT of a configured issuer for the audience `mail`, whose `sub` is an account's id.
+ *
+ * It is one credential class with one verifier. What was made for another use is refused by what it carries: `nonce`,
+ * `at_hash` (ID tokens), `client_id` (access tokens), a second audience, another `typ`. Time claims have 60 s of skew;
+ * an `auth_time` that lies in the future is refused, since it would count as fresh for as long.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { decodeJwt, errors, jwtVerify, type LocalJWKSet } from "jose"
+import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import type { KeySource } from "./KeySets.ts"
+
+export { fetchedKeys, fixedKeys, type KeySource } from "./KeySets.ts"
+
+/** Signature algorithms that an issuer may use. */
+export const CookieAlgorithm = Schema.Literals(["ES256", "RS256", "EdDSA"])
+export type CookieAlgorithm = typeof CookieAlgorithm.Type
+
+export interface CookieIssuer {
+  readonly issuer: string
+  readonly keys: KeySource
+  readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
+}
+
+/** Whom a good cookie names; `authTime` in seconds since the epoch. */
+export interface Session {
+  readonly accountId: string
+  readonly authTime: number | null
+}
+
+const skew = 60
+const maxCookie = 4096
+const audience = "mail"
+const foreign = ["nonce", "at_hash", "client_id"]
+
+const Claims = Schema.Struct({
+  sub: Schema.String.check(Schema.isUUID()),
+  aud: Schema.Union([Schema.Literal(audience), Schema.Tuple([Schema.Literal(audience)])]),
+  auth_time: Schema.optionalKey(Schema.Finite),
+})
+const decodeClaims = Schema.decodeUnknownEffect(Claims)
+
+// The signature is not looked at: it only says whose keys to try.
+const issuerOf = (token: string) => Effect.try({ try: () => decodeJwt(token).iss, catch: () => "malformed" as const })
+
+export class Cookies extends Context.Service<Cookies, {
+  /** The session of a cookie's value. DependencyUnavailable only where the issuer's keys were never to be had. */
+  readonly verify: (token: string) => Effect.Effect<Session, InvalidCredentials | DependencyUnavailable>
+}>()("bailiwick/services/accounts/Cookies") {
+  static readonly layer = (issuers: ReadonlyArray<CookieIssuer>) =>
+    Layer.sync(Cookies, () => {
+      const byName = new Map(issuers.map((issuer) => [issuer.issuer, issuer]))
+      const refused = Effect.fail(new InvalidCredentials())
+
+      // Null where the set lacks the token's key.
+      const check = Effect.fnUntraced(function* (token: string, issuer: CookieIssuer, keys: LocalJWKSet) {
+        const now = yield* Clock.currentTimeMillis
+        return yield* Effect.tryPromise({
+          try: () =>
+            jwtVerify(token, keys, {
+              issuer: issuer.issuer,
+              audience,
+              algorithms: [...(issuer.algorithms ?? CookieAlgorithm.literals)],
+              clockTolerance: skew,
+              currentDate: new Date(now),
+              requiredClaims: ["exp", "sub"],
+            }),
+          catch: (cause) => cause,
+        }).pipe(Effect.catch((cause) => cause instanceof errors.JWKSNoMatchingKey ? Effect.succeed(null) : refused))
+      })
+
+      const checkRenewed = Effect.fnUntraced(function* (token: string, issuer: CookieIssuer) {
+        const keys = yield* issuer.keys.renewed
+        return keys === null ? null : yield* check(token, issuer, keys)
+      })
+
+      const verify = Effect.fn("Cookies.verify")(function* (token: string) {
+        if (token.length > maxCookie) return yield* refused
+        const name = yield* Effect.catch(issuerOf(token), () => refused)
+        const issuer = name === undefined ? undefined : byName.get(name)
+        if (issuer === undefined) return yield* refused
+        const known = yield* check(token, issuer, yield* issuer.keys.current)
+        const { payload, protectedHeader } = known ?? (yield* checkRenewed(token, issuer)) ?? (yield* refused)
+        const typ = protectedHeader.typ?.toLowerCase()
+        if (typ !== undefined && typ !== "jwt") return yield* refused
+        if (foreign.some((claim) => claim in payload)) return yield* refused
+        const claims = yield* Effect.catch(decodeClaims(payload), () => refused)
+        const authTime = claims.auth_time ?? null
+        if (authTime !== null && authTime > (yield* Clock.currentTimeMillis) / 1000 + skew) return yield* refused
+        return { accountId: claims.sub.toLowerCase(), authTime }
+      })
+      return Cookies.of({ verify })
+    })
+}

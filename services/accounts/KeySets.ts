@@ -1,0 +1,66 @@
+/**
+ * The public keys of issuers. A set is fetched when first needed, kept ten minutes, and fetched again before that for a
+ * token whose key it lacks, at most once in 30 s, so that neither a rotation nor a flood of made-up key ids hurts. While
+ * an issuer does not answer, the set that is known goes on serving. One fetch at a time an issuer.
+ */
+import { Clock, Effect, Ref, Schema, Semaphore } from "effect"
+import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from "jose"
+import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+
+const kept = 600_000
+const cooldown = 30_000
+
+const KeySet = Schema.Struct({ keys: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) })
+const decode = Schema.decodeUnknownEffect(KeySet)
+
+export interface KeySource {
+  /** The set that is known, fetched first where there is none or it has grown old. */
+  readonly current: Effect.Effect<LocalJWKSet, DependencyUnavailable>
+  /** A set newer than the one that lacked a key, or null where it is too early to ask again. */
+  readonly renewed: Effect.Effect<LocalJWKSet | null, DependencyUnavailable>
+}
+
+/** Keys that never change while this process lives: the embedded issuer's. */
+export const fixedKeys = (keys: JSONWebKeySet): KeySource => {
+  const set = createLocalJWKSet(keys)
+  return { current: Effect.succeed(set), renewed: Effect.succeed(null) }
+}
+
+/** Keys behind `jwks_uri`; `fetch` gives the parsed body. */
+export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<unknown, E>) {
+  const state = yield* Ref.make<{ readonly set: LocalJWKSet | null; readonly askedAt: number }>({
+    set: null,
+    askedAt: -Infinity,
+  })
+  const one = yield* Semaphore.make(1)
+  const unavailable = new DependencyUnavailable({ detail: "The issuer's keys cannot be had now." })
+
+  const ask = Effect.fnUntraced(function* (youngest: number) {
+    const now = yield* Clock.currentTimeMillis
+    const before = yield* Ref.get(state)
+    // Whoever waited for the same fetch takes what it brought.
+    if (now - before.askedAt < youngest) return before.set
+    const { keys } = yield* fetch.pipe(
+      Effect.flatMap(decode),
+      Effect.tapError((error) => Effect.logWarning("The keys of an issuer cannot be had", error)),
+      Effect.orElseSucceed(() => ({ keys: null })),
+    )
+    const set = keys === null
+      ? before.set
+      : createLocalJWKSet({ keys: keys.map((key) => ({ ...key })) } as JSONWebKeySet)
+    yield* Ref.set(state, { set, askedAt: now })
+    return set
+  }, one.withPermit)
+
+  const current = Effect.gen(function* () {
+    const { set, askedAt } = yield* Ref.get(state)
+    if (set !== null && (yield* Clock.currentTimeMillis) - askedAt < kept) return set
+    return (yield* ask(cooldown)) ?? (yield* unavailable)
+  })
+  const renewed = Effect.gen(function* () {
+    const { askedAt } = yield* Ref.get(state)
+    if ((yield* Clock.currentTimeMillis) - askedAt < cooldown) return null
+    return (yield* ask(cooldown)) ?? (yield* unavailable)
+  })
+  return { current, renewed } satisfies KeySource
+})

@@ -1,0 +1,109 @@
+/**
+ * The mail platform's seven kinds of the directory, in the order in which their rows may be locked.
+ *
+ * What we decided stays ours: while a domain's owner is `owner_held`, the feed's owner fields for it are ignored until
+ * they name that owner; a credential that we revoked stays revoked; and a credential whose account is not its domain's
+ * owner is revoked as soon as both are known, whichever came last.
+ */
+import { Effect } from "effect"
+import * as Feed from "../../schemas/mail/Directory.ts"
+import type { Kind } from "../directory/Directory.ts"
+import { Database } from "../platform/Database.ts"
+
+/** The advisory lock under which credentials are compared with the owners of their domains. */
+const smtpOwnership = 0x62_61_69_01
+
+const echoed = "excluded.account_id is not distinct from t.account_id"
+const ownerOf = (column: string) =>
+  `case when excluded.removed or (t.owner_held and not ${echoed}) then t.${column} else excluded.${column} end`
+
+/** Registers with `Directory.layer`. */
+export const mailKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
+
+  // A transfer that moves a domain holds its row; two feeds that bring a domain and a credential of it at once see each
+  // other's rows only one after the other.
+  const revokeForeign = (column: "id" | "domain_id") =>
+    Effect.fnUntraced(function* (ids: ReadonlyArray<string>, now: Date) {
+      yield* sql`
+        select from domains
+        where id in (select c.domain_id from smtp_credentials c where c.${sql(column)} = any(${ids}::uuid[]))
+        order by id for share`
+      yield* sql`select pg_advisory_xact_lock(${smtpOwnership})`
+      yield* sql`
+        update smtp_credentials c set locally_revoked_at = ${now}
+        from domains d
+        where d.id = c.domain_id and d.account_id <> c.account_id and not d.removed and not c.removed
+          and c.revoked_at is null and c.locally_revoked_at is null
+          and c.${sql(column)} = any(${ids}::uuid[])
+        returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
+    })
+
+  const kinds: ReadonlyArray<Kind> = [
+    {
+      kind: "account",
+      table: "accounts",
+      fields: Feed.AccountFields,
+      columns: {
+        email: "text",
+        name: "text",
+        plan: "text",
+        domain_limit: "integer",
+        platform_admin: "boolean",
+        status: "text",
+        slack_webhook_url: "text",
+      },
+    },
+    {
+      kind: "workspace",
+      table: "workspaces",
+      fields: Feed.WorkspaceFields,
+      columns: { name: "text", created_at: "timestamptz" },
+    },
+    {
+      kind: "workspace_membership",
+      table: "workspace_memberships",
+      fields: Feed.WorkspaceMembershipFields,
+      columns: { workspace_id: "uuid", account_id: "uuid", role: "text" },
+    },
+    {
+      kind: "domain",
+      table: "domains",
+      fields: Feed.DomainFields,
+      columns: {
+        name: "text",
+        account_id: "uuid",
+        workspace_id: "uuid",
+        verified_at: "timestamptz",
+        dkim_selector: "text",
+      },
+      set: {
+        account_id: ownerOf("account_id"),
+        workspace_id: ownerOf("workspace_id"),
+        owner_held: `t.owner_held and (excluded.removed or not ${echoed})`,
+        revision: "t.revision + 1",
+      },
+      after: revokeForeign("domain_id"),
+    },
+    {
+      kind: "broadcast",
+      table: "broadcasts",
+      fields: Feed.BroadcastFields,
+      columns: { domain_id: "uuid", name: "text", status: "text", scheduled_at: "timestamptz" },
+    },
+    {
+      kind: "scheduled_email",
+      table: "scheduled_emails",
+      fields: Feed.ScheduledEmailFields,
+      columns: { domain_id: "uuid", subject: "text", scheduled_at: "timestamptz", status: "text" },
+    },
+    {
+      kind: "smtp_credential",
+      table: "smtp_credentials",
+      fields: Feed.SmtpCredentialFields,
+      columns: { domain_id: "uuid", account_id: "uuid", username: "text", revoked_at: "timestamptz" },
+      after: revokeForeign("id"),
+    },
+  ]
+  return kinds
+})

@@ -1,0 +1,67 @@
+/** The layers of the contract's `Authenticated` and `Presented` (what they promise stands in schemas/api/Credentials.ts). */
+import { Effect, Layer, Predicate } from "effect"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../schemas/api/Credentials.ts"
+import { CsrfRejected, InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { Principals } from "../../services/accounts/Principals.ts"
+import { passesCsrf } from "./Csrf.ts"
+
+/** Where a request of this scheme finds its credential; the Authorization header decides where it is there. */
+const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
+  const { cookies, headers } = yield* HttpServerRequest.HttpServerRequest
+  const authorization = headers["authorization"]
+  if ((authorization === undefined) === (scheme === "bearer")) return yield* new InvalidCredentials()
+  return yield* (yield* Principals).present({ authorization, cookie: cookies[sessionCookie] })
+})
+
+const guard = Effect.fnUntraced(function* (publicUrl: URL) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()
+})
+
+const isSafe = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "GET" || method === "HEAD")
+
+type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+
+// What a handler fails with arrives in a wrapper of the contract's, so that it is not taken for a refused credential.
+const isInvalid = (error: unknown): boolean =>
+  error instanceof HTTPValidationError || (Predicate.hasProperty(error, "error") && isInvalid(error.error))
+
+/** `publicUrl` is the origin that browsers know us by. */
+export const authenticated = (publicUrl: URL) =>
+  Layer.effect(
+    Authenticated,
+    Effect.gen(function* () {
+      const principals = yield* Principals
+      const by = (scheme: "bearer" | "cookie") =>
+        Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
+          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          const principal = yield* principals.authenticate(credential)
+          if (scheme === "cookie") yield* guard(publicUrl)
+          return yield* Effect.provideService(next, Principal, principal)
+        })
+      return Authenticated.of({ bearer: by("bearer"), cookie: by("cookie") })
+    }),
+  )
+
+export const presented = (publicUrl: URL) =>
+  Layer.effect(
+    Presented,
+    Effect.gen(function* () {
+      const principals = yield* Principals
+      const by = (scheme: "bearer" | "cookie") =>
+        Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
+          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          if (scheme === "cookie" && !(yield* isSafe)) {
+            yield* principals.authenticate(credential)
+            yield* guard(publicUrl)
+          }
+          return yield* next.pipe(
+            Effect.provideService(Credential, credential),
+            Effect.tapError((error) => isInvalid(error) ? principals.authenticate(credential) : Effect.void),
+          )
+        })
+      return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })
+    }),
+  )

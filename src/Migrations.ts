@@ -6,10 +6,12 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
+import outbox from "../migrations/0002_outbox.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "platform", Effect.succeed(platform)],
+  [2, "outbox", Effect.succeed(outbox)],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

@@ -1,0 +1,260 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import * as fc from "fast-check"
+import { mailKinds } from "../../../services/accounts/MailKinds.ts"
+import { Directory, type FileProgress, type RejectedLine } from "../../../services/directory/Directory.ts"
+import { Audit } from "../../../services/platform/Audit.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const Services = Directory.layer(mailKinds).pipe(
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(TestDatabase.layer),
+)
+
+const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`
+let ids = 1
+const fresh = () => uuid(ids++)
+
+const account = (id: string, version: number, fields: object = {}) =>
+  JSON.stringify({
+    kind: "account",
+    id,
+    version,
+    email: "a@example.com",
+    name: "A",
+    plan: "free",
+    platform_admin: false,
+    status: "active",
+    ...fields,
+  })
+const domain = (id: string, version: number, account_id: string, fields: object = {}) =>
+  JSON.stringify({
+    kind: "domain",
+    id,
+    version,
+    name: "d.example",
+    account_id,
+    workspace_id: uuid(0xffff),
+    verified_at: null,
+    dkim_selector: "s1",
+    ...fields,
+  })
+const credential = (id: string, version: number, domain_id: string, account_id: string, fields: object = {}) =>
+  JSON.stringify({ kind: "smtp_credential", id, version, domain_id, account_id, username: "u", ...fields })
+const removal = (kind: string, id: string, version: number) => JSON.stringify({ kind, id, version, removed: true })
+
+const tags = (results: ReadonlyArray<{ readonly _tag: string }>) => results.map(({ _tag }) => _tag)
+
+layer(Services)("Directory", (it) => {
+  it.effect("applies what is newer and ignores what is older or equal, within a batch and across", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const id = fresh()
+      const results = yield* directory.apply([
+        account(id, 2, { name: "two" }),
+        account(id, 1, { name: "one" }),
+        account(id, 5, { name: "five" }),
+        account(id, 5, { name: "five again" }),
+      ])
+      assert.deepStrictEqual(tags(results), ["applied", "ignored", "applied", "ignored"])
+      assert.deepStrictEqual(tags(yield* directory.apply([account(id, 4), account(id, 6, { name: "six" })])), [
+        "ignored",
+        "applied",
+      ])
+      const [row] = yield* sql`select name, version from accounts where id = ${id}::uuid`
+      assert.deepStrictEqual(row, { name: "six", version: 6n })
+    }))
+
+  it.effect("a tombstone stays: a late line does not revive it, a newer one does", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const id = fresh()
+      assert.deepStrictEqual(
+        tags(yield* directory.apply([removal("account", id, 3), account(id, 2), removal("account", id, 3)])),
+        ["applied", "ignored", "ignored"],
+      )
+      const state = sql<{ removed: boolean }>`select removed from accounts where id = ${id}::uuid`
+      assert.isTrue((yield* state)[0]!.removed)
+      yield* directory.apply([account(id, 4)])
+      assert.isFalse((yield* state)[0]!.removed)
+    }))
+
+  it.effect("rejects what is out of bounds, line by line, and takes the rest", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const deep = `${'{"a":'.repeat(40)}1${"}".repeat(40)}`
+      const results = yield* directory.apply([
+        "not json",
+        deep,
+        account(fresh(), 1, { name: "x".repeat(70_000) }),
+        account("../../etc", 1),
+        account(fresh(), 0),
+        account(fresh(), 1, { name: "nul\u0000" }),
+        account(fresh(), 1, { plan: "platinum", email: "nobody" }),
+        account(fresh(), 1, { name: "half \ud800" }),
+        domain(fresh(), 1, fresh(), { verified_at: "2026-02-30T00:00:00Z" }),
+        domain(fresh(), 1, fresh(), { verified_at: "9999-01-01T00:00:00Z" }),
+        JSON.stringify({ kind: "person", id: fresh(), version: 1 }),
+        account(fresh(), 1),
+      ])
+      assert.deepStrictEqual(
+        results.map((result) => result._tag === "rejected" ? result.reason : result._tag),
+        [
+          "malformed_json",
+          "too_deep",
+          "too_large",
+          "invalid_line",
+          "invalid_line",
+          "invalid_line",
+          "invalid_line",
+          "invalid_line",
+          "invalid_line",
+          "invalid_line",
+          "unknown_kind",
+          "applied",
+        ],
+      )
+      const faulty = results[6]!
+      assert.strictEqual(faulty._tag === "rejected" ? faulty.detail : "", "at fault: email, plan")
+    }))
+
+  it.effect("keeps a reference to what is not known yet", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const [owner, id] = [fresh(), fresh()]
+      yield* directory.apply([domain(id, 1, owner)])
+      const joined = sql`
+        select from domains d join accounts a on a.id = d.account_id where d.id = ${id}::uuid`
+      assert.lengthOf(yield* joined, 0)
+      yield* directory.apply([account(owner, 1)])
+      assert.lengthOf(yield* joined, 1)
+    }))
+
+  it.effect("a credential whose account is not the domain's owner is revoked, whichever comes first, and stays so", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const [owner, stranger] = [fresh(), fresh()]
+      const revoked = (id: string) =>
+        Effect.map(
+          sql<{ ours: boolean }>`
+            select locally_revoked_at is not null as ours from smtp_credentials where id = ${id}::uuid`,
+          ([row]) => row!.ours,
+        )
+      const [d1, d2, c1, c2, good] = [fresh(), fresh(), fresh(), fresh(), fresh()]
+      yield* directory.apply([domain(d1, 1, owner), credential(c1, 1, d1, stranger), credential(good, 1, d1, owner)])
+      yield* directory.apply([credential(c2, 1, d2, stranger)])
+      assert.isFalse(yield* revoked(c2))
+      yield* directory.apply([domain(d2, 1, owner)])
+      assert.deepStrictEqual(yield* Effect.all([revoked(c1), revoked(c2), revoked(good)]), [true, true, false])
+      yield* directory.apply([domain(d1, 2, stranger), credential(c1, 2, d1, stranger)])
+      assert.deepStrictEqual(yield* Effect.all([revoked(c1), revoked(good)]), [true, true])
+    }))
+
+  it.effect("after we moved a domain the feed's owner is ignored until it echoes the new one once", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const [id, before, after, third] = [fresh(), fresh(), fresh(), fresh()]
+      const home = uuid(0xeeee)
+      yield* directory.apply([domain(id, 1, before)])
+      yield* sql`update domains set account_id = ${after}::uuid, workspace_id = ${home}::uuid, owner_held = true
+        where id = ${id}::uuid`
+      const read = Effect.map(
+        sql`select account_id::text, workspace_id::text, dkim_selector, revision, owner_held from domains
+          where id = ${id}::uuid`,
+        ([row]) => row,
+      )
+      yield* directory.apply([domain(id, 2, third, { dkim_selector: "s2" })])
+      assert.deepStrictEqual(yield* read, {
+        account_id: after,
+        workspace_id: home,
+        dkim_selector: "s2",
+        revision: 2n,
+        owner_held: true,
+      })
+      yield* directory.apply([domain(id, 3, after, { workspace_id: home })])
+      yield* directory.apply([domain(id, 4, third)])
+      assert.deepStrictEqual(yield* read, {
+        account_id: third,
+        workspace_id: uuid(0xffff),
+        dkim_selector: "s1",
+        revision: 4n,
+        owner_held: false,
+      })
+    }))
+
+  it.effect("applies a file and tells the number and reason of each rejected line", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const lines = Array.from({ length: 250 }, () => account(fresh(), 1))
+      lines[3] = ""
+      lines[120] = "{"
+      const told: Array<FileProgress> = []
+      const faulty: Array<RejectedLine> = []
+      const total = yield* directory.applyFile(Stream.fromIterable(lines), (progress, rejected) =>
+        Effect.sync(() => {
+          told.push(progress)
+          faulty.push(...rejected)
+        }))
+      assert.deepStrictEqual(total, { applied: 248, ignored: 0, rejected: 1 })
+      assert.deepStrictEqual(told.map(({ applied, rejected }) => applied + rejected), [100, 200, 249])
+      assert.deepStrictEqual(faulty.map(({ line, reason }) => [line, reason]), [[121, "malformed_json"]])
+    }))
+
+  it.effect("two appliers of the same lines at once lose nothing", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const many = Array.from({ length: 40 }, fresh)
+      const runs = [1, 2, 3, 4].map((seed) =>
+        many.flatMap((id) => [1, 2, 3].map((v) => account(id, v, { name: `v${v}` })))
+          .sort((a, b) => ((a.length * seed) % 7) - ((b.length * seed) % 7) || (seed % 2 ? 1 : -1))
+      )
+      yield* Effect.forEach(runs, (lines) => directory.apply(lines), { concurrency: 4 })
+      const rows = yield* sql`select from accounts where ${sql.in("id", many)} and version = 3 and name = 'v3'`
+      assert.lengthOf(rows, 40)
+    }))
+
+  it.effect("any interleaving and repetition of versioned lines ends in the state of the highest versions", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const line = fc.record({
+        entity: fc.nat({ max: 3 }),
+        version: fc.integer({ min: 1, max: 6 }),
+        removed: fc.boolean(),
+      })
+      const context = yield* Effect.context<Directory | Database>()
+      const property = fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 30 }), fc.integer(), (lines, cut) => {
+        const own = [0, 1, 2, 3].map(fresh)
+        // One version of one id is one line: its content is a function of both.
+        const dead = new Map(lines.map(({ entity, version, removed }) => [`${entity}.${version}`, removed]))
+        const texts = lines.map(({ entity, version }) =>
+          dead.get(`${entity}.${version}`)
+            ? removal("account", own[entity]!, version)
+            : account(own[entity]!, version, { name: `v${version}` })
+        )
+        const at = Math.abs(cut) % texts.length
+        return Effect.runPromiseWith(context)(Effect.gen(function* () {
+          yield* directory.apply(texts.slice(0, at))
+          yield* directory.apply([...texts.slice(at), ...texts.slice(0, at)])
+          const rows = yield* sql<{ id: string; version: bigint; removed: boolean; name: string | null }>`
+            select id::text, version, removed, case when not removed then name end as name
+            from accounts where ${sql.in("id", own)} order by id`
+          const expected = own.flatMap((id, entity) => {
+            const version = Math.max(0, ...lines.filter((l) => l.entity === entity).map((l) => l.version))
+            if (version === 0) return []
+            const removed = dead.get(`${entity}.${version}`)!
+            return [{ id, version: BigInt(version), removed, name: removed ? null : `v${version}` }]
+          })
+          assert.deepStrictEqual([...rows], expected)
+        }))
+      })
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
+    }))
+})

@@ -32,9 +32,14 @@ export class UnsupportedMediaType extends Problem<UnsupportedMediaType>()(
 export class MisdirectedRequest
   extends Problem<MisdirectedRequest>()("MisdirectedRequest", "misdirected_request", 421, "Misdirected request") {}
 
-/** `retry_after` in whole seconds; the edge repeats it as `Retry-After`. */
+/**
+ * `retry_after` in whole seconds; the edge repeats it as `Retry-After` and `RateLimit`, and `limit` requests in
+ * `window_seconds` as `RateLimit-Policy`.
+ */
 export class RateLimited extends Problem<RateLimited>()("RateLimited", "rate_limited", 429, "Too many requests", {
   retry_after: Schema.Int,
+  limit: Schema.optionalKey(Schema.Int),
+  window_seconds: Schema.optionalKey(Schema.Int),
 }) {}
 
 export class HeadersTooLarge

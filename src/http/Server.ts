@@ -1,0 +1,156 @@
+/**
+ * The HTTP server: an app of routes behind the floor, on Deno's own server under Deno and on node:http elsewhere.
+ *
+ * When its scope closes it stops accepting, gives requests in flight five seconds, interrupts what is left and closes.
+ * Whoever waits for the scope may then close what the handlers use.
+ */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Context, Data, Effect, Fiber, Layer, Random, type Scope } from "effect"
+import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { createServer } from "node:http"
+import * as Edge from "./floor/Edge.ts"
+import { hosts } from "./floor/Hosts.ts"
+import * as Routes from "./floor/Routes.ts"
+import * as Validate from "./floor/Validate.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 takes a free one below 32768. */
+  readonly port: number
+  /** The origin under which people reach us, where it is not `http://HOST:PORT`. */
+  readonly publicUrl?: string
+}
+
+/** The address is taken, or cannot be bound. */
+export class CannotListen extends Data.TaggedError("CannotListen")<{
+  readonly host: string
+  readonly port: number
+  readonly cause: unknown
+}> {
+  override get message(): string {
+    return `cannot listen on ${this.host}:${this.port}`
+  }
+}
+
+type App = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  unknown,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+interface Listening {
+  readonly app: (port: number) => App
+  readonly running: Set<Fiber.Fiber<unknown, unknown>>
+}
+
+const drain = "5 seconds"
+
+/** Requests that run to their end have had their time. */
+const giveUp = (running: Listening["running"]) => Effect.suspend(() => Fiber.interruptAll([...running]))
+
+/** Of Deno's namespace what we use; the sources are checked without its library. */
+interface Deno {
+  readonly serve: (
+    options: {
+      readonly hostname: string
+      readonly port: number
+      readonly signal: AbortSignal
+      readonly onListen: () => void
+    },
+    handler: (request: Request) => Promise<Response>,
+  ) => { readonly shutdown: () => Promise<void>; readonly finished: Promise<void> }
+}
+
+const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
+
+const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port: number, listening: Listening) {
+  const context = yield* Effect.context<never>()
+  const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+    Context.merge(context, Edge.defaults),
+  )(listening.app(port))
+  yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const abort = new AbortController()
+        const server = serve(
+          { hostname: host, port, signal: abort.signal, onListen: () => {} },
+          (request) => handler(request),
+        )
+        return { abort, server }
+      },
+      catch: (cause) => new CannotListen({ host, port, cause }),
+    }),
+    ({ abort, server }) =>
+      Effect.promise(() => server.shutdown()).pipe(
+        Effect.interruptible,
+        Effect.timeoutOrElse({
+          duration: drain,
+          orElse: () => Effect.andThen(giveUp(listening.running), Effect.sync(() => abort.abort())),
+        }),
+        Effect.andThen(Effect.promise(() => server.finished)),
+      ),
+  )
+})
+
+const onNode = Effect.fnUntraced(function* (host: string, port: number, listening: Listening) {
+  const http = createServer({ headersTimeout: 10_000 })
+  const server = yield* NodeHttpServer.make(() => http, { host, port, gracefulShutdownTimeout: drain }).pipe(
+    Effect.mapError((cause) => new CannotListen({ host, port, cause })),
+  )
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(giveUp(listening.running), Effect.sync(() => http.closeAllConnections()))
+  )
+  yield* server.serve(listening.app(port)).pipe(Effect.provideContext(Edge.defaults))
+})
+
+const listen = (host: string, port: number, listening: Listening) =>
+  deno === undefined ? onNode(host, port, listening) : onDeno(deno, host, port, listening)
+
+/** Ports from 32768 on are handed out to clients by the system, so a server there may find its own taken. */
+const anyPort = Random.nextIntBetween(20_000, 32_768)
+
+const bind = (host: string, port: number, listening: Listening) =>
+  port !== 0 ? Effect.as(listen(host, port, listening), port) : anyPort.pipe(
+    Effect.flatMap((free) => Effect.as(listen(host, free, listening), free)),
+    Effect.retry({ times: 50 }),
+  )
+
+export class Server extends Context.Service<Server, {
+  readonly host: string
+  readonly port: number
+  /** `http://HOST:PORT`. */
+  readonly url: string
+}>()("bailiwick/http/Server") {
+  /**
+   * Serves the routes of `app` (HttpApiBuilder.layer, HttpRouter.add) and gives the bound address. The contract's
+   * `Floor` is provided here.
+   */
+  static readonly layer = <A, E, R>(app: Layer.Layer<A, E, R>, options: ServerOptions) =>
+    Layer.effect(
+      Server,
+      Effect.gen(function* () {
+        const routes = yield* Routes.make
+        const { host } = options
+        const served = Layer.provide(app, [
+          Layer.succeed(HttpRouter.HttpRouter, routes.router),
+          HttpServer.layerServices,
+          Validate.layer,
+        ])
+        yield* Layer.build(served as Layer.Layer<A, E, Exclude<HttpRouter.Request.Without<R>, Provided>>)
+        const running: Listening["running"] = new Set()
+        const edge = yield* Edge.make({ routes, running })
+        const bracketed = host.includes(":") ? `[${host}]` : host
+        const listening: Listening = {
+          running,
+          app: (port) => edge(routes.router.asHttpEffect(), hosts(`${bracketed}:${port}`, options.publicUrl)),
+        }
+        const port = yield* bind(host, options.port, listening)
+        return Server.of({ host, port, url: `http://${bracketed}:${port}` })
+      }),
+    )
+}
+
+type Provided =
+  | HttpRouter.HttpRouter
+  | Layer.Success<typeof HttpServer.layerServices>
+  | Layer.Success<typeof Validate.layer>

@@ -1,0 +1,179 @@
+/**
+ * What happens around every request, whatever route it meets: an id, our own Host, limits, a route or the right
+ * refusal, an answer for every failure, its audit, and the headers of all answers.
+ *
+ * A request that may change something runs to its end even where its client goes away: it is not interrupted half-way.
+ * Reads are interrupted.
+ */
+import { ByteSize, Context, Effect, Fiber, Option, Scope } from "effect"
+import {
+  HttpIncomingMessage,
+  HttpMiddleware,
+  HttpServerRequest,
+  HttpServerResponse,
+  HttpTraceContext,
+} from "effect/http"
+import {
+  BodyTooLarge,
+  HeadersTooLarge,
+  MethodNotAllowed,
+  MisdirectedRequest,
+  NotFound,
+  UnsupportedMediaType,
+} from "../../../schemas/problems/Floor.ts"
+import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
+import { Ids } from "../../../services/platform/Ids.ts"
+import { maxBody } from "./Body.ts"
+import { completed, headed, problemIn } from "./Complete.ts"
+import { answer, dressed, respond } from "./Failures.ts"
+import { mediaTypeOf } from "./Media.ts"
+import { Refusals } from "./Refusals.ts"
+import { RequestActor } from "./RequestActor.ts"
+import { instanceOf, type Matched, type Routes } from "./Routes.ts"
+
+export interface EdgeOptions {
+  readonly routes: Routes
+  /** Fibers of requests that run to their end; the server interrupts what is left when it has waited long enough. */
+  readonly running: Set<Fiber.Fiber<unknown, unknown>>
+}
+
+type Handled = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  unknown,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+/** Bytes of the request line and all headers. */
+const maxHeaders = 8 * 1024
+
+const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+
+/** Probes reach us by whatever address they like and learn nothing. */
+const probes = new Set(["/health", "/ready"])
+
+const headerBytes = (request: HttpServerRequest.HttpServerRequest) =>
+  Object.entries(request.headers).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length + 4,
+    request.method.length + request.url.length + 11,
+  )
+
+const credentialOf = (request: HttpServerRequest.HttpServerRequest): string => {
+  const { authorization, cookie } = request.headers
+  if (authorization === undefined) return cookie?.includes("mail_session=") ? "cookie" : "none"
+  return /^Bearer +(mail_k_[0-9A-Za-z]{8})/i.exec(authorization)?.[1] ?? "token"
+}
+
+const hasBody = (request: HttpServerRequest.HttpServerRequest) =>
+  Number(request.headers["content-length"] ?? 0) > 0 || request.headers["transfer-encoding"] !== undefined
+
+/** The refusals that need no handler, in the order of DECISIONS-mail. */
+const refusalOf = (
+  request: HttpServerRequest.HttpServerRequest,
+  matched: Matched | undefined,
+  isOurs: (host: string | undefined) => boolean,
+  routes: Routes,
+) => {
+  if (!isOurs(request.headers["host"]) && !probes.has(matched?.template ?? "")) return new MisdirectedRequest({})
+  if (matched === undefined) return routes.methods(request.url).length > 0 ? new MethodNotAllowed({}) : new NotFound({})
+  // U+0000 stands in no id that we gave out, and no database would take it.
+  if (/%00/.test(request.url.split("?", 1)[0]!)) return new NotFound({})
+  if (Number(request.headers["content-length"] ?? 0) > maxBody) return new BodyTooLarge({})
+  if (headerBytes(request) > maxHeaders) return new HeadersTooLarge({})
+  if (
+    matched.template.startsWith("/v1/") && hasBody(request) &&
+    mediaTypeOf(request.headers["content-type"]) !== "application/json"
+  ) return new UnsupportedMediaType({})
+  return undefined
+}
+
+const toTheEnd = (handled: Handled, running: EdgeOptions["running"]): Handled =>
+  Effect.uninterruptible(Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(Effect.interruptible(handled), { startImmediately: true })
+    running.add(fiber)
+    return yield* Effect.ensuring(Fiber.join(fiber), Effect.sync(() => running.delete(fiber)))
+  }))
+
+const isRead = (method: string) => method === "GET" || method === "HEAD"
+
+/** Wraps a router's app; `isOurs` tells whether a Host header is. */
+export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOptions) {
+  const refusals = yield* Refusals
+
+  const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
+
+  const handle = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    matched: Matched | undefined,
+    app: Handled,
+    isOurs: (host: string | undefined) => boolean,
+  ) {
+    const refusal = refusalOf(request, matched, isOurs, routes)
+    if (refusal instanceof MethodNotAllowed) {
+      return request.method === "OPTIONS"
+        ? HttpServerResponse.empty({ status: 204, headers: { allow: allow(request) } })
+        : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
+    }
+    if (refusal !== undefined) return yield* respond(refusal)
+    return yield* (isRead(request.method) ? app : toTheEnd(app, running)).pipe(
+      Effect.catchCause(Effect.fnUntraced(function* (cause) {
+        const { response, cause: unexpected } = yield* answer(cause)
+        if (unexpected) yield* Effect.logError("request failed", unexpected)
+        return response
+      })),
+      Effect.flatMap(dressed),
+    )
+  })
+
+  const finish = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    matched: Matched | undefined,
+    requestId: string,
+    actor: string | null,
+    response: HttpServerResponse.HttpServerResponse,
+  ) {
+    if (response.status < 400) return headed(response, requestId)
+    const problem = problemIn(response)
+    const auditId = yield* refusals.record({
+      requestId,
+      route: matched?.template ?? null,
+      status: response.status,
+      code: typeof problem?.["code"] === "string" ? problem["code"] : response.status === 422 ? "invalid" : "failed",
+      actor,
+      credential: credentialOf(request),
+    })
+    const occurrence = { instance: instanceOf(matched), requestId, auditId }
+    return headed(problem ? completed(response, problem, occurrence) : response, requestId)
+  })
+
+  return (app: Handled, isOurs: (host: string | undefined) => boolean): Handled =>
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const inbound = request.headers["x-request-id"]
+      const requestId = inbound !== undefined && wellFormedId.test(inbound) ? inbound : yield* (yield* Ids).next
+      const matched = routes.find(request.method, request.url)
+      const route = matched?.template ?? null
+      const current = { actor: null as string | null }
+      const context = Context.make(CurrentRequest, { requestId, route }).pipe(Context.add(RequestActor, current))
+      return yield* handle(request, matched, app, isOurs).pipe(
+        Effect.provideContext(context),
+        Effect.flatMap((response) => finish(request, matched, requestId, current.actor, response)),
+        Effect.annotateLogs({ request_id: requestId, route }),
+        Effect.withSpan(`${request.method} ${route ?? "unknown"}`, {
+          kind: "server",
+          attributes: { "http.request.method": request.method, "http.route": route ?? "unknown" },
+          ...Option.match(HttpTraceContext.fromHeaders(request.headers), {
+            onNone: () => ({ root: true }),
+            onSome: (parent) => ({ parent }),
+          }),
+        }),
+      )
+    })
+})
+
+/**
+ * What every request fiber starts with. Effect's own tracing names whole paths, which may hold tokens: ours names the
+ * template. The body's limit holds for handlers that read it themselves, too.
+ */
+export const defaults = Context.make(HttpMiddleware.TracerDisabledWhen, () => true).pipe(
+  Context.add(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
+)

@@ -1,0 +1,77 @@
+/**
+ * The router, and a table of what it was given: which template a path belongs to, and which methods it knows. The
+ * edge needs both before the router runs (404, 405, the template for audit and logs).
+ */
+import { Effect } from "effect"
+import { FindMyWay, HttpRouter } from "effect/http"
+
+export interface Matched {
+  /** `/v1/webhooks/{webhook_id}`. */
+  readonly template: string
+  readonly params: Readonly<Record<string, string | undefined>>
+}
+
+export interface Routes {
+  readonly router: HttpRouter.HttpRouter
+  readonly find: (method: string, url: string) => Matched | undefined
+  /** The methods that a path knows, HEAD beside GET; none for an unknown path. */
+  readonly methods: (url: string) => ReadonlyArray<string>
+}
+
+/** Tokens in paths are longer than the router's default of 100 characters, and are told apart by case. */
+export const routerConfig = { maxParamLength: 512, caseSensitive: true, ignoreTrailingSlash: true }
+
+const templateOf = (path: string) => path.replaceAll(/:([A-Za-z0-9_]+)(?:\([^)]*\))?\??/g, "{$1}")
+
+const verbs = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+export const make = Effect.gen(function* () {
+  const inner = yield* HttpRouter.make
+  const table = FindMyWay.make<string>(routerConfig)
+
+  const record = (method: string, path: HttpRouter.PathInput) => {
+    const methods = method === "*" ? verbs : [method]
+    table.on(methods, path, templateOf(path))
+    if (path.endsWith("/*")) table.on(methods, path.slice(0, -2) as HttpRouter.PathInput, templateOf(path))
+  }
+
+  const recording = (router: HttpRouter.HttpRouter, prefix: string): HttpRouter.HttpRouter => {
+    const placed = (path: string) =>
+      (prefix === "" ? path : HttpRouter.prefixPath(path, prefix)) as HttpRouter.PathInput
+    return {
+      ...router,
+      prefixed: (more) => recording(router.prefixed(more), placed(more)),
+      addAll: (routes) => {
+        for (const route of routes) record(route.method, placed(route.path))
+        return router.addAll(routes)
+      },
+      add: (method, path, handler, options) => {
+        record(method, placed(path))
+        return router.add(method, path, handler, options)
+      },
+    }
+  }
+
+  const lookUp = (method: string, url: string) => table.find(method, url) ?? undefined
+  const routes: Routes = {
+    router: recording(inner, ""),
+    find: (method, url) => {
+      const found = lookUp(method, url) ?? (method === "HEAD" ? lookUp("GET", url) : undefined)
+      return found && { template: found.handler, params: found.params }
+    },
+    methods: (url) =>
+      verbs.filter((verb) => lookUp(verb, url) !== undefined).flatMap((verb) =>
+        verb === "GET" ? ["GET", "HEAD"] : [verb]
+      ),
+  }
+  return routes
+}).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** The template with those ids filled in that are UUIDs: tokens and foreign ids never leave a path. */
+export const instanceOf = (matched: Matched | undefined): string =>
+  matched === undefined ? "/{unknown}" : matched.template.replaceAll(/\{([A-Za-z0-9_]+)\}/g, (braced, name: string) => {
+    const value = matched.params[name]
+    return value !== undefined && uuid.test(value) ? value.toLowerCase() : braced
+  })

@@ -1,0 +1,94 @@
+/** A small contract that meets every part of the floor. */
+import { Deferred, Effect, Layer, Schema } from "effect"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { SqlError } from "effect/sql"
+import { Floor, SecretRequest, strictBody } from "../../../../schemas/api/Floor.ts"
+import { NotFound, RateLimited } from "../../../../schemas/problems/Floor.ts"
+import { BodyBoolean, BodyInt, QueryBoolean, QueryInt, Text } from "../../../../schemas/Validation/Scalars.ts"
+import { Uuid } from "../../../../schemas/Wire.ts"
+import { CurrentRequest } from "../../../../services/platform/CurrentRequest.ts"
+import { actsAs } from "../../../../src/http/floor/RequestActor.ts"
+
+const Thing = Schema.Struct({
+  name: Text(2, 5),
+  tags: Schema.Array(Schema.Literals(["a", "b", "c"])).check(Schema.isMinLength(1)),
+  size: BodyInt({ min: 1, max: 10 }),
+  on: BodyBoolean,
+  note: Schema.optionalKey(Schema.NullOr(Schema.String)),
+})
+
+class Things extends HttpApiGroup.make("things").add(
+  HttpApiEndpoint.get("list", "/things", {
+    query: { limit: Schema.optionalKey(QueryInt({ min: 1, max: 100 })), all: Schema.optionalKey(QueryBoolean) },
+    success: Schema.Struct({ limit: Schema.NullOr(Schema.Int), all: Schema.NullOr(Schema.Boolean) }),
+  }),
+  HttpApiEndpoint.post("create", "/things/:id", {
+    params: { id: Uuid },
+    query: { limit: QueryInt({ min: 1 }) },
+    headers: { "x-key": Schema.String.check(Schema.isMinCodePoints(8)) },
+    payload: Thing,
+    success: Schema.Struct({ name: Schema.String, size: Schema.Int, on: Schema.Boolean }).pipe(
+      HttpApiSchema.status(201),
+    ),
+    error: [NotFound],
+  }),
+  HttpApiEndpoint.post("strict", "/strict", {
+    payload: Schema.Struct({ name: Schema.String }),
+    success: Schema.Struct({ name: Schema.String }),
+  }).annotate(HttpApi.PayloadParseOptions, strictBody),
+  HttpApiEndpoint.post("secret", "/secret", {
+    payload: Schema.Struct({ code: Schema.String.check(Schema.isPattern(/^[0-9]{6}$/u)) }),
+    success: HttpApiSchema.NoContent,
+  }).annotate(SecretRequest, true),
+  HttpApiEndpoint.post("optional", "/optional", {
+    payload: Schema.Struct({ name: Schema.optionalKey(Schema.String) }),
+    success: Schema.Struct({ name: Schema.NullOr(Schema.String) }),
+  }),
+  HttpApiEndpoint.get("token", "/things/:id/tokens/:token", {
+    params: { id: Schema.String, token: Schema.String },
+    success: HttpApiSchema.NoContent,
+    error: [NotFound],
+  }),
+  HttpApiEndpoint.get("current", "/current", {
+    success: Schema.Struct({ requestId: Schema.NullOr(Schema.String), route: Schema.NullOr(Schema.String) }),
+  }),
+  HttpApiEndpoint.get("defect", "/defect", { success: HttpApiSchema.NoContent }),
+  HttpApiEndpoint.get("away", "/away", { success: HttpApiSchema.NoContent }),
+  HttpApiEndpoint.get("limited", "/limited", { success: HttpApiSchema.NoContent, error: [RateLimited] }),
+  HttpApiEndpoint.post("slow", "/slow", { success: HttpApiSchema.NoContent }),
+).middleware(Floor) {}
+
+export class TestApi extends HttpApi.make("test").add(Things).prefix("/v1") {}
+
+/** What a test and the slow handler tell each other. */
+export interface Slow {
+  readonly started: Deferred.Deferred<void>
+  readonly proceed: Deferred.Deferred<void>
+  readonly done: Deferred.Deferred<void>
+}
+
+const handlers = ({ started, proceed, done }: Slow) =>
+  HttpApiBuilder.group(TestApi, "things", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => Effect.succeed({ limit: query.limit ?? null, all: query.all ?? null }),
+      create: ({ payload }) => Effect.succeed(payload),
+      strict: ({ payload }) => Effect.succeed(payload),
+      secret: () => Effect.void,
+      optional: ({ payload }) => Effect.succeed({ name: payload.name ?? null }),
+      token: () => Effect.andThen(actsAs("account:me"), Effect.fail(new NotFound({}))),
+      current: () => Effect.map(CurrentRequest, ({ requestId, route }) => ({ requestId, route })),
+      defect: () => Effect.die(new Error("secret detail")),
+      away: () =>
+        Effect.die(
+          new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("refused") }) }),
+        ),
+      limited: () => Effect.fail(new RateLimited({ retry_after: 7, limit: 5, window_seconds: 60 })),
+      slow: () =>
+        Deferred.succeed(started, undefined).pipe(
+          Effect.andThen(Deferred.await(proceed)),
+          Effect.andThen(Deferred.succeed(done, undefined)),
+          Effect.asVoid,
+        ),
+    }))
+
+export const routes = (slow: Slow) => HttpApiBuilder.layer(TestApi).pipe(Layer.provide(handlers(slow)))

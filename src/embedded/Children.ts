@@ -5,9 +5,9 @@
  * stop last. It writes to a file and not to a pipe, so it can go on writing when this program is killed; its successor
  * finds it by its pid file and command line. Environments are explicit: nothing of ours leaks into a child.
  */
-import { Duration, Effect, Schedule, Scope } from "effect"
+import { type Duration, Effect } from "effect"
 import { spawn } from "node:child_process"
-import { closeSync, existsSync, openSync, readFileSync, renameSync } from "node:fs"
+import { closeSync, existsSync, openSync, renameSync } from "node:fs"
 import process from "node:process"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import type { ServerUser } from "./ServerUser.ts"
@@ -108,48 +108,14 @@ export const dismiss = (child: Child, farewell: Farewell): Effect.Effect<void> =
     }
   })
 
-/** A process that this program did not start, as far as anyone can wait for it. */
-export const stranger = (pid: number): Child => ({
-  pid,
-  exited: Effect.suspend(() => isAlive(pid) ? Effect.fail("alive") : Effect.succeed({ code: null, signal: null })).pipe(
-    Effect.retry(Schedule.spaced("20 millis")),
-    Effect.orDie,
-  ),
-})
-
-/** Whether the process exists and is more than a zombie that nobody reaped (as in a container without an init). */
-export const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return false
-  }
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
-  } catch {
-    return process.platform !== "linux"
-  }
-}
-
-/** The process's arguments, or null where the system does not show them. */
-export const commandLine = Effect.fn("Children.commandLine")(function* (pid: number) {
-  if (process.platform === "linux") {
-    return yield* Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
-      Effect.orElseSucceed(() => null),
-    )
-  }
-  return yield* run({ file: "ps", args: ["-o", "command=", "-p", String(pid)], cwd: "/" }).pipe(
-    Effect.orElseSucceed(() => null),
-  )
-})
-
 /** The end of a log, short enough for one message. */
 export const lastLines = (text: string) => text.trim().split("\n").slice(-6).join(" | ")
 
-const signal = (pid: number, name: NodeJS.Signals) => {
+/** Sends a signal to a process that may have gone by itself. */
+export const signal = (pid: number, name: NodeJS.Signals) => {
   try {
     process.kill(pid, name)
   } catch {
-    // It has gone by itself.
+    // Gone.
   }
 }

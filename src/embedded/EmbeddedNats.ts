@@ -9,11 +9,12 @@ import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { commandLine, dismiss, type Ended, type Farewell, isAlive, lastLines, serve, stranger } from "./Children.ts"
+import { dismiss, type Ended, type Farewell, lastLines, serve } from "./Children.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare, writePrivate } from "./Home.ts"
 import { natsBinary } from "./NatsBinary.ts"
 import { freePort } from "./Ports.ts"
+import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
 
 /** A separate world on one server: its own subjects and streams. */
 export interface NatsAccount {

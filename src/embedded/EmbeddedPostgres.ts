@@ -9,20 +9,11 @@
 import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import {
-  type Child,
-  commandLine,
-  dismiss,
-  type Ended,
-  type Farewell,
-  isAlive,
-  lastLines,
-  serve,
-  stranger,
-} from "./Children.ts"
+import { dismiss, type Ended, type Farewell, lastLines, serve } from "./Children.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare } from "./Home.ts"
 import { freePort } from "./Ports.ts"
+import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
 import { app, database, locate, owner, type PostgresData, postgresData } from "./PostgresData.ts"
 
 export interface PostgresOptions {
@@ -100,7 +91,7 @@ const launch = Effect.fnUntraced(function* (place: PostgresData, port: number, l
     cwd: place.data,
     user: place.user,
   }
-  const child: Child = yield* serve(command, log, farewell)
+  const child = yield* serve(command, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
     const said = lastLines(readFileSync(log, "utf8"))
     const passing = /in use|could not bind|lock file|could not create any TCP/.test(said)

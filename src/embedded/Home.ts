@@ -9,11 +9,21 @@
  * server can pass through to its own folder and can neither list the home nor read another file in it (all 0600).
  */
 import { Effect, Option, Schema } from "effect"
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join, resolve } from "node:path"
 import process from "node:process"
-import { isAlive } from "./Children.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+import { isAlive, startOf } from "./ProcessTable.ts"
 
 export const Runtime = Schema.Struct({
   pid: Schema.Int,
@@ -33,15 +43,6 @@ export const writePrivate = (path: string, text: string) => {
   renameSync(unfinished, path)
 }
 
-/** When a process was started, in the system's own words; null where it does not say. */
-const startOf = (pid: number) => {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ")[19] ?? null
-  } catch {
-    return null
-  }
-}
-
 const readJson = <S extends Schema.Decoder<unknown>>(schema: S, path: string) =>
   Effect.try(() => readFileSync(path, "utf8")).pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))),
@@ -51,7 +52,8 @@ const readJson = <S extends Schema.Decoder<unknown>>(schema: S, path: string) =>
 /** The program that holds this home now, unless it is gone. */
 export const holder = Effect.fn("Home.holder")(function* (home: string) {
   const hold = yield* readJson(Hold, join(home, "hold.json"))
-  return Option.filter(hold, ({ pid, started }) => isAlive(pid) && startOf(pid) === started)
+  if (Option.isNone(hold) || !isAlive(hold.value.pid)) return Option.none()
+  return (yield* startOf(hold.value.pid)) === hold.value.started ? hold : Option.none()
 })
 
 /** Makes the folder where it is missing, takes it from everybody else, and gives its absolute path. */
@@ -66,25 +68,56 @@ export const prepare = (home: string) =>
     catch: attempting(`cannot use BAILIWICK_HOME ${home}`),
   })
 
+/** Takes the hold of a program that is gone out of the way; never one that was taken meanwhile. */
+const release = (file: string, stale: string) => {
+  const aside = `${file}.${process.pid}.old`
+  try {
+    renameSync(file, aside)
+    if (readFileSync(aside, "utf8") !== stale) linkSync(aside, file)
+    rmSync(aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error
+  }
+}
+
+const take = (file: string, hold: string) => {
+  const mine = `${file}.${process.pid}.new`
+  writeFileSync(mine, hold, { mode: 0o600 })
+  try {
+    linkSync(mine, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    return false
+  } finally {
+    rmSync(mine)
+  }
+}
+
+const hold = Effect.fnUntraced(function* (path: string) {
+  const file = join(path, "hold.json")
+  const mine = JSON.stringify({ pid: process.pid, started: yield* startOf(process.pid) })
+  const current = existsSync(file) ? readFileSync(file, "utf8") : undefined
+  const other = yield* holder(path)
+  if (Option.isNone(other)) {
+    if (current !== undefined) release(file, current)
+    if (take(file, mine)) return file
+  }
+  const who = Option.match(other, { onNone: () => "another process", onSome: ({ pid }) => `process ${pid}` })
+  return yield* new EmbeddedError({
+    message: `BAILIWICK_HOME ${path} is in use by ${who}: stop it, or choose another home`,
+  })
+})
+
 /**
  * Prepares the home and holds it until the scope closes. Fails when another running program holds it: its servers
  * would be taken for leftovers and stopped.
  */
 export const open = Effect.fn("Home.open")(function* (home: string) {
   const path = yield* prepare(home)
-  const current = yield* holder(path)
-  if (Option.isSome(current) && current.value.pid !== process.pid) {
-    return yield* new EmbeddedError({
-      message: `BAILIWICK_HOME ${path} is in use by process ${current.value.pid}: stop it, or choose another home`,
-    })
-  }
-  const file = join(path, "hold.json")
   yield* Effect.acquireRelease(
-    Effect.try({
-      try: () => writePrivate(file, JSON.stringify({ pid: process.pid, started: startOf(process.pid) })),
-      catch: attempting(`cannot write ${file}`),
-    }),
-    () => Effect.sync(() => rmSync(file, { force: true })),
+    hold(path).pipe(Effect.catchDefect((cause) => Effect.fail(attempting(`cannot hold ${path}`)(cause)))),
+    (file) => Effect.sync(() => rmSync(file, { force: true })),
   )
   return path
 })
@@ -104,5 +137,6 @@ export const publish = Effect.fn("Home.publish")(function* (home: string, runtim
 /** What the running instance of this home published; none where none runs. */
 export const running = Effect.fn("Home.running")(function* (home: string) {
   const runtime = yield* readJson(Runtime, join(resolve(home), "runtime.json"))
-  return Option.filter(runtime, ({ pid }) => isAlive(pid))
+  const current = yield* holder(resolve(home))
+  return Option.filter(runtime, ({ pid }) => Option.isSome(current) && current.value.pid === pid)
 })

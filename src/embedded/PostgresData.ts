@@ -22,7 +22,7 @@ import {
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { run } from "./Children.ts"
-import { attempting, EmbeddedError } from "./EmbeddedError.ts"
+import { EmbeddedError } from "./EmbeddedError.ts"
 import { writePrivate } from "./Home.ts"
 import { sharedFolder } from "./Places.ts"
 import { type PostgresBinaries, postgresBinaries } from "./PostgresBinaries.ts"

@@ -7,6 +7,7 @@
  * - Cloud metadata addresses are refused whatever is allowed, also where a translator's prefix wraps them.
  * - `allows` is the one judge: at create time for literals, at each connection for every address that a name gave.
  */
+import { isIP, isIPv4 } from "node:net"
 import { Result } from "effect"
 import ipaddr from "ipaddr.js"
 import { refusedPorts } from "./Ports.ts"
@@ -84,7 +85,8 @@ const isMetadata = (address: Address): boolean => {
 
 /** The address that a connection to `text` would reach: mapped forms are their IPv4 address; null if it is none. */
 const parse = (text: string): Address | null => {
-  if (!ipaddr.isValid(text)) return null
+  // The library alone would also read `1.2.3`.
+  if (isIP(text) === 0) return null
   const address = ipaddr.parse(text)
   return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
@@ -94,7 +96,7 @@ export const parseCidrs = (cidrs: ReadonlyArray<string>): Result.Result<Readonly
   const parsed: Array<Range> = []
   for (const cidr of cidrs) {
     const text = cidr.trim()
-    if (!ipaddr.isValidCIDR(text)) return Result.fail(cidr)
+    if (isIP(text.split("/")[0]!) === 0 || !ipaddr.isValidCIDR(text)) return Result.fail(cidr)
     const [base, bits] = ipaddr.parseCIDR(text)
     parsed.push(
       base instanceof ipaddr.IPv6 && base.isIPv4MappedAddress() && bits >= 96
@@ -152,5 +154,5 @@ export const loopback = ["127.0.0.1", "::1"]
 /** A host as the URL parser gives it: the address if it is a literal, else null. */
 export const literalOf = (hostname: string): string | null => {
   if (hostname.startsWith("[")) return hostname.slice(1, -1)
-  return ipaddr.IPv4.isValidFourPartDecimal(hostname) ? hostname : null
+  return isIPv4(hostname) ? hostname : null
 }

@@ -1,0 +1,345 @@
+import { Buffer } from "node:buffer"
+import { gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Outbound, type OutboundConfig, type Post } from "../../../services/platform/Outbound.ts"
+import { serve, serveTcp } from "./Outbound/servers.ts"
+
+const outboundOf = (config: Partial<OutboundConfig> = {}) =>
+  Effect.map(
+    Layer.build(Outbound.layer({
+      allowedCidrs: ["127.0.0.0/8"],
+      certificateAuthorities: [],
+      timeoutMillis: 10_000,
+      ownPorts: [],
+      ...config,
+    })),
+    (context) => {
+      const outbound = Context.get(context, Outbound)
+      const send = (url: string, options: Partial<Post> = {}) =>
+        outbound.post({ url, headers: {}, body: "{}", keepOnSuccess: 4_096, keepOnFailure: 65_536, ...options })
+      return {
+        ...outbound,
+        send,
+        sent: (url: string, options?: Partial<Post>) => Effect.promise(() => send(url, options)),
+      }
+    },
+  )
+
+const at = (server: { readonly port: number }, path = "/") => `http://127.0.0.1:${server.port}${path}`
+
+/** A promise of Node's world as something that a test can wait for. */
+const signal = () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { fire: resolve, wait: Effect.promise(() => promise) }
+}
+
+describe("a request and its response", () => {
+  it.effect("sends path, headers and bytes as given, and keeps the start of the answer", () =>
+    Effect.gen(function* () {
+      let received = Buffer.alloc(0)
+      const server = yield* serve((request, response) => {
+        request.on("data", (chunk) => received = Buffer.concat([received, chunk]))
+        request.on("end", () => response.end("x".repeat(5_000)))
+      })
+      const outbound = yield* outboundOf()
+      const body = new Uint8Array([0, 1, 2, 255])
+      const outcome = yield* outbound.sent(at(server, "/a%20b?c=d#e"), { headers: { "X-One": "1" }, body })
+      assert.deepStrictEqual(
+        outcome,
+        {
+          status: 200,
+          body: new Uint8Array(Buffer.from("x".repeat(4_096))),
+          error: null,
+          durationMs: 0,
+          truncated: false,
+        } as typeof outcome,
+      )
+      const [request] = server.requests
+      assert.strictEqual(request!.method, "POST")
+      assert.strictEqual(request!.url, "/a%20b?c=d")
+      assert.strictEqual(request!.headers["x-one"], "1")
+      assert.strictEqual(request!.headers["accept-encoding"], "identity")
+      assert.strictEqual(request!.headers["content-length"], "4")
+      assert.strictEqual(request!.headers.host, `127.0.0.1:${server.port}`)
+      assert.deepStrictEqual(new Uint8Array(received), body)
+    }))
+
+  it.effect("takes headers as a flat list, and reuses its connection", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(204).end())
+      const outbound = yield* outboundOf()
+      const values = ["1", "2", "3", "4", "5"]
+      for (const value of values) {
+        const outcome = yield* outbound.sent(at(server), { headers: ["x-one", value], body: "é" })
+        assert.deepInclude(outcome, { status: 204, body: null, error: null })
+      }
+      assert.deepStrictEqual(server.requests.map(({ headers }) => headers["x-one"]), values)
+      assert.strictEqual(server.requests[0]!.headers["content-length"], "2")
+      // undici lets a connection rest for one turn of the event loop, so the second request may find it busy.
+      assert.isAtMost(server.seen.connections, 2)
+    }))
+
+  it.effect("does not follow a redirect", () =>
+    Effect.gen(function* () {
+      const elsewhere = yield* serve((_, response) => response.end())
+      for (const status of [301, 302, 303, 307, 308]) {
+        const server = yield* serve((_, response) => response.writeHead(status, { location: at(elsewhere) }).end())
+        const outbound = yield* outboundOf()
+        assert.deepInclude(yield* outbound.sent(at(server)), { status, error: null })
+      }
+      assert.strictEqual(elsewhere.seen.connections, 0)
+    }))
+
+  it.effect("keeps more of a failure than of a success", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.writeHead(500).end("y".repeat(50_000)))
+      const outbound = yield* outboundOf()
+      const outcome = yield* outbound.sent(at(server))
+      assert.strictEqual(outcome.status, 500)
+      assert.strictEqual(outcome.body?.length, 50_000)
+    }))
+
+  it.effect("does not unpack a gzip bomb", () =>
+    Effect.gen(function* () {
+      const bomb = gzipSync(Buffer.alloc(20_000_000))
+      const server = yield* serve((_, response) => response.writeHead(500, { "content-encoding": "gzip" }).end(bomb))
+      const outbound = yield* outboundOf()
+      const outcome = yield* outbound.sent(at(server))
+      assert.deepStrictEqual(outcome.body, new Uint8Array(bomb))
+    }))
+
+  it.effect("stops reading at 64 KiB, and closes the connection on whoever sends 100 MB", () =>
+    Effect.gen(function* () {
+      const closed = signal()
+      let written = 0
+      const server = yield* serve((_, response) => {
+        response.writeHead(500, { "content-length": 100_000_000 })
+        const write = () => {
+          while (!response.destroyed && written < 100_000_000 && response.write(Buffer.alloc(50_000))) written += 50_000
+        }
+        response.on("drain", write)
+        response.on("close", closed.fire)
+        write()
+      })
+      const outbound = yield* outboundOf()
+      const outcome = yield* outbound.sent(at(server))
+      assert.deepInclude(outcome, { status: 500, error: null })
+      assert.strictEqual(outcome.body?.length, 65_536)
+      yield* closed.wait
+      assert.isBelow(written, 50_000_000, "what the sockets' buffers took, and no more")
+    }))
+
+  it.effect("opens at most 64 connections to one origin", () =>
+    Effect.gen(function* () {
+      const full = signal()
+      const waiting: Array<() => void> = []
+      let released = false
+      const server = yield* serve((_, response) => {
+        if (released) return response.end()
+        waiting.push(() => response.end())
+        if (waiting.length === 64) full.fire()
+      })
+      const outbound = yield* outboundOf()
+      const all = Promise.all(Array.from({ length: 150 }, () => outbound.send(at(server))))
+      yield* full.wait
+      released = true
+      for (const release of waiting) release()
+      const outcomes = yield* Effect.promise(() => all)
+      assert.isTrue(outcomes.every(({ status }) => status === 200))
+      assert.strictEqual(server.seen.peak, 64)
+    }))
+
+  it.effect("does not use the environment's proxies", () =>
+    Effect.gen(function* () {
+      const proxy = yield* serve((_, response) => response.end())
+      for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) process.env[name] = at(proxy)
+      const server = yield* serve((_, response) => response.end())
+      const outbound = yield* outboundOf()
+      assert.deepInclude(yield* outbound.sent(at(server)), { status: 200 })
+      assert.strictEqual(proxy.seen.connections, 0)
+      for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) delete process.env[name]
+    }))
+})
+
+describe("what comes to nothing", () => {
+  it.effect("reset: the peer resets, or ends without an answer", () =>
+    Effect.gen(function* () {
+      const outbound = yield* outboundOf()
+      for (const end of ["resetAndDestroy", "end"] as const) {
+        const server = yield* serveTcp((socket) => socket[end]())
+        assert.deepInclude(yield* outbound.sent(at(server)), { status: null, body: null, error: "reset" }, end)
+      }
+    }))
+
+  it.effect("body: the peer stops in the middle of its answer", () =>
+    Effect.gen(function* () {
+      const server = yield* serveTcp((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"))
+      const outbound = yield* outboundOf()
+      const outcome = yield* outbound.sent(at(server))
+      assert.deepInclude(outcome, { status: 200, error: "body" })
+      assert.strictEqual(Buffer.from(outcome.body!).toString(), "half")
+    }))
+
+  it.effect("protocol: the peer does not speak HTTP, or a header of ours is none", () =>
+    Effect.gen(function* () {
+      const server = yield* serveTcp((socket) => socket.end("220 mail.example ESMTP\r\n"))
+      const outbound = yield* outboundOf()
+      assert.deepInclude(yield* outbound.sent(at(server)), { status: null, error: "protocol" })
+      const injected = yield* outbound.sent(at(server), { headers: { "x-one": "1\r\nx-two: 2" } })
+      assert.deepInclude(injected, { status: null, error: "protocol" })
+    }))
+
+  it.effect("connect: nobody listens", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Effect.scoped(serve(() => {}))
+      const outbound = yield* outboundOf()
+      assert.deepInclude(yield* outbound.sent(at({ port })), { status: null, error: "connect" })
+    }))
+})
+
+describe("the deadline", () => {
+  const held = Effect.fnUntraced(function* () {
+    const arrived = yield* Deferred.make<() => void>()
+    const closed = signal()
+    const server = yield* serve((_, response) => {
+      response.on("close", closed.fire)
+      Deferred.doneUnsafe(arrived, Effect.succeed(() => void response.end("late")))
+    })
+    const outbound = yield* outboundOf()
+    return { outcome: outbound.send(at(server)), answer: yield* Deferred.await(arrived), closed }
+  })
+
+  it.effect("lets an answer after 9 s pass", () =>
+    Effect.gen(function* () {
+      const { answer, outcome } = yield* held()
+      yield* TestClock.adjust("9 seconds")
+      answer()
+      assert.deepInclude(yield* Effect.promise(() => outcome), { status: 200, error: null, durationMs: 9_000 })
+    }))
+
+  it.effect("ends what has not answered after 10 s, and the connection with it", () =>
+    Effect.gen(function* () {
+      const { closed, outcome } = yield* held()
+      yield* TestClock.adjust("11 seconds")
+      assert.deepInclude(yield* Effect.promise(() => outcome), { status: null, error: "timeout", durationMs: 10_000 })
+      yield* closed.wait
+    }))
+
+  it.effect("counts from each request's own start", () =>
+    Effect.gen(function* () {
+      const arrivals = [signal(), signal()]
+      const server = yield* serve(() => arrivals[server.requests.length - 1]!.fire())
+      const outbound = yield* outboundOf()
+      const ended: Array<string> = []
+      const send = (name: string) =>
+        outbound.send(at(server)).then(({ durationMs }) => ended.push(`${name} ${durationMs}`))
+      const first = send("first")
+      yield* arrivals[0]!.wait
+      yield* TestClock.adjust("4 seconds")
+      const second = send("second")
+      yield* arrivals[1]!.wait
+      yield* TestClock.adjust("6 seconds")
+      yield* Effect.promise(() => first)
+      assert.deepStrictEqual(ended, ["first 10000"])
+      yield* TestClock.adjust("4 seconds")
+      yield* Effect.promise(() => second)
+      assert.deepStrictEqual(ended, ["first 10000", "second 10000"])
+    }))
+
+  it.effect("covers a body that drips", () =>
+    Effect.gen(function* () {
+      const closed = signal()
+      let drips = 0
+      const dripping = signal()
+      const server = yield* serve((_, response) => {
+        const drip = () => {
+          if (response.destroyed) return
+          response.write("d")
+          if (++drips === 50) dripping.fire()
+          setImmediate(drip)
+        }
+        response.on("close", closed.fire)
+        drip()
+      })
+      const outbound = yield* outboundOf()
+      const outcome = outbound.send(at(server))
+      yield* dripping.wait
+      yield* TestClock.adjust("11 seconds")
+      assert.deepInclude(yield* Effect.promise(() => outcome), { error: "timeout" })
+      yield* closed.wait
+    }))
+
+  it.effect("covers a TLS handshake that never ends", () =>
+    Effect.gen(function* () {
+      const greeted = signal()
+      const server = yield* serveTcp(() => greeted.fire())
+      const outbound = yield* outboundOf()
+      const outcome = outbound.send(`https://127.0.0.1:${server.port}/`)
+      yield* greeted.wait
+      yield* TestClock.adjust("10 seconds")
+      assert.deepInclude(yield* Effect.promise(() => outcome), { status: null, error: "timeout" })
+    }))
+
+  it.effect("is over when the service closes", () =>
+    Effect.gen(function* () {
+      const arrived = signal()
+      const server = yield* serve(() => arrived.fire())
+      const outcome = yield* Effect.scoped(Effect.gen(function* () {
+        const outbound = yield* outboundOf()
+        const sending = outbound.send(at(server))
+        yield* arrived.wait
+        return { sending }
+      }))
+      assert.deepInclude(yield* Effect.promise(() => outcome.sending), { status: null, error: "timeout" })
+    }))
+})
+
+describe("get, for the operator's own URLs", () => {
+  it.effect("is exempt from the address policy and gives any status", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) =>
+        response.writeHead(request.url === "/keys" ? 200 : 404).end(request.url)
+      )
+      const outbound = yield* outboundOf({ allowedCidrs: [] })
+      const found = yield* outbound.get(`http://localhost:${server.port}/keys`, { trusted: true })
+      assert.strictEqual(found.status, 200)
+      assert.strictEqual(Buffer.from(found.body).toString(), "/keys")
+      assert.strictEqual((yield* outbound.get(at(server, "/x"), { trusted: true })).status, 404)
+    }))
+
+  it.effect("takes a body up to the limit and no longer one", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((request, response) => response.end(Buffer.alloc(Number(request.url!.slice(1)))))
+      const outbound = yield* outboundOf()
+      const exact = yield* outbound.get(at(server, `/${1024 * 1024}`), { trusted: true })
+      assert.strictEqual(exact.body.length, 1024 * 1024)
+      const error = yield* Effect.flip(outbound.get(at(server, `/${1024 * 1024 + 1}`), { trusted: true }))
+      assert.deepInclude(error, { reason: "too_large", host: `127.0.0.1:${server.port}` })
+    }))
+
+  it.effect("fails with the reason", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Effect.scoped(serve(() => {}))
+      const outbound = yield* outboundOf()
+      const error = yield* Effect.flip(outbound.get(at({ port }), { trusted: true }))
+      assert.deepInclude(error, { _tag: "OutboundError", reason: "connect" })
+      assert.deepInclude(yield* Effect.flip(outbound.get("file:///etc/passwd", { trusted: true })), {
+        reason: "protocol",
+      })
+    }))
+})
+
+describe("hostKey", () => {
+  it.effect("is one for every way to write a destination", () =>
+    Effect.gen(function* () {
+      const { hostKey } = yield* outboundOf()
+      for (const url of ["https://Example.com/a", "https://example.com.:443/b?c", "https://EXAMPLE.com:0443"]) {
+        assert.strictEqual(hostKey(url), "example.com:443")
+      }
+      assert.strictEqual(hostKey("http://127.1/"), "127.0.0.1:80")
+      assert.strictEqual(hostKey("https://[::1]:9000/"), "[::1]:9000")
+      assert.strictEqual(hostKey("nonsense"), "")
+    }))
+})

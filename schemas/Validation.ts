@@ -7,9 +7,9 @@ import { Schema } from "effect"
 
 /** One fault: where (`loc`), what (`type`, `msg`, `ctx`) and, where it is not secret, the value that was sent. */
 export const ValidationError = Schema.Struct({
+  type: Schema.String,
   loc: Schema.Array(Schema.Union([Schema.String, Schema.Int])),
   msg: Schema.String,
-  type: Schema.String,
   input: Schema.optionalKey(Schema.Unknown),
   ctx: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 }).annotate({ identifier: "ValidationError" })

@@ -15,8 +15,8 @@ interface Place {
   readonly loc: Loc
   /** Whether the refused value may be repeated. */
   readonly echo: boolean
-  /** The object around a missing key, as pydantic repeats it. */
-  readonly around: unknown
+  /** What was sent, whole: a refused value is repeated as it came, not as it was read. */
+  readonly sent: unknown
 }
 
 const unknownField: Complaint = { type: "extra_forbidden", msg: "Extra inputs are not permitted" }
@@ -42,11 +42,25 @@ const holdsSecret = (ast: SchemaAST.AST): boolean => {
   return result
 }
 
-const fault = (place: Place, complaint: Complaint, input: unknown): Fault => ({
+/** The value at a place of the input, below the name of its section. */
+const sentAt = (sent: unknown, path: Loc): unknown =>
+  path.reduce<unknown>(
+    (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
+    sent,
+  )
+
+const echoed = (place: Place, complaint: Complaint): unknown => {
+  const path = place.loc.slice(1)
+  if (complaint !== missing) return sentAt(place.sent, path) ?? null
+  // A field that is missing shows the object it is missing from; parameters stand each for itself.
+  return place.loc[0] === "body" && path.length > 0 ? sentAt(place.sent, path.slice(0, -1)) ?? null : null
+}
+
+const fault = (place: Place, complaint: Complaint): Fault => ({
   type: complaint.type,
   loc: place.loc,
   msg: complaint.msg,
-  ...(place.echo ? { input: input ?? null } : {}),
+  ...(place.echo ? { input: echoed(place, complaint) } : {}),
   ...(complaint.ctx ? { ctx: complaint.ctx } : {}),
 })
 
@@ -68,19 +82,19 @@ const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<
       : undefined
     const missed = child._tag === "Pointer" && child.issue._tag === "MissingKey"
     const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
-    return walk(child, { ...inner, echo, around: inputOf(issue) })
+    return walk(child, { ...inner, echo })
   })
 }
 
 const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
   const quiet = { ...place, echo: place.echo && !holdsSecret(issue.ast) }
   const tagged = ofTag(issue)
-  if (tagged) return [fault(quiet, tagged, inputOf(issue))]
+  if (tagged) return [fault(quiet, tagged)]
   const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
   const [first] = telling
   return first && telling.every((inner) => inner._tag === "Composite" || inner._tag === "Encoding")
     ? walk(first, quiet)
-    : [fault(quiet, ofType(issue.ast, inputOf(issue)), inputOf(issue))]
+    : [fault(quiet, ofType(issue.ast, inputOf(issue)))]
 }
 
 /** A union of objects told apart by a literal field, where the input's field names none of them. */
@@ -124,28 +138,24 @@ const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
     case "Encoding": {
       const echo = place.echo && !holdsSecret(issue.ast)
       const own = complaintIn(issue.ast.annotations, inputOf(issue))
-      return own ? [fault({ ...place, echo }, own, inputOf(issue))] : walk(issue.issue, { ...place, echo })
+      return own ? [fault({ ...place, echo }, own)] : walk(issue.issue, { ...place, echo })
     }
     case "Filter": {
       const own = ofCheck(issue.filter, inputOf(issue))
-      if (own) return [fault(place, own, inputOf(issue))]
-      if (issue.issue._tag === "InvalidValue") return [fault(place, sentence(issue), inputOf(issue))]
+      if (own) return [fault(place, own)]
+      if (issue.issue._tag === "InvalidValue") return [fault(place, sentence(issue))]
       return walk(issue.issue, place)
     }
     case "MissingKey":
-      return [fault(place, missing, place.around)]
+      return [fault(place, missing)]
     case "UnexpectedKey":
-      return [fault(place, unknownField, inputOf(issue))]
+      return [fault(place, unknownField)]
     case "InvalidType":
-      return [fault(
-        { ...place, echo: place.echo && !holdsSecret(issue.ast) },
-        ofType(issue.ast, inputOf(issue)),
-        inputOf(issue),
-      )]
+      return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, ofType(issue.ast, inputOf(issue)))]
     case "InvalidValue":
-      return [fault(place, complaintIn(issue.annotations, inputOf(issue)) ?? sentence(issue), inputOf(issue))]
+      return [fault(place, complaintIn(issue.annotations, inputOf(issue)) ?? sentence(issue))]
     default:
-      return [fault(place, valueError("the value is not allowed"), inputOf(issue))]
+      return [fault(place, valueError("the value is not allowed"))]
   }
 }
 
@@ -161,8 +171,12 @@ const sentence = (issue: SchemaIssue.Filter | SchemaIssue.InvalidValue): Complai
 }
 
 /**
- * The faults of one failed decoding. `loc` says where its root stands (`["body"]`); with `echo` false no value of it
- * is repeated, as for headers and for the bodies of credential actions.
+ * The faults of one failed decoding of `sent`. `section` is where its root stands (`body`); with `echo` false no value
+ * of it is repeated, as for headers and for the bodies of credential actions.
  */
-export const faultsOf = (error: Schema.SchemaError, loc: Loc, echo: boolean): ReadonlyArray<Fault> =>
-  walk(error.issue, { loc, echo, around: null })
+export const faultsOf = (
+  error: Schema.SchemaError,
+  section: string,
+  sent: unknown,
+  echo: boolean,
+): ReadonlyArray<Fault> => walk(error.issue, { loc: [section], echo, sent })

@@ -63,6 +63,12 @@ interface Deno {
 
 const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
 
+/**
+ * Without Deno's signal of a request, which aborts when it was answered, too, and says so on the terminal. A stream
+ * ends when its client goes away even so, and whatever else is under way is bounded by the database's limits.
+ */
+const unsignalled = (request: Request): Request => Object.defineProperty(request, "signal", { value: undefined })
+
 const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port: number, listening: Listening) {
   const context = yield* Effect.context<never>()
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(

@@ -137,7 +137,11 @@ export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOption
       requestId,
       route: matched?.template ?? null,
       status: response.status,
-      code: typeof problem?.["code"] === "string" ? problem["code"] : response.status === 422 ? "invalid" : "failed",
+      code: typeof problem?.["code"] === "string"
+        ? problem["code"]
+        : response.status === 422
+        ? "validation_error"
+        : "failed",
       actor,
       credential: credentialOf(request),
     })
@@ -156,7 +160,9 @@ export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOption
       const context = Context.make(CurrentRequest, { requestId, route }).pipe(Context.add(RequestActor, current))
       return yield* handle(request, matched, app, isOurs).pipe(
         Effect.provideContext(context),
-        Effect.flatMap((response) => finish(request, matched, requestId, current.actor, response)),
+        Effect.flatMap((response) =>
+          finish(request, matched ?? routes.known(request.url), requestId, current.actor, response)
+        ),
         Effect.annotateLogs({ request_id: requestId, route }),
         Effect.withSpan(`${request.method} ${route ?? "unknown"}`, {
           kind: "server",

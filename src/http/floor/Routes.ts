@@ -14,6 +14,8 @@ export interface Matched {
 export interface Routes {
   readonly router: HttpRouter.HttpRouter
   readonly find: (method: string, url: string) => Matched | undefined
+  /** The template of a path under whatever method knows it. */
+  readonly known: (url: string) => Matched | undefined
   /** The methods that a path knows, HEAD beside GET; none for an unknown path. */
   readonly methods: (url: string) => ReadonlyArray<string>
 }
@@ -52,13 +54,14 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  const lookUp = (method: string, url: string) => table.find(method, url) ?? undefined
+  const lookUp = (method: string, url: string): Matched | undefined => {
+    const found = table.find(method, url)
+    return found && { template: found.handler, params: found.params }
+  }
   const routes: Routes = {
     router: recording(inner, ""),
-    find: (method, url) => {
-      const found = lookUp(method, url) ?? (method === "HEAD" ? lookUp("GET", url) : undefined)
-      return found && { template: found.handler, params: found.params }
-    },
+    find: (method, url) => lookUp(method, url) ?? (method === "HEAD" ? lookUp("GET", url) : undefined),
+    known: (url) => verbs.map((verb) => lookUp(verb, url)).find((found) => found !== undefined),
     methods: (url) =>
       verbs.filter((verb) => lookUp(verb, url) !== undefined).flatMap((verb) =>
         verb === "GET" ? ["GET", "HEAD"] : [verb]

@@ -31,7 +31,7 @@ const sound: Decode = () => []
 
 const decode = (
   schema: Schema.Constraint | undefined,
-  loc: string,
+  section: string,
   echo: boolean,
   options: SchemaAST.ParseOptions | undefined,
 ): Decode => {
@@ -45,7 +45,9 @@ const decode = (
   return (input) => {
     const exit = run(input)
     if (Exit.isSuccess(exit)) return []
-    return exit.cause.reasons.flatMap((reason) => reason._tag === "Fail" ? faultsOf(reason.error, [loc], echo) : [])
+    return exit.cause.reasons.flatMap((reason) =>
+      reason._tag === "Fail" ? faultsOf(reason.error, section, input, echo) : []
+    )
   }
 }
 

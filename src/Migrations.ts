@@ -7,15 +7,19 @@ import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
 import outbox from "../migrations/0002_outbox.ts"
+import accounts from "../migrations/0003_accounts.ts"
+import webhooks from "../migrations/0004_webhooks.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "platform", Effect.succeed(platform)],
   [2, "outbox", Effect.succeed(outbox)],
+  [3, "accounts", Effect.succeed(accounts)],
+  [4, "webhooks", Effect.succeed(webhooks)],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
-const appendOnly = ["audit_records"]
+const appendOnly = ["audit_records", "events"]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)

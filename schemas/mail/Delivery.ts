@@ -1,0 +1,51 @@
+/** Deliveries as the API shows them (specification 001, Webhook delivery record; states by DECISIONS-mail). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+import { EventType, WebhookBody } from "./MailEvent.ts"
+
+/**
+ * `pending` until the first attempt ended, `retrying` while another is due, then one of the ends: `delivered`,
+ * `dead_letter` (eight attempts failed), `cancelled` (its webhook was deleted).
+ */
+export const DeliveryStatus = Schema.Literals(["pending", "retrying", "delivered", "dead_letter", "cancelled"])
+export type DeliveryStatus = typeof DeliveryStatus.Type
+
+/** Why an attempt failed without an HTTP status, or what else is to be known of it. */
+export const AttemptError = Schema.NullOr(Schema.String)
+
+export const DeliveryRecord = Schema.Struct({
+  id: Schema.String,
+  webhook_id: Schema.String,
+  event_type: EventType,
+  status: DeliveryStatus,
+  response_status: Schema.NullOr(Schema.Int),
+  attempt: Schema.Int,
+  next_retry_at: Schema.NullOr(Timestamp),
+  created_at: Timestamp,
+}).annotate({ identifier: "WebhookDelivery" })
+export type DeliveryRecord = typeof DeliveryRecord.Type
+
+export const Attempt = Schema.Struct({
+  cycle: Schema.Int,
+  attempt: Schema.Int,
+  started_at: Timestamp,
+  duration_ms: Schema.Int,
+  response_status: Schema.NullOr(Schema.Int),
+  error: AttemptError,
+}).annotate({ identifier: "WebhookAttempt" })
+
+export const FullDeliveryRecord = Schema.Struct({
+  ...DeliveryRecord.fields,
+  payload: WebhookBody,
+  response_body: Schema.NullOr(Schema.String),
+  endpoint_url: Schema.NullOr(Schema.String),
+  error: AttemptError,
+  attempts: Schema.Array(Attempt),
+}).annotate({ identifier: "WebhookDeliveryDetails" })
+
+export const DeliveryPage = Schema.Struct({
+  items: Schema.Array(DeliveryRecord),
+  total: Schema.Int,
+  page: Schema.Int,
+  limit: Schema.Int,
+}).annotate({ identifier: "WebhookDeliveryPage" })

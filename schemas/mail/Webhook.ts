@@ -1,0 +1,20 @@
+/** Webhooks as the API shows them (specification 001, Webhook). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+import { EventType } from "./MailEvent.ts"
+
+export const WebhookView = Schema.Struct({
+  id: Schema.String,
+  url: Schema.String,
+  events: Schema.Array(EventType),
+  is_active: Schema.Boolean,
+  created_at: Timestamp,
+}).annotate({ identifier: "Webhook" })
+export type WebhookView = typeof WebhookView.Type
+
+/** The form that creation and rotation answer with: the only two moments at which the secret is shown. */
+export const WebhookWithSecret = Schema.Struct({
+  ...WebhookView.fields,
+  secret: Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/)),
+}).annotate({ identifier: "WebhookWithSecret" })
+export type WebhookWithSecret = typeof WebhookWithSecret.Type

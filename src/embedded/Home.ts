@@ -62,7 +62,8 @@ export const prepare = (home: string) =>
     try: () => {
       const path = resolve(home)
       mkdirSync(path, { recursive: true, mode: 0o700 })
-      chmodSync(path, statSync(path).mode & 0o710 | 0o700)
+      const admitted = process.getuid?.() === 0 && (statSync(path).mode & 0o777) === 0o710
+      if (!admitted) chmodSync(path, 0o700)
       return path
     },
     catch: attempting(`cannot use BAILIWICK_HOME ${home}`),

@@ -2,11 +2,12 @@
  * The data folder of the embedded PostgreSQL: where it lies, who may enter, and how it comes to be.
  *
  * It is `<home>/postgres`. Only where root starts the program and the server's user cannot reach the home (it lies
- * below /root, say) it is a folder of its own outside, which `postgres.json` then names. A data folder is made beside its place,
+ * below /root, say) it is a folder of its own outside, which `postgres.json`
+ * then names (it outlives a home that is removed by hand). A data folder is made beside its place,
  * with roles and database, and renamed when complete: a kill half-way leaves nothing that a later start would trust.
  */
 import { Effect, Option, Schema } from "effect"
-import { createHash, randomBytes } from "node:crypto"
+import { randomBytes } from "node:crypto"
 import {
   chmodSync,
   chownSync,
@@ -70,12 +71,11 @@ const settle = Effect.fnUntraced(function* (home: string) {
   }
   const before = Option.filter(known, ({ data }) => data !== inside && existsSync(data))
   const user = yield* serverUser(Option.match(before, { onNone: () => inside, onSome: ({ data }) => data }))
-  const name = createHash("sha256").update(home).digest("hex").slice(0, 16)
   const data = Option.isSome(before)
     ? before.value.data
     : (yield* admit(home, user))
     ? inside
-    : join(yield* sharedFolder(user), `home-${name}`, "postgres")
+    : join(yield* sharedFolder(user), `home-${randomBytes(8).toString("hex")}`, "postgres")
   const secret = () => randomBytes(24).toString("base64url")
   const settled = {
     ...Option.getOrElse(known, () => ({ ownerPassword: secret(), appPassword: secret() })),

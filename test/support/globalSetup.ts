@@ -3,14 +3,16 @@
  * a broker account of their own from them (TestDatabase, TestBus), so they share nothing and run side by side.
  */
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { TestProject } from "vitest/node"
+import { signal } from "../../src/embedded/Children.ts"
 import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
 import * as Home from "../../src/embedded/Home.ts"
+import { startOf } from "../../src/embedded/ProcessTable.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -27,13 +29,26 @@ declare module "vitest" {
 
 const natsAccounts = 512
 
+/** Programs of tests whose worker was killed, and servers that they left in their homes. */
+const clearPrograms = Effect.fnUntraced(function* (home: string) {
+  const processes = join(home, "processes")
+  for (const name of existsSync(processes) ? readdirSync(processes) : []) {
+    const pid = Number(name)
+    if ((yield* startOf(pid)) === readFileSync(join(processes, name), "utf8")) signal(pid, "SIGKILL")
+  }
+  const homes = join(home, "homes")
+  for (const name of existsSync(homes) ? readdirSync(homes) : []) yield* clearServers(join(homes, name))
+})
+
+const clearServers = (home: string) => Effect.andThen(EmbeddedPostgres.clearHome(home), EmbeddedNats.clearHome(home))
+
 /** Servers of a run that was killed are stopped by nobody else; those of a run that lives are held. */
 const sweep = Effect.gen(function* () {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith("bailiwick-test-run-"))) {
     const home = join(tmpdir(), name)
     if ((yield* Home.holder(home))._tag === "Some") continue
-    yield* EmbeddedPostgres.clearHome(home)
-    yield* EmbeddedNats.clearHome(home)
+    yield* clearPrograms(home)
+    yield* clearServers(home)
     rmSync(home, { recursive: true, force: true })
   }
 })
@@ -42,7 +57,10 @@ const start = Effect.gen(function* () {
   yield* Effect.ignore(sweep)
   const folder = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-test-run-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
+    (folder) =>
+      clearPrograms(folder).pipe(
+        Effect.andThen(Effect.sync(() => rmSync(folder, { recursive: true, force: true }))),
+      ),
   )
   const home = yield* Home.open(folder)
   mkdirSync(join(home, "accounts"))
@@ -71,13 +89,7 @@ export default async function setup(project: TestProject) {
   project.provide("runFolder", home)
   // Where the run is cut off before its teardown: nothing asynchronous is possible any more.
   const cutOff = () => {
-    for (const pid of [postgres.pid, nats.pid]) {
-      try {
-        process.kill(pid, "SIGQUIT")
-      } catch {
-        // It has gone by itself.
-      }
-    }
+    for (const pid of [postgres.pid, nats.pid]) signal(pid, "SIGQUIT")
     rmSync(home, { recursive: true, force: true })
   }
   process.once("exit", cutOff)

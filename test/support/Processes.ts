@@ -1,0 +1,133 @@
+/**
+ * Real programs as children of a test: started with an environment of their own, awaited by what they print, killed by
+ * any signal. None outlives its test: the scope ends it, and what a killed worker left is ended by the run's teardown,
+ * which finds it by the file `processes/<pid>` in the run's folder.
+ */
+import { Effect, Schema } from "effect"
+import { spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { inject } from "vitest"
+import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
+import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
+import { startOf } from "../../src/embedded/ProcessTable.ts"
+
+export class ProcessError extends Schema.TaggedError<ProcessError>()("ProcessError", { message: Schema.String }) {}
+
+export interface Program {
+  readonly pid: number
+  /** Everything it printed so far, both streams. */
+  readonly output: () => string
+  /** The first match in its output, now or later; fails when it ends, or 30 s pass, without one. */
+  readonly line: (pattern: RegExp) => Effect.Effect<RegExpExecArray, ProcessError>
+  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** Its exit code, or null where a signal ended it. */
+  readonly exited: Effect.Effect<number | null>
+}
+
+export interface ProgramOptions {
+  /** The module to run, from the repository's root; `src/main.ts` unless told. */
+  readonly module?: string
+  readonly args?: ReadonlyArray<string>
+  /** All of the environment but PATH, HOME and the caches. */
+  readonly env: Record<string, string>
+  readonly cwd?: string
+  /** What runs the module, where it is not this process's own runtime. */
+  readonly command?: ReadonlyArray<string>
+}
+
+/** How this runtime runs a TypeScript module: Deno with permissions, Node by type stripping. */
+export const runtime = (): ReadonlyArray<string> => [
+  process.execPath,
+  ...("Deno" in globalThis ? ["run", "-A", "--no-lock"] : []),
+]
+
+export const root = join(import.meta.dirname, "..", "..")
+
+const inherited = () =>
+  Object.fromEntries(
+    ["PATH", "HOME", "DENO_DIR", "XDG_CACHE_HOME"].flatMap((name) => {
+      const value = process.env[name]
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
+
+/** An empty home for a program; servers left in it are stopped, and it is removed, when the scope closes. */
+export const home = Effect.acquireRelease(
+  Effect.sync(() => {
+    const homes = join(inject("runFolder"), "homes")
+    mkdirSync(homes, { recursive: true, mode: 0o755 })
+    return mkdtempSync(join(homes, "h"))
+  }),
+  (home) =>
+    Effect.all([EmbeddedPostgres.clearHome(home), EmbeddedNats.clearHome(home)]).pipe(
+      Effect.andThen(Effect.sync(() => rmSync(home, { recursive: true, force: true }))),
+    ),
+)
+
+const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
+  const [file, ...args] = options.command ?? runtime()
+  const child = spawn(file!, [...args, options.module ?? "src/main.ts", ...options.args ?? []], {
+    cwd: options.cwd ?? root,
+    env: { ...inherited(), ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  let text = ""
+  let ended = false
+  const listeners = new Set<() => void>()
+  const heard = (chunk?: unknown) => {
+    text += chunk ?? ""
+    for (const listener of listeners) listener()
+  }
+  child.stdout.on("data", heard)
+  child.stderr.on("data", heard)
+  const closed = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject)
+    child.once("close", (code) => {
+      ended = true
+      heard()
+      resolve(code)
+    })
+  })
+  const line = (pattern: RegExp) =>
+    Effect.callback<RegExpExecArray, ProcessError>((resume) => {
+      const look = () => {
+        const match = pattern.exec(text)
+        if (match !== null) resume(Effect.succeed(match))
+        else if (ended) resume(Effect.fail(new ProcessError({ message: `ended without ${pattern}:\n${text}` })))
+      }
+      listeners.add(look)
+      look()
+      return Effect.sync(() => listeners.delete(look))
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: "30 seconds",
+        orElse: () => Effect.fail(new ProcessError({ message: `no ${pattern} within 30 s:\n${text}` })),
+      }),
+    )
+  const pid = child.pid ?? 0
+  const processes = join(inject("runFolder"), "processes")
+  mkdirSync(processes, { recursive: true })
+  const record = join(processes, String(pid))
+  const started = yield* startOf(pid)
+  if (pid !== 0) writeFileSync(record, started ?? "")
+  return {
+    pid,
+    output: () => text,
+    line,
+    kill: (signal) => Effect.sync(() => void child.kill(signal)),
+    exited: Effect.promise(() => closed).pipe(Effect.tap(() => Effect.sync(() => rmSync(record, { force: true })))),
+  } satisfies Program
+})
+
+/** Starts a program. When the scope closes it gets SIGTERM, and SIGKILL after 12 s. */
+export const start = (options: ProgramOptions) =>
+  Effect.acquireRelease(launch(options), (program) =>
+    program.kill("SIGTERM").pipe(
+      Effect.andThen(program.exited),
+      Effect.timeoutOrElse({
+        duration: "12 seconds",
+        orElse: () => Effect.andThen(program.kill("SIGKILL"), program.exited),
+      }),
+    ))

@@ -1,0 +1,41 @@
+/** What services of accounts stand on, over a database and a broker account of the test file's own. */
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import type { Plan } from "../../schemas/mail/Account.ts"
+import { mailKinds } from "../../services/accounts/MailKinds.ts"
+import { Directory } from "../../services/directory/Directory.ts"
+import { Audit } from "../../services/platform/Audit.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Bus } from "../../services/platform/Bus.ts"
+import { Outbox } from "../../services/platform/Outbox.ts"
+import { TestBus } from "./TestBus.ts"
+import { TestDatabase } from "./TestDatabase.ts"
+
+const bus = Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))
+
+/** Database, bus, outbox, audit and the directory of the mail kinds. */
+export const ground = Directory.layer(mailKinds).pipe(
+  Layer.provideMerge(Outbox.layer),
+  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(bus),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(TestDatabase.layer),
+)
+
+/** Puts a new active account through the directory and gives its id. */
+export const account = Effect.fnUntraced(
+  function* (fields: { readonly plan: Plan; readonly platform_admin?: boolean }) {
+    const id = randomUUID()
+    yield* (yield* Directory).apply([JSON.stringify({
+      kind: "account",
+      id,
+      version: 1,
+      email: `${id}@example.com`,
+      name: "Test",
+      platform_admin: false,
+      status: "active",
+      ...fields,
+    })])
+    return id
+  },
+)

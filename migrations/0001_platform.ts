@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 
 const statements = [
   `create table schema_meta (
-    only boolean primary key default true check (only),
+    singleton boolean primary key default true check (singleton),
     min_app integer not null
   )`,
   `insert into schema_meta (min_app) values (1)`,

@@ -124,7 +124,7 @@ const statements = [
   // An event that its account has sent before is dropped for as long as this remembers, whatever the broker forgets.
   `create table seen_events (
     account_id uuid not null,
-    key bytea not null,
+    key uuid not null,
     seen_on date not null,
     primary key (account_id, key)
   )`,

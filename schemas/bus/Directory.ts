@@ -3,9 +3,23 @@
  * `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
  */
 import { Schema } from "effect"
+import { Subject } from "./Subject.ts"
 
-/** Every subject that the mail directory arrives on. */
+/** What the mail platform may tell. */
+export const mailKindNames = [
+  "account",
+  "workspace",
+  "workspace_membership",
+  "domain",
+  "broadcast",
+  "scheduled_email",
+  "smtp_credential",
+] as const
+export type MailKindName = (typeof mailKindNames)[number]
+
+/** The subjects that the mail directory arrives on, and the one of a kind. */
 export const directorySubjects = "intake.v1.directory.*"
+export const directorySubject = (kind: string): string => `intake.v1.directory.${Subject.token(kind)}`
 
 /** What every line has, whatever its kind. */
 export const DirectoryEnvelope = Schema.Struct({

@@ -69,7 +69,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
             subject: `api-key:${id}`,
             outcome: "done",
           })
-          yield* notices.created({ accountId, keyId: id, name, now })
+          yield* notices.created(accountId, prefix)
           return { id, name, key, key_prefix: prefix, permissions: granted, created_at: now.toISOString() }
         },
         sql.withTransaction,
@@ -98,10 +98,10 @@ export class ApiKeys extends Context.Service<ApiKeys, {
       const revoke = Effect.fn("ApiKeys.revoke")(
         function* ({ accountId }: Principal["Service"], keyId: string) {
           const now = new Date(yield* Clock.currentTimeMillis)
-          const [ended] = yield* sql<{ name: string }>`
+          const [ended] = yield* sql<{ key_prefix: string }>`
             update api_keys set is_active = false, revoked_at = ${now}
             where id = ${keyId}::uuid and account_id = ${accountId}::uuid and is_active
-            returning name`
+            returning key_prefix`
           if (ended === undefined) {
             const [known] = yield* sql`
               select from api_keys where id = ${keyId}::uuid and account_id = ${accountId}::uuid`
@@ -113,7 +113,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
             subject: `api-key:${keyId}`,
             outcome: "done",
           })
-          yield* notices.revoked({ accountId, keyId, name: ended.name, now })
+          yield* notices.revoked(accountId, ended.key_prefix)
         },
         sql.withTransaction,
         Effect.catchTag("SqlError", Effect.die),

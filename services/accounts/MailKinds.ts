@@ -3,12 +3,14 @@
  *
  * What we decided stays ours: while a domain's owner is `owner_held`, the feed's owner fields for it are ignored until
  * they name that owner; a credential that we revoked stays revoked; and a credential whose account is not its domain's
- * owner is revoked as soon as both are known, whichever came last.
+ * owner is revoked as soon as both are known, whichever came last. The platform hears of it on the bus.
  */
 import { Effect } from "effect"
+import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/Directory.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { Database } from "../platform/Database.ts"
+import { Outbox } from "../platform/Outbox.ts"
 
 /** The advisory lock under which credentials are compared with the owners of their domains. */
 const smtpOwnership = 0x62_61_69_01
@@ -20,6 +22,7 @@ const ownerOf = (column: string) =>
 /** Registers with `Directory.layer`. */
 export const mailKinds = Effect.gen(function* () {
   const { sql } = yield* Database
+  const outbox = yield* Outbox
 
   // A transfer that moves a domain holds its row; two feeds that bring a domain and a credential of it at once see each
   // other's rows only one after the other.
@@ -30,13 +33,18 @@ export const mailKinds = Effect.gen(function* () {
         where id in (select c.domain_id from smtp_credentials c where c.${sql(column)} = any(${ids}::uuid[]))
         order by id for share`
       yield* sql`select pg_advisory_xact_lock(${smtpOwnership})`
-      yield* sql`
+      const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
         update smtp_credentials c set locally_revoked_at = ${now}
         from domains d
         where d.id = c.domain_id and d.account_id <> c.account_id and not d.removed and not c.removed
           and c.revoked_at is null and c.locally_revoked_at is null
           and c.${sql(column)} = any(${ids}::uuid[])
         returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
+      yield* outbox.add(...revoked.map((credential) => ({
+        stream: "DIRECTORY" as const,
+        subject: `directory.v1.smtp_credential.${Subject.token(credential.id)}`,
+        payload: JSON.stringify({ kind: "smtp_credential", ...credential, revoked_at: now.toISOString() }),
+      })))
     })
 
   const kinds: ReadonlyArray<Kind> = [

@@ -47,8 +47,14 @@ const transient = new Set(["ConnectionError", "AuthenticationError", "LockTimeou
 const conflicts = new Set(["DeadlockError", "SerializationError"])
 
 export class Directory extends Context.Service<Directory, {
-  /** Applies JSON texts in order and gives one result a line. Fails only where the database does not answer. */
-  readonly apply: (lines: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError>
+  /**
+   * Applies JSON texts in order and gives one result a line. `kinds`, where given, names the kind that each line must be
+   * of: who may publish what is decided by subject. Fails only where the database does not answer.
+   */
+  readonly apply: (
+    lines: ReadonlyArray<string>,
+    kinds?: ReadonlyArray<string>,
+  ) => Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError>
   /** Applies an NDJSON file's lines (blank ones count as lines and are passed over). `tell` hears of each transaction. */
   readonly applyFile: <E, R>(
     lines: Stream.Stream<string, E, R>,
@@ -112,11 +118,14 @@ export class Directory extends Context.Service<Directory, {
             }),
           )
 
-        const apply = Effect.fn("Directory.apply")(function* (lines: ReadonlyArray<string>) {
-          const results: Array<LineResult> = []
-          for (const batch of Array.chunksOf(lines, batchSize)) results.push(...(yield* settle(batch.map(read))))
-          return results
-        })
+        const apply = Effect.fn("Directory.apply")(
+          function* (lines: ReadonlyArray<string>, expected?: ReadonlyArray<string>) {
+            const all = lines.map((text, i) => read(text, expected?.[i]))
+            const results: Array<LineResult> = []
+            for (const batch of Array.chunksOf(all, batchSize)) results.push(...(yield* settle(batch)))
+            return results
+          },
+        )
 
         const applyFile: Directory["Service"]["applyFile"] = Effect.fn("Directory.applyFile")(
           function* (lines, tell) {

@@ -14,7 +14,14 @@ export interface Line {
   readonly fields: Readonly<Record<string, unknown>> | null
 }
 
-export type Reason = "too_large" | "too_deep" | "malformed_json" | "invalid_line" | "unknown_kind" | "refused"
+export type Reason =
+  | "too_large"
+  | "too_deep"
+  | "malformed_json"
+  | "invalid_line"
+  | "unknown_kind"
+  | "wrong_kind"
+  | "refused"
 
 export interface Rejection {
   readonly reason: Reason
@@ -68,14 +75,14 @@ const lowered = (kind: Kind, fields: object): Record<string, unknown> =>
     ]),
   )
 
-/** A reader of lines of these kinds. */
+/** A reader of lines of these kinds; `expected` is the kind that the line has to be of, where one is. */
 export const reader = (kinds: ReadonlyMap<string, Kind>) => {
   const decoders = new Map(
     Array.fromIterable(kinds).map(([name, { fields }]) =>
       [name, Schema.decodeUnknownResult(fields, { errors: "all" })] as const
     ),
   )
-  return (text: string): Result.Result<Line, Rejection> =>
+  return (text: string, expected?: string): Result.Result<Line, Rejection> =>
     Result.gen(function* () {
       if (text.length > maxLineBytes || new TextEncoder().encode(text).length > maxLineBytes) {
         return yield* Result.fail<Rejection>({ reason: "too_large", detail: `more than ${maxLineBytes} bytes` })
@@ -85,6 +92,9 @@ export const reader = (kinds: ReadonlyMap<string, Kind>) => {
       }
       const value = yield* parse(text)
       const line = yield* Result.mapError(envelope(value), faults)
+      if (expected !== undefined && line.kind !== expected) {
+        return yield* Result.fail<Rejection>({ reason: "wrong_kind", detail: `kind ${line.kind} as ${expected}` })
+      }
       const kind = kinds.get(line.kind)
       if (kind === undefined) {
         return yield* Result.fail<Rejection>({ reason: "unknown_kind", detail: `kind ${line.kind}` })

@@ -1,16 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as fc from "fast-check"
-import { mailKinds } from "../../../services/accounts/MailKinds.ts"
 import { Directory, type FileProgress, type RejectedLine } from "../../../services/directory/Directory.ts"
-import { Audit } from "../../../services/platform/Audit.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-
-const Services = Directory.layer(mailKinds).pipe(
-  Layer.provideMerge(Audit.layer),
-  Layer.provideMerge(TestDatabase.layer),
-)
+import { ground } from "../../support/TestAccounts.ts"
 
 const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`
 let ids = 1
@@ -46,7 +39,7 @@ const removal = (kind: string, id: string, version: number) => JSON.stringify({ 
 
 const tags = (results: ReadonlyArray<{ readonly _tag: string }>) => results.map(({ _tag }) => _tag)
 
-layer(Services)("Directory", (it) => {
+layer(ground)("Directory", (it) => {
   it.effect("applies what is newer and ignores what is older or equal, within a batch and across", () =>
     Effect.gen(function* () {
       const directory = yield* Directory

@@ -1,0 +1,154 @@
+/**
+ * The demo directory (INTERFACE): three accounts with stable ids, put into an empty database once, marked in
+ * `demo_rows`, and disabled by every start without DEMO. `demo.json` in the home holds their ids and API keys; where it
+ * is gone, the keys are made anew, since nobody can know the old ones.
+ */
+import { Effect } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import type { Principal } from "../../schemas/api/Credentials.ts"
+import type { Plan } from "../../schemas/mail/Account.ts"
+import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
+import { Directory } from "../../services/directory/Directory.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { writePrivate } from "./Home.ts"
+
+const uuid = (n: number) => `0199c0de-0000-7000-8000-${String(n).padStart(12, "0")}`
+
+/** Ids of the demo, the same in every installation. */
+export const demoIds = {
+  alice: uuid(1),
+  bob: uuid(2),
+  carol: uuid(3),
+  alder: uuid(11),
+  birch: uuid(12),
+  alderMembership: uuid(21),
+  birchMembership: uuid(22),
+  alderDomain: uuid(31),
+} as const
+
+const since = "2025-01-01T00:00:00.000Z"
+
+const people = {
+  alice: { email: "alice@alder.example", name: "Alice", plan: "business", platform_admin: false },
+  bob: { email: "bob@birch.example", name: "Bob", plan: "free", platform_admin: false },
+  carol: { email: "carol@platform.example", name: "Carol", plan: "pro", platform_admin: true },
+} as const satisfies Record<string, { email: string; name: string; plan: Plan; platform_admin: boolean }>
+
+const lines = [
+  ...(["alice", "bob", "carol"] as const).map((who) => ({
+    kind: "account",
+    id: demoIds[who],
+    ...people[who],
+    status: "active",
+  })),
+  { kind: "workspace", id: demoIds.alder, name: "Alder", created_at: since },
+  { kind: "workspace", id: demoIds.birch, name: "Birch", created_at: since },
+  {
+    kind: "workspace_membership",
+    id: demoIds.alderMembership,
+    workspace_id: demoIds.alder,
+    account_id: demoIds.alice,
+    role: "owner",
+  },
+  {
+    kind: "workspace_membership",
+    id: demoIds.birchMembership,
+    workspace_id: demoIds.birch,
+    account_id: demoIds.bob,
+    role: "owner",
+  },
+  {
+    kind: "domain",
+    id: demoIds.alderDomain,
+    name: "alder.example",
+    account_id: demoIds.alice,
+    workspace_id: demoIds.alder,
+    verified_at: since,
+    dkim_selector: "demo",
+  },
+]
+
+const principal = (who: keyof typeof people): Principal["Service"] => ({
+  accountId: demoIds[who],
+  plan: people[who].plan,
+  platformAdmin: people[who].platform_admin,
+  via: "cookie",
+  keyId: null,
+  authTime: null,
+})
+
+const mark = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly kind: string; readonly id: string }>) {
+  const { sql } = yield* Database
+  yield* sql`insert into demo_rows (kind, id)
+    select kind, id from jsonb_to_recordset(${sql.json(rows.map(({ kind, id }) => ({ kind, id })))})
+      as row (kind text, id uuid)
+    on conflict do nothing`
+})
+
+/** Keys of the demo whose secrets are lost would use up bob's two. */
+const newKey = Effect.fnUntraced(function* (who: keyof typeof people) {
+  const keys = yield* ApiKeys
+  const { sql } = yield* Database
+  const old = yield* sql<{ id: string }>`
+    select k.id::text as id from api_keys k join demo_rows d on d.kind = 'api_key' and d.id = k.id
+    where k.account_id = ${demoIds[who]}::uuid and k.is_active`
+  for (const { id } of old) yield* keys.revoke(principal(who), id)
+  const made = yield* keys.create(principal(who), { name: "Demo", permissions: ["send"] })
+  yield* mark([{ kind: "api_key", id: made.id }])
+  return made.key
+})
+
+const show = (who: keyof typeof people) => ({
+  id: demoIds[who],
+  email: people[who].email,
+  plan: people[who].plan,
+})
+
+const writeDemo = Effect.fnUntraced(function* (path: string) {
+  const demo = {
+    accounts: {
+      alice: {
+        ...show("alice"),
+        workspace_id: demoIds.alder,
+        domain_id: demoIds.alderDomain,
+        domain: "alder.example",
+        api_key: yield* newKey("alice"),
+      },
+      bob: { ...show("bob"), workspace_id: demoIds.birch, api_key: yield* newKey("bob") },
+      carol: { ...show("carol"), platform_admin: true },
+    },
+  }
+  yield* Effect.sync(() => writePrivate(path, `${JSON.stringify(demo, null, 2)}\n`))
+})
+
+/** The name of the demo's file in the home. */
+export const demoFile = "demo.json"
+
+/**
+ * With DEMO: fills a database that has no account, switches an older demo on again, and writes `demo.json` where it is
+ * missing. Gives whether there is a demo: a database with other accounts gets none.
+ */
+export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string) {
+  const { sql } = yield* Database
+  const [found] = yield* sql<{ empty: boolean; demo: boolean }>`
+    select not exists (select from accounts) as empty, exists (select from demo_rows) as demo`
+  if (found!.empty) {
+    yield* mark(lines)
+    const results = yield* (yield* Directory).apply(lines.map((line) => JSON.stringify({ ...line, version: 1 })))
+    const refused = results.find(({ _tag }) => _tag === "rejected")
+    if (refused !== undefined) return yield* Effect.die(new Error(`The demo was refused: ${JSON.stringify(refused)}`))
+  } else if (!found!.demo) return false
+  yield* sql`update accounts set status = 'active'
+    where id in (select id from demo_rows where kind = 'account') and status = 'disabled'`
+  const path = join(home, demoFile)
+  if (found!.empty || !existsSync(path)) yield* writeDemo(path)
+  return true
+}, Effect.orDie)
+
+/** Without DEMO: nobody of the demo is let in. */
+export const disableDemo = Effect.gen(function* () {
+  const { sql } = yield* Database
+  yield* sql`update accounts set status = 'disabled'
+    where id in (select id from demo_rows where kind = 'account') and status = 'active'`
+}).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))

@@ -1,0 +1,81 @@
+/**
+ * The issuer of the demo and of tests: an ES256 key in the home, readable by this user alone. Who can read the home can
+ * be anyone here, which is why nothing but DEMO on loopback trusts this key (RULES, Trust).
+ */
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, SignJWT } from "jose"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { type CookieIssuer, fixedKeys } from "../../services/accounts/Cookies.ts"
+import { writePrivate } from "./Home.ts"
+
+const PrivateKey = Schema.fromJsonString(Schema.Struct({
+  kty: Schema.Literal("EC"),
+  crv: Schema.Literal("P-256"),
+  x: Schema.String,
+  y: Schema.String,
+  d: Schema.String,
+  kid: Schema.String,
+}))
+
+/** The name of the key's file in the home. */
+export const issuerKeyFile = "issuer-key.json"
+
+export interface SessionRequest {
+  readonly accountId: string
+  /** When the person last proved who they are, in seconds since the epoch; now where it is left out. */
+  readonly authTime?: number | undefined
+  /** How long the session lasts; an hour where it is left out. */
+  readonly ttl?: Duration.Input | undefined
+}
+
+export class EmbeddedIssuer extends Context.Service<EmbeddedIssuer, {
+  readonly issuer: string
+  /** What `/dev/issuer/jwks` serves. */
+  readonly jwks: JSONWebKeySet
+  /** For `Cookies.layer`: verifies with the public key, without a request to ourselves. */
+  readonly cookieIssuer: CookieIssuer
+  /** The value of a `mail_session` cookie. */
+  readonly mintSession: (session: SessionRequest) => Effect.Effect<string>
+}>()("bailiwick/src/embedded/EmbeddedIssuer") {
+  /** The issuer of a home, which is made where it is missing; `issuer` is the `iss` of its tokens. */
+  static readonly layer = (options: { readonly home: string; readonly issuer: string }) =>
+    Layer.effect(EmbeddedIssuer, make(options))
+}
+
+const create = Effect.fnUntraced(function* (path: string) {
+  const jwk = yield* Effect.promise(async () => {
+    const { privateKey } = await generateKeyPair("ES256", { extractable: true })
+    const key = await exportJWK(privateKey)
+    return { ...key, kid: await calculateJwkThumbprint(key) }
+  })
+  yield* Effect.sync(() => writePrivate(path, `${JSON.stringify(jwk)}\n`))
+})
+
+const make = Effect.fnUntraced(function* ({ home, issuer }: { readonly home: string; readonly issuer: string }) {
+  const path = join(home, issuerKeyFile)
+  if (!existsSync(path)) yield* create(path)
+  const jwk = yield* Effect.orDie(Schema.decodeUnknownEffect(PrivateKey)(readFileSync(path, "utf8")))
+  const { d: _, ...open } = jwk
+  const jwks: JSONWebKeySet = { keys: [{ ...open, alg: "ES256", use: "sig" }] }
+  const key = yield* Effect.promise(() => importJWK(jwk, "ES256"))
+
+  const mintSession = Effect.fn("EmbeddedIssuer.mintSession")(function* ({ accountId, authTime, ttl }: SessionRequest) {
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const token = new SignJWT({ auth_time: authTime ?? now })
+      .setProtectedHeader({ alg: "ES256", kid: jwk.kid, typ: "JWT" })
+      .setIssuer(issuer)
+      .setSubject(accountId)
+      .setAudience("mail")
+      .setIssuedAt(now)
+      .setExpirationTime(now + Math.floor(Duration.toSeconds(ttl ?? "1 hour")))
+    return yield* Effect.promise(() => token.sign(key))
+  })
+
+  return EmbeddedIssuer.of({
+    issuer,
+    jwks,
+    cookieIssuer: { issuer, keys: fixedKeys(jwks), algorithms: ["ES256"] },
+    mintSession,
+  })
+})

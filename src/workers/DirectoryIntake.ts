@@ -1,0 +1,76 @@
+/**
+ * Takes the mail directory from the bus (`intake.v1.directory.<kind>`). A line is acknowledged once it is applied,
+ * known to be old, or set aside with its reason. Who may publish what is decided by subject, so a line must be of its
+ * subject's kind. One of a kind that this program does not know is left for a newer program for an hour, which a rolling
+ * upgrade takes, and then set aside too, since what waits counts against what the broker hands out.
+ */
+import { Array, Clock, Effect, Layer } from "effect"
+import { directorySubjects, mailKindNames } from "../../schemas/bus/Directory.ts"
+import { Directory, type LineResult } from "../../services/directory/Directory.ts"
+import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
+import { type Reject, Rejects } from "../../services/platform/Rejects.ts"
+
+const unknownKindDelayMillis = 30_000
+const unknownKindPatienceMillis = 3_600_000
+const known = new Set<string>(mailKindNames)
+
+const kindOf = ({ subject }: BusMessage): string => subject.slice(subject.lastIndexOf(".") + 1)
+
+const rejectOf = ({ data, seq, subject }: BusMessage, reason: string, detail: string): Reject => ({
+  stream: "DIRECTORY_IN",
+  seq,
+  subject,
+  reason,
+  detail,
+  payload: data,
+})
+
+/** `afterAccounts` hears of accounts that arrived or changed, once that is committed: events may have waited for them. */
+export const directoryIntake = (options: {
+  readonly afterAccounts: (ids: ReadonlyArray<string>) => Effect.Effect<void>
+}) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const directory = yield* Directory
+      const rejects = yield* Rejects
+
+      const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+        const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
+        const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
+          result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
+        )
+        yield* rejects.add(faulty)
+        for (const message of messages) message.ack()
+        return results
+      })
+
+      const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+        const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
+        const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
+        yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
+        for (const message of old) message.ack()
+        for (const message of messages) message.nak(unknownKindDelayMillis)
+      })
+
+      const accountsOf = (results: ReadonlyArray<LineResult>) =>
+        Array.dedupe(
+          results.flatMap((result) => result._tag === "applied" && result.kind === "account" ? [result.id] : []),
+        )
+
+      yield* bus.consume({
+        stream: "DIRECTORY_IN",
+        durable: "directory-intake",
+        filter: directorySubjects,
+        ackWaitMillis: 60_000,
+        maxAckPending: 20_000,
+        batch: 500,
+        concurrency: 1,
+        handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
+          yield* leave(messages.filter((message) => !known.has(kindOf(message))))
+          const accounts = accountsOf(yield* apply(messages.filter((message) => known.has(kindOf(message)))))
+          if (accounts.length > 0) yield* options.afterAccounts(accounts)
+        }),
+      })
+    }),
+  )

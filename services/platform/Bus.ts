@@ -68,6 +68,8 @@ export class Bus extends Context.Service<Bus, {
   ) => Effect.Effect<void, never, Scope.Scope>
   /** Whether there is a connection and the last look at the streams went well. Cheap. */
   readonly status: Effect.Effect<"ok" | "fail">
+  /** How many times a connection was made, first or again; after a change the broker may be another, or emptier. */
+  readonly epoch: Effect.Effect<number>
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
@@ -174,6 +176,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
       }),
     subscribeCore,
     status: Effect.sync(() => connection.live() !== null && kept ? "ok" : "fail"),
+    epoch: Effect.sync(connection.epoch),
     serverVersion: Effect.sync(() => connection.live()?.info?.version ?? null),
     mark: (stream) =>
       Effect.flatMap(connected, (nc) =>

@@ -15,7 +15,7 @@ import { Bus } from "./Bus.ts"
 import { Database } from "./Database.ts"
 import { Ids } from "./Ids.ts"
 import { freeExpired } from "./Leases.ts"
-import { holdLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
+import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
 import type { HeldLane } from "./Outbox/Lanes.ts"
 import { compareStreams, sweepStreams } from "./Outbox/Memory.ts"
 import { purgePublished } from "./Outbox/Retention.ts"
@@ -62,8 +62,8 @@ export class Outbox extends Context.Service<Outbox, {
     /** Renews this process's lanes, takes free ones. */
     readonly holdLanes: Effect.Effect<void, SqlError.SqlError>
     readonly releaseLanes: Effect.Effect<void, SqlError.SqlError>
-    /** Finds what the broker forgot and makes it due again. */
-    readonly recall: Effect.Effect<void, SqlError.SqlError>
+    /** Finds what the broker forgot and makes it due again; gives whether it could look at every stream. */
+    readonly recall: Effect.Effect<boolean, SqlError.SqlError>
     /** Frees claims whose lease ended. */
     readonly free: Effect.Effect<void, SqlError.SqlError>
     readonly purge: Effect.Effect<number, SqlError.SqlError>
@@ -116,11 +116,16 @@ export class Outbox extends Context.Service<Outbox, {
           topic,
           publishDue: Effect.map(publishDue(sql, bus, batch), (claimed) => claimed === batch),
           publishOrdered: Effect.map(publishOrdered(sql, bus, owner, () => held), (published) => published > 0),
-          holdLanes: Effect.map(holdLanes(sql, owner), (lanes) => void (held = lanes)),
+          holdLanes: Effect.gen(function* () {
+            const now = yield* Clock.currentTimeMillis
+            if (!needsLanes(held, now)) return
+            held = yield* holdLanes(sql, owner)
+          }),
           releaseLanes: Effect.andThen(Effect.sync(() => void (held = [])), Effect.asVoid(releaseLanes(sql, owner))),
           recall: Effect.gen(function* () {
-            yield* compareStreams(sql, bus)
-            if (yield* sweepStreams(sql)) yield* bells.ring(topic)
+            const complete = yield* compareStreams(sql, bus)
+            if ((yield* sweepStreams(sql)) > 0) yield* bells.ring(topic)
+            return complete
           }),
           free: Effect.asVoid(freeExpired(sql, outboxTable)),
           purge: purgePublished(sql),

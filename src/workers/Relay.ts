@@ -1,6 +1,7 @@
 /**
  * The relay: carries the outbox to the broker. Any number of them may run. Woken by the outbox's bell, looks by itself
- * every second, rests while the broker is away or the clocks disagree.
+ * every second, rests while the broker is away or the clocks disagree. After every new connection it first finds out
+ * what the broker has forgotten, so that nothing newer overtakes what goes out again.
  */
 import { Effect, Layer } from "effect"
 import { Bells } from "../../services/platform/Bells.ts"
@@ -9,15 +10,20 @@ import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 
 const pollMillis = 1_000
+const recallMillis = 5_000
 
 const run = Effect.gen(function* () {
   const { relay } = yield* Outbox
   const bus = yield* Bus
   const bells = yield* Bells
   const clocks = yield* ClockHealth
+  let recalledEpoch = -1
 
-  const ready = Effect.gen(function* () {
+  const connected = Effect.gen(function* () {
     return (yield* clocks.read).healthy && (yield* bus.status) === "ok"
+  })
+  const ready = Effect.gen(function* () {
+    return (yield* connected) && (yield* bus.epoch) === recalledEpoch
   })
 
   /** Turns while there is more, then waits for the bell; a turn that fails is tried again a poll later. */
@@ -44,12 +50,23 @@ const run = Effect.gen(function* () {
       Effect.forkScoped,
     )
 
+  let sinceRecall = recallMillis
+  const recall = Effect.gen(function* () {
+    const epoch = yield* bus.epoch
+    sinceRecall += 250
+    if (!(yield* connected) || (epoch === recalledEpoch && sinceRecall < recallMillis)) return
+    sinceRecall = 0
+    if (!(yield* relay.recall) || epoch === recalledEpoch) return
+    recalledEpoch = epoch
+    yield* bells.ring(relay.topic)
+  })
+
   // A relay that cannot publish leaves its lanes to one that can.
   yield* Effect.addFinalizer(() => Effect.ignore(relay.releaseLanes))
-  yield* every("lanes", 3_000, Effect.flatMap(ready, (ready) => ready ? relay.holdLanes : Effect.void))
+  yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.holdLanes : Effect.void))
   yield* loop("unordered", relay.publishDue)
   yield* loop("ordered", relay.publishOrdered)
-  yield* every("recall", 5_000, Effect.flatMap(ready, (ready) => ready ? relay.recall : Effect.void))
+  yield* every("recall", 250, recall)
   yield* every("leases", 5_000, relay.free)
   yield* every("purge", 30_000, relay.purge)
 })

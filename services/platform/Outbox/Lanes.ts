@@ -22,6 +22,12 @@ export interface HeldLane {
   readonly leaseUntilMillis: number
 }
 
+const laneCount = 16
+
+/** Whether to ask for lanes: while there may be free ones, and when a third of the lease is over. */
+export const needsLanes = (held: ReadonlyArray<HeldLane>, now: number): boolean =>
+  held.length < laneCount || held.some((lane) => lane.leaseUntilMillis - now < leaseMillis * 2 / 3)
+
 /** Renews the owner's lanes and takes those that nobody holds; gives all that it holds now. */
 export const holdLanes = Effect.fnUntraced(function* (sql: PgClient.PgClient, owner: string) {
   const now = yield* Clock.currentTimeMillis

@@ -27,48 +27,47 @@ interface Remembered {
 const compare = Effect.fnUntraced(
   function* (sql: PgClient.PgClient, bus: Bus["Service"], stream: StreamName, known: Remembered | undefined) {
     const marked = yield* Effect.result(bus.mark(stream))
-    if (Result.isFailure(marked)) return
+    if (Result.isFailure(marked)) return false
     const { created, lastSeq, server } = marked.success
     if (known === undefined) {
       yield* sql`insert into relay_streams (stream, created, last_seq, server)
         values (${stream}, ${created}, ${lastSeq}, ${server}) on conflict do nothing`
-      return
+      return true
     }
     const lost = created !== known.created || BigInt(lastSeq) < known.last_seq
     const restarted = server !== known.server
-    if (!lost && !restarted && BigInt(lastSeq) === known.last_seq) return
+    if (!lost && !restarted && BigInt(lastSeq) === known.last_seq) return true
     const now = yield* Clock.currentTimeMillis
     const since = lost ? sql`'-infinity'::timestamptz` : sql`${new Date(now - unsyncedMillis)}::timestamptz`
     const again = lost || restarted
       ? sql`, swept = false, again_until = ${new Date(now)}, again_since = least(again_since, ${since})`
       : sql``
-    const changed = yield* sql`
+    yield* sql`
       update relay_streams set created = ${created}, last_seq = ${lastSeq}, server = ${server} ${again}
-      where stream = ${stream} and created = ${known.created} and last_seq = ${known.last_seq} and server = ${known.server}
-      returning 1`
-    if (changed.length > 0 && (lost || restarted)) {
-      yield* Effect.logWarning(`${stream}: the broker ${lost ? "forgot" : "restarted and may have forgotten"}; again`)
-    }
+      where stream = ${stream} and created = ${known.created} and last_seq = ${known.last_seq} and server = ${known.server}`
+    return true
   },
 )
 
-/** Compares every stream with what is remembered of it. */
+/** Compares every stream with what is remembered of it; gives whether every one could be. */
 export const compareStreams = Effect.fnUntraced(function* (sql: PgClient.PgClient, bus: Bus["Service"]) {
   const rows = yield* sql<Remembered>`select stream, created, last_seq, server from relay_streams`
-  yield* Effect.forEach(streamNames, (name) => compare(sql, bus, name, rows.find((row) => row.stream === name)), {
-    concurrency: 4,
-    discard: true,
-  })
+  const compared = yield* Effect.forEach(
+    streamNames,
+    (name) => compare(sql, bus, name, rows.find((row) => row.stream === name)),
+    { concurrency: streamNames.length },
+  )
+  return compared.every((done) => done)
 })
 
-/** Makes rows of one forgetful stream due again; gives whether there may be more. One process at a time sweeps. */
+/** Makes rows of one forgetful stream due again; gives how many. One process at a time sweeps. */
 const sweepOne = Effect.fnUntraced(function* (sql: PgClient.PgClient, stream: string) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql`
     with one as materialized (
       select stream, again_since, again_until from relay_streams
       where stream = ${stream} and again_until is not null for update skip locked
-    ), some as materialized (
+    ), kept as materialized (
       select o.id from one cross join lateral (
         select id, published_at, seq from outbox o
         where o.stream = one.stream and o.published_at between one.again_since and one.again_until
@@ -76,26 +75,29 @@ const sweepOne = Effect.fnUntraced(function* (sql: PgClient.PgClient, stream: st
       ) o
     ), due as (
       update outbox o set published_at = null, msg_id = null, attempts = 0, not_before = ${new Date(now)}
-      from some where o.id = some.id
+      from kept where o.id = kept.id
       returning 1
     ), done as (
       update relay_streams r set
         swept = true,
         again_since = case when r.again_until < ${new Date(now - 2 * leaseMillis)} then null else r.again_since end,
         again_until = case when r.again_until < ${new Date(now - 2 * leaseMillis)} then null else r.again_until end
-      from one where r.stream = one.stream and not exists (select from some)
+      from one where r.stream = one.stream and not exists (select from kept)
     )
     select 1 from due`
-  return rows.length === sweepBatch
+  return rows.length
 })
 
-/** Sweeps every stream that has something to publish again; gives whether it found any. */
+/** Sweeps every stream that has something to publish again; gives how many rows became due. */
 export const sweepStreams = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const open = yield* sql<{ stream: string }>`select stream from relay_streams where again_until is not null`
+  let total = 0
   for (const { stream } of open) {
-    while (yield* sweepOne(sql, stream)) yield* Effect.yieldNow
-    // The pass that finds nothing is what closes the sweep's first round.
-    yield* sweepOne(sql, stream)
+    let found = 0
+    // The pass that finds nothing is what closes the first round.
+    for (let rows = sweepBatch; rows > 0; found += rows) rows = yield* sweepOne(sql, stream)
+    if (found > 0) yield* Effect.logWarning(`${stream}: the broker may have forgotten ${found} messages, sent again`)
+    total += found
   }
-  return open.length > 0
+  return total
 })

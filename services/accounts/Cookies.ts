@@ -10,7 +10,7 @@ import { decodeJwt, errors, jwtVerify, type LocalJWKSet } from "jose"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import type { KeySource } from "./KeySets.ts"
 
-export { fetchedKeys, fixedKeys, type KeySource } from "./KeySets.ts"
+export { fetchedKeys, fixedKeys, keysAt, type KeySource } from "./KeySets.ts"
 
 /** Signature algorithms that an issuer may use. */
 export const CookieAlgorithm = Schema.Literals(["ES256", "RS256", "EdDSA"])

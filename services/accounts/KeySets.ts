@@ -1,14 +1,16 @@
 /**
  * The public keys of issuers. A set is fetched when first needed, kept ten minutes, and fetched again before that for a
- * token whose key it lacks, at most once in 30 s, so that neither a rotation nor a flood of made-up key ids hurts. While
+ * token whose key it lacks, at most once in 30 s (5 s after a failure), so that neither a rotation nor a flood of made-up key ids hurts. While
  * an issuer does not answer, the set that is known goes on serving. One fetch at a time an issuer.
  */
 import { Clock, Effect, Ref, Schema, Semaphore } from "effect"
 import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from "jose"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import { Outbound } from "../platform/Outbound.ts"
 
 const kept = 600_000
 const cooldown = 30_000
+const afterFailure = 5_000
 
 const KeySet = Schema.Struct({ keys: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) })
 const decode = Schema.decodeUnknownEffect(KeySet)
@@ -48,7 +50,7 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
     const set = keys === null
       ? before.set
       : createLocalJWKSet({ keys: keys.map((key) => ({ ...key })) } as JSONWebKeySet)
-    yield* Ref.set(state, { set, askedAt: now })
+    yield* Ref.set(state, { set, askedAt: keys === null ? now - cooldown + afterFailure : now })
     return set
   }, one.withPermit)
 
@@ -63,4 +65,18 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
     return (yield* ask(cooldown)) ?? (yield* unavailable)
   })
   return { current, renewed } satisfies KeySource
+})
+
+/** Keys behind an address of the operator's configuration. */
+export const keysAt = Effect.fnUntraced(function* (jwksUri: string) {
+  const outbound = yield* Outbound
+  return yield* fetchedKeys(
+    outbound.get(jwksUri, { trusted: true, headers: { accept: "application/json" } }).pipe(
+      Effect.flatMap(({ body, status }) =>
+        status === 200
+          ? Effect.try({ try: () => JSON.parse(new TextDecoder().decode(body)) as unknown, catch: () => "not JSON" })
+          : Effect.fail(`status ${status}`)
+      ),
+    ),
+  )
 })

@@ -37,10 +37,10 @@ export interface ProgramOptions {
   readonly command?: ReadonlyArray<string>
 }
 
-/** How this runtime runs a TypeScript module: Deno with permissions, Node by type stripping. */
+/** How this runtime runs a TypeScript module: Deno on what is installed already, Node by type stripping. */
 export const runtime = (): ReadonlyArray<string> => [
   process.execPath,
-  ...("Deno" in globalThis ? ["run", "-A", "--no-lock"] : []),
+  ...("Deno" in globalThis ? ["run", "-A", "--node-modules-dir=manual", "--no-lock"] : []),
 ]
 
 export const root = join(import.meta.dirname, "..", "..")

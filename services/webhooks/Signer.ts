@@ -6,7 +6,7 @@
  * - `webhook-signature` (Standard Webhooks 1.0): `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`, the key being the
  *   base64 decoded after `whsec_`; during a rotation's overlap one for each secret, separated by a space.
  *
- * HMAC is two one-shot hashes over pads that are made once a secret, about half the cost of `createHmac` (RFC 2104 §4).
+ * HMAC is two one-shot hashes over pads that are made once a secret (RFC 2104 §4), about half the cost of `createHmac`.
  */
 import { Buffer } from "node:buffer"
 import { createHash, hash } from "node:crypto"
@@ -14,9 +14,23 @@ import { createHash, hash } from "node:crypto"
 const prefix = "whsec_"
 const blockBytes = 64
 const digestBytes = 32
-const maxSecrets = 4_096
+const generationSecrets = 2_048
 
 const userAgent = "Bailiwick-Webhooks/0.2.0"
+
+// One message at a time lies at `messageAt`, and each key lays its pad and head right before it: however many
+// signatures a delivery carries, its body is copied once. Nothing here awaits, so nobody else writes meanwhile.
+const messageAt = 1_024
+let scratch = Buffer.allocUnsafe(messageAt + 64 * 1_024)
+let messageEnd = messageAt
+
+const lay = (message: Uint8Array | string): void => {
+  const length = typeof message === "string" ? Buffer.byteLength(message) : message.length
+  messageEnd = messageAt + length
+  if (scratch.length < messageEnd) scratch = Buffer.allocUnsafe(messageEnd)
+  if (typeof message === "string") scratch.write(message, messageAt)
+  else scratch.set(message, messageAt)
+}
 
 /** HMAC-SHA256 under one key (RFC 2104). */
 export class HmacKey {
@@ -31,14 +45,18 @@ export class HmacKey {
     }
   }
 
-  /** The digest of `head` (ASCII) followed by `message`. */
-  digest(head: string, message: Uint8Array, encoding: "hex" | "base64"): string {
-    const start = blockBytes + head.length
-    const input = Buffer.allocUnsafe(start + message.length)
-    input.set(this.#inner)
-    input.write(head, blockBytes, "latin1")
-    input.set(message, start)
-    this.#outer.set(hash("sha256", input, "buffer"), blockBytes)
+  /** The digest of `head` (ASCII, at most 960 characters) followed by `message`. */
+  digest(head: string, message: Uint8Array | string, encoding: "hex" | "base64"): string {
+    lay(message)
+    return this.ofLaid(head, encoding)
+  }
+
+  /** The digest of `head` followed by the message that was laid last. */
+  ofLaid(head: string, encoding: "hex" | "base64"): string {
+    const start = messageAt - head.length - blockBytes
+    scratch.set(this.#inner, start)
+    if (head !== "") scratch.write(head, start + blockBytes, "latin1")
+    this.#outer.set(hash("sha256", scratch.subarray(start, messageEnd), "buffer"), blockBytes)
     return hash("sha256", this.#outer, encoding)
   }
 }
@@ -48,35 +66,38 @@ interface Keys {
   readonly standard: HmacKey
 }
 
-const remembered = new Map<string, Keys>()
+// Two generations instead of a list by last use: a hit costs one look-up, and what a whole generation did not use goes.
+let recent = new Map<string, Keys>()
+let older = new Map<string, Keys>()
 
-/** Least recently used first, so the oldest entry is the one to drop. */
 const keysOf = (secret: string): Keys => {
-  const found = remembered.get(secret)
-  const keys = found ?? {
+  const found = recent.get(secret)
+  if (found !== undefined) return found
+  const keys = older.get(secret) ?? {
     whole: new HmacKey(Buffer.from(secret, "utf8")),
     standard: new HmacKey(Buffer.from(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret, "base64")),
   }
-  if (found !== undefined) remembered.delete(secret)
-  else if (remembered.size >= maxSecrets) {
-    for (const oldest of remembered.keys()) {
-      remembered.delete(oldest)
-      break
-    }
+  if (recent.size >= generationSecrets) {
+    older = recent
+    recent = new Map()
   }
-  remembered.set(secret, keys)
+  recent.set(secret, keys)
   return keys
 }
-
-const bytesOf = (body: Uint8Array | string): Uint8Array => typeof body === "string" ? Buffer.from(body, "utf8") : body
 
 /** A new signing secret: `whsec_` and the base64 of 32 random bytes. */
 export const generateSecret = (): string =>
   prefix + Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("base64")
 
+const standardOfLaid = (secrets: ReadonlyArray<string>, id: string, timestamp: number): string => {
+  const head = `${id}.${timestamp}.`
+  const signed = (secret: string) => `v1,${keysOf(secret).standard.ofLaid(head, "base64")}`
+  return secrets.length === 1 ? signed(secrets[0]!) : secrets.map(signed).join(" ")
+}
+
 /** The value of `X-Webhook-Signature`. */
 export const signature = (secret: string, body: Uint8Array | string): string =>
-  keysOf(secret).whole.digest("", bytesOf(body), "hex")
+  keysOf(secret).whole.digest("", body, "hex")
 
 /** The value of `webhook-signature`; `id` is ASCII, `timestamp` in seconds, the newest secret first. */
 export const standardSignature = (
@@ -85,9 +106,8 @@ export const standardSignature = (
   timestamp: number,
   body: Uint8Array | string,
 ): string => {
-  const bytes = bytesOf(body)
-  const head = `${id}.${timestamp}.`
-  return secrets.map((secret) => `v1,${keysOf(secret).standard.digest(head, bytes, "base64")}`).join(" ")
+  lay(body)
+  return standardOfLaid(secrets, id, timestamp)
 }
 
 export interface Delivery {
@@ -106,17 +126,20 @@ export interface Delivery {
 /** Every header of a delivery's request that is ours. */
 export const headersFor = (delivery: Delivery): Record<string, string> => {
   const { attempt, deliveryId, eventType, secrets: [current, previous], timestampSeconds } = delivery
-  const body = bytesOf(delivery.body)
-  const secrets = previous === undefined ? [current] : [current, previous]
+  lay(delivery.body)
   return {
     "content-type": "application/json",
     "User-Agent": userAgent,
-    "X-Webhook-Signature": signature(current, body),
+    "X-Webhook-Signature": keysOf(current).whole.ofLaid("", "hex"),
     "X-Webhook-Event": eventType,
     "X-Webhook-Delivery": deliveryId,
     "X-Webhook-Attempt": String(attempt),
     "webhook-id": deliveryId,
     "webhook-timestamp": String(timestampSeconds),
-    "webhook-signature": standardSignature(secrets, deliveryId, timestampSeconds, body),
+    "webhook-signature": standardOfLaid(
+      previous === undefined ? [current] : [current, previous],
+      deliveryId,
+      timestampSeconds,
+    ),
   }
 }

@@ -16,13 +16,11 @@ const maxTargets = 8_192
 
 const nowhere: Target = { origin: "", path: "", hostKey: "", allowed: false }
 
-/** Takes a URL apart without judging it. */
-export const targetOf = (url: URL, allowed: boolean): Target => ({
-  origin: url.origin,
-  path: url.pathname + url.search,
-  hostKey: `${url.hostname.replace(/\.+$/, "")}:${portOf(url)}`,
-  allowed,
-})
+/** Takes a URL apart without judging it. A dot at a name's end is left out: certificates and SNI do not know it. */
+export const targetOf = (url: URL, allowed: boolean): Target => {
+  const hostKey = `${url.hostname.replace(/\.+$/, "")}:${portOf(url)}`
+  return { origin: `${url.protocol}//${hostKey}`, path: url.pathname + url.search, hostKey, allowed }
+}
 
 /** A bounded memory of judged URLs. */
 export const make = (policy: AddressPolicy): (url: string) => Target => {

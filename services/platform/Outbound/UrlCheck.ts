@@ -28,6 +28,7 @@ export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL
   const url = URL.parse(text)
   if (url === null) return refuse("url_invalid", "URL is not valid.")
   if (url.protocol !== "https:" && url.protocol !== "http:") return refuse("url_scheme", "URL scheme should be https.")
+  if (/^\.+$/.test(url.hostname)) return refuse("url_invalid", "URL is not valid.")
   if (url.username !== "" || url.password !== "") {
     return refuse("url_userinfo", "URL should not hold a user name or a password.")
   }

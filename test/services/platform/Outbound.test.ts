@@ -101,6 +101,17 @@ describe("a request and its response", () => {
       assert.strictEqual(outcome.body?.length, 50_000)
     }))
 
+  it.effect("passes over what is only informational", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => {
+        response.writeProcessing()
+        response.writeEarlyHints({ link: "</x>; rel=preload" })
+        response.end("ok")
+      })
+      const outbound = yield* outboundOf()
+      assert.deepInclude(yield* outbound.sent(at(server)), { status: 200, error: null })
+    }))
+
   it.effect("does not unpack a gzip bomb", () =>
     Effect.gen(function* () {
       const bomb = gzipSync(Buffer.alloc(20_000_000))

@@ -53,6 +53,14 @@ describe("X-Webhook-Signature", () => {
       assert.strictEqual(signature(secret, body), createHmac("sha256", secret).update(body, "utf8").digest("hex"))
     })))
 
+  it("takes bodies of any size, one after the other", () => {
+    const secret = generateSecret()
+    for (const size of [0, 70_000, 3, 65_536, 300_000, 1]) {
+      const body = Buffer.alloc(size, "é")
+      assert.strictEqual(signature(secret, body), createHmac("sha256", secret).update(body).digest("hex"), `${size}`)
+    }
+  })
+
   it("stays right for far more secrets than it remembers", () => {
     const secrets = Array.from(
       { length: 5_000 },

@@ -47,6 +47,15 @@ describe("a name", () => {
       assert.sameMembers(names.questions, ["hook.test 4", "hook.test 6"])
     }))
 
+  it.effect("may end in a dot, which neither the certificate nor the peer sees", () =>
+    Effect.gen(function* () {
+      const server = yield* receiver()
+      const names = yield* serveNames((_, family) => family === 4 ? ["127.0.0.1"] : [])
+      const send = yield* outboundOf({ allowedCidrs: ["127.0.0.1/32"], nameservers: [names.nameserver] })
+      assert.deepInclude(yield* send(`https://HOOK.test.:${server.port}/`), { status: 200, error: null })
+      assert.strictEqual(server.requests[0]!.headers.host, `hook.test:${server.port}`)
+    }))
+
   const refused: ReadonlyArray<readonly [what: string, zone: Zone]> = [
     ["its address is private", () => ["127.0.0.1"]],
     ["one of its two addresses is private", (_, family) => family === 4 ? ["127.0.0.1", "127.0.0.2"] : []],
@@ -134,7 +143,7 @@ describe("the peer's address", () => {
         port: `${server.port}`,
       }
       const error = yield* Effect.callback<Error | null>((resume) =>
-        connect(target, (failure) => resume(Effect.succeed(failure)))
+        connect(target, (...made) => resume(Effect.succeed(made[0])))
       )
       assert.strictEqual(error?.message, "blocked_address")
       assert.deepStrictEqual(judged, ["127.0.0.1"])

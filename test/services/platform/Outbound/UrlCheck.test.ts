@@ -98,7 +98,17 @@ describe("checkUrl", () => {
       assert.strictEqual(verdict(`https://example.com:${port}/`), "url_port", `${port}`)
     }
     assert.strictEqual(verdict("http://127.0.0.1:8080/", loopback), "url_port", "our own port, though loopback is open")
-    for (const text of ["", "example.com", "https://", "https://[::1", "https://1.2.3.4.5/", "https://exa mple.com/"]) {
+    for (
+      const text of [
+        "",
+        "example.com",
+        "https://",
+        "https://./",
+        "https://[::1",
+        "https://1.2.3.4.5/",
+        "https://exa mple.com/",
+      ]
+    ) {
       assert.strictEqual(verdict(text), "url_invalid", text)
     }
   })

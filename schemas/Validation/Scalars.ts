@@ -29,7 +29,7 @@ const reading = <A, E>(read: (input: unknown) => { readonly value: A } | Complai
     encode: (value) => Effect.succeed(write(value)),
   })
 
-const digits = /^[+-]?[0-9]+(?:_[0-9]+)*(?:\.0*)?$/
+const digits = /^[+-]?[0-9]+(?:_[0-9]+)*(?:\.0+)?$/
 
 const safe = (value: number) => Number.isSafeInteger(value) ? { value: value + 0 } : intParsingSize
 

@@ -13,6 +13,8 @@ type Loc = ReadonlyArray<string | number>
 
 interface Place {
   readonly loc: Loc
+  /** Where in the input: `loc` names the members of tagged unions, too. */
+  readonly path: Loc
   /** Whether the refused value may be repeated. */
   readonly echo: boolean
   /** What was sent, whole: a refused value is repeated as it came, not as it was read. */
@@ -42,7 +44,7 @@ const holdsSecret = (ast: SchemaAST.AST): boolean => {
   return result
 }
 
-/** The value at a place of the input, below the name of its section. */
+/** The value at a place of the input. */
 const sentAt = (sent: unknown, path: Loc): unknown =>
   path.reduce<unknown>(
     (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
@@ -50,7 +52,7 @@ const sentAt = (sent: unknown, path: Loc): unknown =>
   )
 
 const echoed = (place: Place, complaint: Complaint): unknown => {
-  const path = place.loc.slice(1)
+  const { path } = place
   if (complaint !== missing) return sentAt(place.sent, path) ?? null
   // A field that is missing shows the object it is missing from; parameters stand each for itself.
   return place.loc[0] === "body" && path.length > 0 ? sentAt(place.sent, path.slice(0, -1)) ?? null : null
@@ -88,28 +90,28 @@ const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<
 
 const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
   const quiet = { ...place, echo: place.echo && !holdsSecret(issue.ast) }
-  const tagged = ofTag(issue)
-  if (tagged) return [fault(quiet, tagged)]
+  const tag = tagOf(issue)
+  if (tag !== undefined && typeof tag !== "string") return [fault(quiet, tag)]
   const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
   const [first] = telling
   return first && telling.every((inner) => inner._tag === "Composite" || inner._tag === "Encoding")
-    ? walk(first, quiet)
+    ? walk(first, tag === undefined ? quiet : { ...quiet, loc: [...quiet.loc, tag] })
     : [fault(quiet, ofType(issue.ast, inputOf(issue)))]
 }
 
-/** A union of objects told apart by a literal field, where the input's field names none of them. */
-const ofTag = (issue: SchemaIssue.AnyOf): Complaint | undefined => {
+/** Of objects told apart by a literal field: the tag that the input bears, or what is wrong with it. */
+const tagOf = (issue: SchemaIssue.AnyOf): string | Complaint | undefined => {
   const input = inputOf(issue)
   if (typeof input !== "object" || input === null || Array.isArray(input)) return undefined
   const members = issue.ast.types.flatMap((type) => type._tag === "Objects" ? [type] : [])
-  const tagOf = (name: PropertyKey, member: SchemaAST.Objects) =>
+  const tagsOf = (name: PropertyKey, member: SchemaAST.Objects) =>
     member.propertySignatures.flatMap((property) =>
       property.name === name && property.type._tag === "Literal" ? [property.type.literal] : []
     )
   const name = members[0]?.propertySignatures.map((property) => property.name)
-    .find((candidate) => members.every((member) => tagOf(candidate, member).length === 1))
+    .find((candidate) => members.every((member) => tagsOf(candidate, member).length === 1))
   if (typeof name !== "string") return undefined
-  const tags = members.flatMap((member) => tagOf(name, member))
+  const tags = members.flatMap((member) => tagsOf(name, member))
   const tag: unknown = Reflect.get(input, name)
   if (tag === undefined) {
     return {
@@ -118,7 +120,7 @@ const ofTag = (issue: SchemaIssue.AnyOf): Complaint | undefined => {
       ctx: { discriminator: `'${name}'` },
     }
   }
-  if (tags.some((known) => known === tag)) return undefined
+  if (tags.some((known) => known === tag)) return String(tag)
   const expected = tags.map((known) => `'${String(known)}'`).join(", ")
   return {
     type: "union_tag_invalid",
@@ -130,7 +132,7 @@ const ofTag = (issue: SchemaIssue.AnyOf): Complaint | undefined => {
 const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
   switch (issue._tag) {
     case "Pointer":
-      return walk(issue.issue, { ...place, loc: [...place.loc, ...issue.path.map((key) => segment(key))] })
+      return walk(issue.issue, descend(place, issue.path.map(segment)))
     case "Composite":
       return ofComposite(issue, place)
     case "AnyOf":
@@ -159,6 +161,12 @@ const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
   }
 }
 
+const descend = (place: Place, keys: Loc): Place => ({
+  ...place,
+  loc: [...place.loc, ...keys],
+  path: [...place.path, ...keys],
+})
+
 const segment = (key: PropertyKey): string | number => typeof key === "symbol" ? String(key) : key
 
 /** A check of which the table knows nothing: its own message, or what it expects. */
@@ -179,4 +187,4 @@ export const faultsOf = (
   section: string,
   sent: unknown,
   echo: boolean,
-): ReadonlyArray<Fault> => walk(error.issue, { loc: [section], echo, sent })
+): ReadonlyArray<Fault> => walk(error.issue, { loc: [section], path: [], echo, sent })

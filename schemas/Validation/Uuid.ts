@@ -22,8 +22,7 @@ const sentence = (text: string): string => {
       if (hyphens < 4) bounds.push(index)
       hyphens++
     } else if (!/^[0-9a-fA-F]$/.test(character)) {
-      return "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], " +
-        `found \`${character}\` at ${index + offset + 1}`
+      return `invalid character: found \`${character}\` at ${index + offset + 1}`
     }
     index += byteLength(character)
   }

@@ -6,6 +6,7 @@ import { CsrfRejected, InvalidCredentials } from "../../schemas/problems/Floor.t
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
 import { passesCsrf } from "./Csrf.ts"
+import { actsAs } from "./floor/RequestActor.ts"
 
 /** Where a request of this scheme finds its credential; the Authorization header decides where it is there. */
 const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
@@ -28,6 +29,10 @@ type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 const isInvalid = (error: unknown): boolean =>
   error instanceof HTTPValidationError || (Predicate.hasProperty(error, "error") && isInvalid(error.error))
 
+/** Whoever is recognised is named in the audit, even where the request fails later. */
+const recognise = (principals: Principals["Service"], credential: Credential["Service"]) =>
+  Effect.tap(principals.authenticate(credential), ({ accountId }) => actsAs(`account:${accountId}`))
+
 /** `publicUrl` is the origin that browsers know us by. */
 export const authenticated = (publicUrl: URL) =>
   Layer.effect(
@@ -37,7 +42,7 @@ export const authenticated = (publicUrl: URL) =>
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
           const credential = yield* Effect.provideService(present(scheme), Principals, principals)
-          const principal = yield* principals.authenticate(credential)
+          const principal = yield* recognise(principals, credential)
           if (scheme === "cookie") yield* guard(publicUrl)
           return yield* Effect.provideService(next, Principal, principal)
         })
@@ -54,12 +59,12 @@ export const presented = (publicUrl: URL) =>
         Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
           const credential = yield* Effect.provideService(present(scheme), Principals, principals)
           if (scheme === "cookie" && !(yield* isSafe)) {
-            yield* principals.authenticate(credential)
+            yield* recognise(principals, credential)
             yield* guard(publicUrl)
           }
           return yield* next.pipe(
             Effect.provideService(Credential, credential),
-            Effect.tapError((error) => isInvalid(error) ? principals.authenticate(credential) : Effect.void),
+            Effect.tapError((error) => isInvalid(error) ? recognise(principals, credential) : Effect.void),
           )
         })
       return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })

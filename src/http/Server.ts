@@ -80,7 +80,7 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
         const abort = new AbortController()
         const server = serve(
           { hostname: host, port, signal: abort.signal, onListen: () => {} },
-          (request) => handler(request),
+          (request) => handler(unsignalled(request)),
         )
         return { abort, server }
       },

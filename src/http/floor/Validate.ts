@@ -32,18 +32,21 @@ interface Body {
 
 const nothing: Body = { text: undefined, value: undefined, faults: [] }
 
+const empty = (sections: Sections): Body =>
+  sections.body({}).length > 0 ? { text: "", value: undefined, faults: [missingBody] } : { ...nothing, text: "{}" }
+
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, sections: Sections) {
   if (!HttpMethod.hasBody(request.method) || sections.takes.size === 0) return nothing
   const type = mediaTypeOf(request.headers["content-type"])
   const text = yield* readText(request)
   // No body reads as `{}` where nothing is required; whatever type it was announced with does not matter then.
-  if (text === "") {
-    return sections.body({}).length > 0 ? { text, value: undefined, faults: [missingBody] } : { ...nothing, text: "{}" }
-  }
+  if (text === "") return empty(sections)
   if (!sections.takes.has(type)) return yield* new UnsupportedMediaType({})
   if (type !== "application/json") return nothing
   const parsed = parse(text)
   if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure)] }
+  // FastAPI takes `null` for no body, too.
+  if (parsed.success === null) return empty(sections)
   const faults = text.includes("\\u") || !text.isWellFormed() ? unstorableIn(parsed.success, ["body"]) : []
   return { text, value: parsed.success, faults }
 })

@@ -1,0 +1,47 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import fc from "fast-check"
+import { parse } from "../../../schemas/Validation/Json.ts"
+
+describe("broken JSON", () => {
+  /** What Python 3.12's `json.loads` says of the same text: `JSONDecodeError.pos` and `.msg`. */
+  const cases: ReadonlyArray<readonly [string, number, string]> = [
+    ["{", 1, "Expecting property name enclosed in double quotes"],
+    ['{"a"', 4, "Expecting ':' delimiter"],
+    ['{"a" 1}', 5, "Expecting ':' delimiter"],
+    ['{"a": }', 6, "Expecting value"],
+    ['{"a": 1', 7, "Expecting ',' delimiter"],
+    ['{"a": 1 "b"}', 8, "Expecting ',' delimiter"],
+    ['{"a": 1,}', 8, "Expecting property name enclosed in double quotes"],
+    ["[1,]", 3, "Expecting value"],
+    ["[1 2]", 3, "Expecting ',' delimiter"],
+    ["{} x", 3, "Extra data"],
+    ["01", 1, "Extra data"],
+    ["nul", 0, "Expecting value"],
+    [" ", 1, "Expecting value"],
+    ['"abc', 0, "Unterminated string starting at"],
+    ['"a\nb"', 2, "Invalid control character at"],
+    ['"\\x"', 1, "Invalid \\escape"],
+    ['"\\u12"', 2, "Invalid \\uXXXX escape"],
+    ['{"𝒳": x}', 6, "Expecting value"],
+  ]
+  for (const [text, pos, error] of cases) {
+    it(JSON.stringify(text), () => assert.deepStrictEqual(Result.getOrThrow(Result.flip(parse(text))), { pos, error }))
+  }
+
+  it("never parses what nests deeper than 32 levels", () => {
+    assert.isTrue(Result.isSuccess(parse("[".repeat(32) + "]".repeat(32))))
+    assert.deepInclude(Result.getOrThrow(Result.flip(parse("[".repeat(100_000)))), { pos: 32 })
+    assert.isTrue(Result.isSuccess(parse(JSON.stringify("[{".repeat(100) + '"'))))
+  })
+
+  it("says of every cut text where it breaks, and of every whole one what it holds", () => {
+    fc.assert(fc.property(fc.jsonValue({ maxDepth: 5 }), fc.nat(), (value, cut) => {
+      const text = JSON.stringify(value)
+      assert.deepStrictEqual(Result.getOrThrow(parse(text)), JSON.parse(text))
+      const part = text.slice(0, cut % text.length)
+      const read = parse(part)
+      if (Result.isFailure(read)) assert.isAtMost(read.failure.pos, [...part].length)
+    }))
+  })
+})

@@ -248,13 +248,13 @@ describe("the deadline", () => {
         outbound.send(at(server)).then(({ durationMs }) => ended.push(`${name} ${durationMs}`))
       const first = send("first")
       yield* arrivals[0]!.wait
-      yield* TestClock.adjust("4 seconds")
+      yield* TestClock.adjust("500 millis")
       const second = send("second")
       yield* arrivals[1]!.wait
-      yield* TestClock.adjust("6 seconds")
+      yield* TestClock.adjust("9500 millis")
       yield* Effect.promise(() => first)
       assert.deepStrictEqual(ended, ["first 10000"])
-      yield* TestClock.adjust("4 seconds")
+      yield* TestClock.adjust("500 millis")
       yield* Effect.promise(() => second)
       assert.deepStrictEqual(ended, ["first 10000", "second 10000"])
     }))

@@ -5,7 +5,7 @@
  * stop last. It writes to a file and not to a pipe, so it can go on writing when this program is killed; its successor
  * finds it by its pid file and command line. Environments are explicit: nothing of ours leaks into a child.
  */
-import { type Duration, Effect } from "effect"
+import { type Duration, Effect, Exit } from "effect"
 import { spawn } from "node:child_process"
 import { closeSync, existsSync, openSync, renameSync } from "node:fs"
 import process from "node:process"
@@ -69,11 +69,14 @@ const launch = (command: Command, log: number | "pipe", input?: string) =>
 
 /** Runs a tool to its end and gives what it printed; any other end than 0 is an EmbeddedError with its last lines. */
 export const run = Effect.fn("Children.run")(function* (command: Command, input?: string) {
-  const { child, output } = yield* launch(command, "pipe", input)
-  const ended = yield* child.exited.pipe(Effect.onInterrupt(() => Effect.sync(() => signal(child.pid, "SIGKILL"))))
-  if (ended.code === 0) return output()
+  const { ended, output } = yield* Effect.acquireUseRelease(
+    launch(command, "pipe", input),
+    ({ child, output }) => Effect.map(child.exited, (ended) => ({ ended, output: output() })),
+    ({ child }, exit) => Effect.sync(() => Exit.isFailure(exit) && signal(child.pid, "SIGKILL")),
+  )
+  if (ended.code === 0) return output
   return yield* new EmbeddedError({
-    message: `${command.file} ended with ${ended.code ?? ended.signal}: ${lastLines(output())}`,
+    message: `${command.file} ended with ${ended.code ?? ended.signal}: ${lastLines(output)}`,
   })
 })
 

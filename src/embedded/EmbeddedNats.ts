@@ -39,8 +39,8 @@ export interface EmbeddedNats {
   readonly exited: Effect.Effect<Ended>
 }
 
-/** SIGTERM flushes and closes the stores. */
-const farewell: Farewell = [["SIGTERM", "6 seconds"], ["SIGKILL", "1 second"]]
+/** SIGTERM flushes and closes the stores; at most 3 s. */
+const farewell: Farewell = [["SIGTERM", "2500 millis"], ["SIGKILL", "500 millis"]]
 
 const tokenOf = (home: string) => {
   const file = join(home, "nats.token")

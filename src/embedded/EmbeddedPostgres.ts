@@ -35,8 +35,8 @@ export interface EmbeddedPostgres {
   readonly exited: Effect.Effect<Ended>
 }
 
-/** Fast shutdown first, then immediate (recovers at the next start): at most 9 s. */
-const farewell: Farewell = [["SIGINT", "6 seconds"], ["SIGQUIT", "2 seconds"], ["SIGKILL", "1 second"]]
+/** Fast shutdown first, then immediate (recovers at the next start): at most 6 s, since all stops within 10. */
+const farewell: Farewell = [["SIGINT", "4 seconds"], ["SIGQUIT", "1500 millis"], ["SIGKILL", "500 millis"]]
 
 const settings = (port: number, throwaway: boolean) => ({
   listen_addresses: "127.0.0.1",

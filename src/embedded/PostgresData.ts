@@ -71,11 +71,19 @@ const settle = Effect.fnUntraced(function* (home: string) {
   }
   const before = Option.filter(known, ({ data }) => data !== inside && existsSync(data))
   const user = yield* serverUser(Option.match(before, { onNone: () => inside, onSome: ({ data }) => data }))
-  const data = Option.isSome(before)
-    ? before.value.data
-    : (yield* admit(home, user))
-    ? inside
-    : join(yield* sharedFolder(user), `home-${randomBytes(8).toString("hex")}`, "postgres")
+  const elsewhere = Effect.gen(function* () {
+    if (existsSync(inside)) {
+      return yield* new EmbeddedError({
+        message:
+          `PostgreSQL runs as user ${user?.uid}, who cannot enter ${home}: move the home, or start as another user`,
+      })
+    }
+    return join(yield* sharedFolder(user), `home-${randomBytes(8).toString("hex")}`, "postgres")
+  })
+  const data = Option.isSome(before) ? before.value.data : (yield* admit(home, user)) ? inside : yield* elsewhere
+  if (Option.isSome(known) && known.value.data !== inside && !existsSync(data)) {
+    yield* Effect.logWarning(`${known.value.data} is gone: an empty database takes its place`)
+  }
   const secret = () => randomBytes(24).toString("base64url")
   const settled = {
     ...Option.getOrElse(known, () => ({ ownerPassword: secret(), appPassword: secret() })),

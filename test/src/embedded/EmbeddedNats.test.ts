@@ -60,4 +60,16 @@ describe("EmbeddedNats", () => {
         assert.strictEqual(statSync(join(home, file)).mode & 0o777, 0o600)
       }
     }).pipe(Effect.scoped))
+
+  it.live("says what to type where there is none and none can be fetched", () =>
+    Effect.gen(function* () {
+      const home = yield* Processes.home
+      const program = yield* Processes.start({
+        module: "test/src/embedded/fixtures/hold.ts",
+        args: [home],
+        env: { PATH: home, XDG_CACHE_HOME: home },
+      })
+      yield* program.line(/nats-server is not installed.*or set NATS_URL/)
+      assert.notStrictEqual(yield* program.exited, 0)
+    }).pipe(Effect.scoped))
 })

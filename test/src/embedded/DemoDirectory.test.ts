@@ -1,0 +1,121 @@
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
+import { Cookies } from "../../../services/accounts/Cookies.ts"
+import { KeyUses } from "../../../services/accounts/KeyUses.ts"
+import { Principals } from "../../../services/accounts/Principals.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { demoFile, demoIds, disableDemo, fillDemo } from "../../../src/embedded/DemoDirectory.ts"
+import { EmbeddedIssuer, issuerKeyFile } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { account, ground } from "../../support/TestAccounts.ts"
+
+const services = ApiKeys.layer.pipe(
+  Layer.provideMerge(Principals.layer),
+  Layer.provide(KeyUses.layer),
+  Layer.provide(Cookies.layer([])),
+  Layer.provideMerge(ground),
+)
+
+const home = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-home-"))),
+  (home) => Effect.sync(() => rmSync(home, { recursive: true })),
+)
+
+interface Demo {
+  readonly accounts: Record<"alice" | "bob" | "carol", { readonly id: string; readonly api_key?: string }>
+}
+const demoIn = (home: string) => JSON.parse(readFileSync(join(home, demoFile), "utf8")) as Demo
+const byKey = (key: string | undefined) =>
+  Effect.gen(function* () {
+    const { authenticate, present } = yield* Principals
+    return yield* authenticate(yield* present({ authorization: `Bearer ${key}`, cookie: undefined }))
+  })
+const refusal = (key: string | undefined) => Effect.map(Effect.flip(byKey(key)), ({ _tag }) => _tag)
+
+layer(services)("DemoDirectory", (it) => {
+  it.effect("fills an empty database once; without DEMO nobody of it is let in; with DEMO again they are", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const { sql } = yield* Database
+      assert.isTrue(yield* fillDemo(folder))
+      assert.strictEqual(statSync(join(folder, demoFile)).mode & 0o777, 0o600)
+      const { accounts } = demoIn(folder)
+      const alice = yield* byKey(accounts.alice.api_key)
+      assert.deepStrictEqual([alice.accountId, alice.plan], [demoIds.alice, "business"])
+      const bob = yield* byKey(accounts.bob.api_key)
+      assert.deepStrictEqual([bob.accountId, bob.plan], [demoIds.bob, "free"])
+      const [domain] = yield* sql`
+        select d.name, a.name as owner, w.name as workspace, a.platform_admin, d.verified_at is not null as verified
+        from domains d join accounts a on a.id = d.account_id join workspaces w on w.id = d.workspace_id
+        join workspace_memberships m on m.workspace_id = w.id and m.account_id = a.id and m.role = 'owner'`
+      assert.deepStrictEqual(domain, {
+        name: "alder.example",
+        owner: "Alice",
+        workspace: "Alder",
+        platform_admin: false,
+        verified: true,
+      })
+      const admins = yield* sql`select id::text from accounts where platform_admin`
+      assert.deepStrictEqual([...admins], [{ id: demoIds.carol }])
+
+      const before = readFileSync(join(folder, demoFile), "utf8")
+      assert.isTrue(yield* fillDemo(folder))
+      assert.strictEqual(readFileSync(join(folder, demoFile), "utf8"), before)
+
+      yield* disableDemo
+      assert.strictEqual(yield* refusal(accounts.alice.api_key), "InvalidCredentials")
+      const real = yield* account({ plan: "free" })
+      yield* disableDemo
+      const [other] = yield* sql`select status from accounts where id = ${real}::uuid`
+      assert.strictEqual(other!["status"], "active")
+      assert.isTrue(yield* fillDemo(folder))
+      yield* byKey(accounts.alice.api_key)
+
+      for (let i = 0; i < 3; i++) {
+        rmSync(join(folder, demoFile))
+        assert.isTrue(yield* fillDemo(folder))
+      }
+      yield* byKey(demoIn(folder).accounts.bob.api_key)
+      assert.strictEqual(yield* refusal(accounts.bob.api_key), "InvalidCredentials")
+    }).pipe(Effect.scoped))
+})
+
+layer(services)("DemoDirectory beside real accounts", (it) => {
+  it.effect("is not put into a database that has accounts", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      yield* account({ plan: "free" })
+      assert.isFalse(yield* fillDemo(folder))
+      const { sql } = yield* Database
+      assert.lengthOf(yield* sql`select from accounts`, 1)
+    }).pipe(Effect.scoped))
+})
+
+layer(Layer.empty)("EmbeddedIssuer", (it) => {
+  it.effect("keeps its key in the home, for this user alone, and signs what Cookies takes", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const issuer = { home: folder, issuer: "http://127.0.0.1:8080/dev/issuer" }
+      const minted = yield* Effect.flatMap(EmbeddedIssuer, ({ jwks, mintSession }) =>
+        Effect.map(
+          mintSession({ accountId: demoIds.alice, authTime: (0) - 30, ttl: "5 minutes" }),
+          (token) => ({ jwks, token }),
+        )).pipe(Effect.provide(EmbeddedIssuer.layer(issuer)))
+      assert.strictEqual(statSync(join(folder, issuerKeyFile)).mode & 0o777, 0o600)
+      assert.notProperty(minted.jwks.keys[0], "d")
+      const again = EmbeddedIssuer.layer(issuer)
+      const verified = yield* Effect.flatMap(
+        EmbeddedIssuer,
+        ({ cookieIssuer }) =>
+          Effect.flatMap(Cookies, ({ verify }) => verify(minted.token)).pipe(
+            Effect.provide(Cookies.layer([cookieIssuer])),
+          ),
+      )
+        .pipe(Effect.provide(again))
+      assert.deepStrictEqual(verified, { accountId: demoIds.alice, authTime: -30 })
+      assert.strictEqual(yield* Clock.currentTimeMillis, 0)
+    }).pipe(Effect.scoped))
+})

@@ -29,7 +29,6 @@ const failed = (reason: BusError["reason"], detail: string): BusOutcome => Resul
 
 const encoder = new TextEncoder()
 const headerName = /^[!-9;-~]{1,128}$/
-// deno-lint-ignore no-control-regex
 const headerBreak = /[\r\n\0]/
 
 const headersOf = (message: BusPublication): MsgHdrs | string | undefined => {

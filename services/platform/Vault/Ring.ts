@@ -1,0 +1,85 @@
+/**
+ * The key ring: `{"active": "<kid>", "keys": {"<kid>": "<base64 of 32 bytes>"}}`. New secrets go under the active key,
+ * the others open what stands.
+ */
+import { Redacted, Schema } from "effect"
+import { createHmac, hkdfSync, randomBytes } from "node:crypto"
+import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs"
+import process from "node:process"
+
+/** Why a process must not start: one line for whoever operates it. */
+export class VaultError extends Schema.TaggedError<VaultError>()("VaultError", { message: Schema.String }) {}
+
+export interface Ring {
+  readonly active: string
+  readonly keys: ReadonlyMap<string, Uint8Array>
+}
+
+const KeyId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/))
+const RingText = Schema.fromJsonString(
+  Schema.Struct({ active: KeyId, keys: Schema.Record(KeyId, Schema.Uint8ArrayFromBase64) }),
+)
+const decode = Schema.decodeUnknownSync(RingText)
+const example = `{"active":"k1","keys":{"k1":"<32 bytes in base64>"}}`
+
+/** Reads a ring's text; `from` names the variable or file in the error, which never shows the text. */
+export const parseRing = (text: Redacted.Redacted, from: string): Ring => {
+  let ring: typeof RingText.Type
+  try {
+    ring = decode(Redacted.value(text))
+  } catch {
+    throw new VaultError({ message: `${from} is no key ring, it should look like ${example}` })
+  }
+  const keys = new Map(Object.entries(ring.keys))
+  for (const [kid, key] of keys) {
+    if (key.length !== 32) {
+      throw new VaultError({ message: `${from}: key ${kid} has ${key.length} bytes instead of 32` })
+    }
+  }
+  if (!keys.has(ring.active)) throw new VaultError({ message: `${from}: the active key ${ring.active} is not in it` })
+  return { active: ring.active, keys }
+}
+
+const hasCode = (error: unknown, code: string) => error instanceof Error && "code" in error && error.code === code
+
+/** Reads a ring's file, or gives null where there is none. Others than its owner may not read it. */
+export const readRing = (file: string): Ring | null => {
+  let text: string
+  try {
+    if (process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0) {
+      throw new VaultError({ message: `BAILIWICK_KEYS_FILE: ${file} can be read by others, type: chmod 600 ${file}` })
+    }
+    text = readFileSync(file, "utf8")
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return null
+    if (error instanceof VaultError) throw error
+    throw new VaultError({ message: `BAILIWICK_KEYS_FILE: ${file} cannot be read: ${(error as Error).message}` })
+  }
+  return parseRing(Redacted.make(text), `BAILIWICK_KEYS_FILE ${file}`)
+}
+
+/** Makes a ring of one key and writes it, readable by its owner only, on the disk before this returns. */
+export const makeRing = (file: string): Ring => {
+  const kid = `k${randomBytes(6).toString("hex")}`
+  const text = JSON.stringify({ active: kid, keys: { [kid]: randomBytes(32).toString("base64") } })
+  try {
+    const fd = openSync(file, "wx", 0o600)
+    try {
+      writeSync(fd, `${text}\n`)
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    throw new VaultError({ message: `BAILIWICK_KEYS_FILE: ${file} cannot be written: ${(error as Error).message}` })
+  }
+  return parseRing(Redacted.make(text), file)
+}
+
+/** A key for one purpose only, from a key of the ring (HKDF-SHA-256, RFC 5869). */
+export const deriveKey = (key: Uint8Array, purpose: string): Buffer =>
+  Buffer.from(hkdfSync("sha256", key, "bailiwick", purpose, 32))
+
+/** What stands beside a kid in the database: shows whether two processes mean the same key, and nothing else. */
+export const checkValue = (kid: string, key: Uint8Array): Uint8Array =>
+  createHmac("sha256", deriveKey(key, "check")).update(kid).digest()

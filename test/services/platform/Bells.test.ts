@@ -1,0 +1,63 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Queue } from "effect"
+import { Bells } from "../../../services/platform/Bells.ts"
+import { Bus } from "../../../services/platform/Bus.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import { ownBroker } from "./OwnBroker.ts"
+
+const longMillis = 20_000
+
+describe("Bells", () => {
+  it.live("wakes every waiter here, remembers a ring while one is at work, and takes several rings for one", () =>
+    Effect.gen(function* () {
+      const broker = yield* ownBroker
+      yield* Effect.gen(function* () {
+        // There is no broker at all: bells of this process need none.
+        const bells = yield* Bells
+        const one = yield* bells.bell("a")
+        const two = yield* bells.bell("a")
+        const other = yield* bells.bell("b")
+        const waiting = yield* Effect.forkChild(bells.wait("a", longMillis), { startImmediately: true })
+        yield* bells.ring("a")
+        bells.ringUnsafe("a")
+        const before = performance.now()
+        yield* Effect.all([one.wait(longMillis), two.wait(longMillis), Fiber.join(waiting)])
+        assert.isBelow(performance.now() - before, 2_000)
+        const again = performance.now()
+        yield* Effect.all([one.wait(60), other.wait(60)])
+        assert.isAtLeast(performance.now() - again, 100)
+      }).pipe(Effect.scoped, Effect.provide(Bells.layer.pipe(Layer.provide(Bus.layer({ url: broker.url })))))
+    }).pipe(Effect.scoped))
+
+  it.live("wakes other processes through the broker, with one message for many rings", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestBus.make
+      const process = Effect.map(
+        Layer.build(Layer.fresh(Bells.layer.pipe(Layer.provideMerge(Layer.fresh(Bus.layer({ url })))))),
+        (context) => ({ bells: Context.get(context, Bells), bus: Context.get(context, Bus) }),
+      )
+      const here = yield* process
+      const there = yield* process
+      const heard = yield* Queue.unbounded<string>()
+      yield* there.bus.subscribeCore("bell.v1.*", (_, subject) => void Queue.offerUnsafe(heard, subject))
+      const bell = yield* there.bells.bell("outbox")
+      // Rings until the other side is connected and hears one.
+      const before = performance.now()
+      yield* Effect.raceFirst(
+        bell.wait(longMillis),
+        Effect.forever(Effect.andThen(here.bells.ring("outbox"), Effect.sleep(20))),
+      )
+      assert.isBelow(performance.now() - before, 10_000)
+      yield* here.bells.ring("settled")
+      yield* Effect.repeat(Queue.take(heard), { until: (subject) => subject === "bell.v1.settled" })
+      for (let i = 0; i < 1_000; i++) here.bells.ringUnsafe("many")
+      yield* here.bells.ring("last")
+      const subjects: Array<string> = []
+      yield* Effect.repeat(Effect.tap(Queue.take(heard), (s) => Effect.sync(() => subjects.push(s))), {
+        until: (subject) => subject === "bell.v1.last",
+      })
+      // The first ring goes out at once, all others together.
+      assert.isAtMost(subjects.length, 3)
+      assert.strictEqual(subjects[0], "bell.v1.many")
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,72 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Database } from "../../../services/platform/Database.ts"
+import { backoffMillis, claimDue, freeExpired, settleFailed } from "../../../services/platform/Leases.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const jobs = { table: "jobs_under_test", key: "id", keyType: "bigint" } as const
+
+interface Job {
+  readonly id: bigint
+  readonly attempts: number
+  readonly claim: bigint | null
+  readonly last_error: string | null
+  readonly not_before: Date
+}
+
+layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
+  it.effect("hands each row to one worker, fences it, backs it off alone, and frees it when its lease ends", () =>
+    Effect.gen(function* () {
+      const { sql, owner } = yield* Database
+      yield* owner`create table jobs_under_test (
+        id bigint primary key, attempts integer not null default 0, not_before timestamptz not null,
+        last_error text, claim bigint, lease_until timestamptz)`
+      yield* owner`grant all on jobs_under_test to public`
+      yield* TestClock.setTime(1_000_000)
+      yield* sql`insert into jobs_under_test (id, not_before)
+        select i, ${new Date(1_000_000)} from generate_series(1, 100) i`
+      const claim = claimDue<Job>(sql, jobs, { leaseMillis: 10_000, limit: 30 })
+      const batches = yield* Effect.all([claim, claim, claim, claim, claim], { concurrency: 5 })
+      assert.strictEqual(new Set(batches.flat().map((row) => row.id)).size, 100)
+      assert.strictEqual(batches.flat().length, 100)
+      for (const batch of batches) assert.isAtMost(new Set(batch.map((row) => row.claim)).size, 1)
+      assert.deepStrictEqual(yield* claim, [])
+
+      const [mine, theirs] = [batches[0]!, batches[1]!]
+      const token = mine[0]!.claim
+      // The second one is not ours: naming it with our claim changes nothing.
+      yield* settleFailed(sql, jobs, token, [
+        { key: mine[0]!.id, afterMillis: 5_000, error: "it\0 broke" },
+        { key: theirs[0]!.id, afterMillis: 5_000, error: "not mine" },
+      ])
+      const read = (id: bigint) => sql<Job>`select * from jobs_under_test where id = ${id}`
+      const [failed] = yield* read(mine[0]!.id)
+      assert.deepStrictEqual([failed?.claim, failed?.attempts, failed?.last_error], [null, 1, "it broke"])
+      assert.deepStrictEqual(failed?.not_before, new Date(1_005_000))
+      const [held] = yield* read(theirs[0]!.id)
+      assert.deepStrictEqual([held?.claim, held?.last_error], [theirs[0]!.claim, null])
+
+      assert.strictEqual(yield* freeExpired(sql, jobs), 0)
+      assert.deepStrictEqual(yield* claim, [])
+      yield* TestClock.adjust(5_000)
+      assert.deepStrictEqual((yield* claim).map((row) => [row.id, row.attempts]), [[mine[0]!.id, 2]])
+      yield* TestClock.adjust(5_001)
+      assert.strictEqual(yield* freeExpired(sql, jobs), 99)
+      const [freed] = yield* claimDue<Job>(sql, jobs, { leaseMillis: 1, limit: 1, also: sql`and t.id = 77` })
+      assert.deepStrictEqual([freed?.id, freed?.attempts, freed?.last_error], [77n, 2, "interrupted"])
+      // Whoever comes late finds its claim gone.
+      yield* settleFailed(sql, jobs, token, [{ key: 77n, afterMillis: 0, error: "late" }])
+      const [late] = yield* read(77n)
+      assert.strictEqual(late?.last_error, "interrupted")
+    }).pipe(Effect.provide(TestClock.layer())))
+
+  it.effect("doubles the wait up to its bound", () =>
+    Effect.sync(() => {
+      for (const [attempts, least] of [[1, 500], [2, 1_000], [5, 8_000], [50, 60_000]] as const) {
+        const millis = backoffMillis(attempts)
+        assert.isAtLeast(millis, least)
+        assert.isAtMost(millis, least * 1.1)
+      }
+    }))
+})

@@ -109,13 +109,8 @@ describe("faults in pydantic's words", () => {
       }],
       ["no UUID", Uuid, "nope", {
         type: "uuid_parsing",
-        msg:
-          "Input should be a valid UUID, invalid character: expected an optional prefix of `urn:uuid:` followed by " +
-          "[0-9a-fA-F-], found `n` at 1",
-        ctx: {
-          error:
-            "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], found `n` at 1",
-        },
+        msg: "Input should be a valid UUID, invalid character: found `n` at 1",
+        ctx: { error: "invalid character: found `n` at 1" },
       }],
       ["half a UUID", Uuid, "abc", {
         type: "uuid_parsing",

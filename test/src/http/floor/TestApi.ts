@@ -3,7 +3,7 @@ import { Deferred, Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import { Floor, SecretRequest, strictBody } from "../../../../schemas/api/Floor.ts"
-import { NotFound, RateLimited } from "../../../../schemas/problems/Floor.ts"
+import { InvalidCredentials, NotFound, RateLimited } from "../../../../schemas/problems/Floor.ts"
 import { BodyBoolean, BodyInt, QueryBoolean, QueryInt, Text } from "../../../../schemas/Validation/Scalars.ts"
 import { Uuid } from "../../../../schemas/Wire.ts"
 import { CurrentRequest } from "../../../../services/platform/CurrentRequest.ts"
@@ -54,6 +54,7 @@ class Things extends HttpApiGroup.make("things").add(
   }),
   HttpApiEndpoint.get("defect", "/defect", { success: HttpApiSchema.NoContent }),
   HttpApiEndpoint.get("away", "/away", { success: HttpApiSchema.NoContent }),
+  HttpApiEndpoint.get("who", "/who", { success: HttpApiSchema.NoContent, error: [InvalidCredentials] }),
   HttpApiEndpoint.get("limited", "/limited", { success: HttpApiSchema.NoContent, error: [RateLimited] }),
   HttpApiEndpoint.post("slow", "/slow", { success: HttpApiSchema.NoContent }),
 ).middleware(Floor) {}
@@ -82,6 +83,7 @@ const handlers = ({ started, proceed, done }: Slow) =>
         Effect.die(
           new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("refused") }) }),
         ),
+      who: () => Effect.fail(new InvalidCredentials({})),
       limited: () => Effect.fail(new RateLimited({ retry_after: 7, limit: 5, window_seconds: 60 })),
       slow: () =>
         Deferred.succeed(started, undefined).pipe(

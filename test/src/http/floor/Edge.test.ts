@@ -1,0 +1,294 @@
+import { assert, describe, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Schedule } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
+import { Server } from "../../../../src/http/Server.ts"
+import { call, layer as serverLayer, raw, type Reply, SlowHandler } from "./TestServer.ts"
+
+const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
+const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+const isProblem = (reply: Reply, status: number, code: string, instance: string) => {
+  assert.strictEqual(reply.status, status)
+  assert.strictEqual(reply.headers.get("content-type"), "application/problem+json")
+  assert.deepStrictEqual(
+    {
+      type: reply.json["type"],
+      status: reply.json["status"],
+      code: reply.json["code"],
+      instance: reply.json["instance"],
+    },
+    { type: `urn:bailiwick:problem:${code}`, status, code, instance },
+  )
+  assert.strictEqual(reply.json["request_id"], reply.headers.get("x-request-id"))
+  assert.isString(reply.json["detail"])
+  assert.isString(reply.json["title"])
+  assert.match(String(reply.json["audit_id"]), uuidv7)
+}
+
+interface Row {
+  readonly id: string
+  readonly action: string
+  readonly actor: string | null
+  readonly route: string | null
+  readonly status: number
+  readonly code: string
+  readonly outcome: string
+  readonly details: {
+    readonly request_ids?: ReadonlyArray<string>
+    readonly count?: number
+    readonly credential?: string
+  }
+}
+
+/** The audit record that a request id leads to, once it is there. */
+const audited = Effect.fnUntraced(function* (requestId: string) {
+  const { sql } = yield* Database
+  return yield* sql<
+    Row
+  >`select * from audit_records where request_id = ${requestId} or details->'request_ids' ? ${requestId}`
+    .pipe(
+      Effect.flatMap(([row]) => row ? Effect.succeed(row) : Effect.fail("not yet")),
+      Effect.retry(Schedule.spaced("50 millis")),
+      Effect.timeout("10 seconds"),
+    )
+})
+
+layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the edge", (it) => {
+  describe("floor codes", () => {
+    it.effect("404 for an unknown path, without a word of it", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", "/v1/unknown/secret-token")
+        isProblem(reply, 404, "not_found", "/{unknown}")
+        assert.notInclude(reply.text, "secret-token")
+      }))
+
+    it.effect("405 with Allow", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("PUT", `/v1/things/${id}`)
+        isProblem(reply, 405, "method_not_allowed", `/v1/things/${id}`)
+        assert.strictEqual(reply.headers.get("allow"), "POST, OPTIONS")
+        const listed = yield* call("DELETE", "/v1/things/")
+        assert.strictEqual(listed.headers.get("allow"), "GET, HEAD, OPTIONS")
+      }))
+
+    it.effect("OPTIONS names the methods and no origin", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("OPTIONS", "/v1/things", undefined, { origin: "https://elsewhere.example" })
+        assert.strictEqual(reply.status, 204)
+        assert.strictEqual(reply.headers.get("allow"), "GET, HEAD, OPTIONS")
+        assert.deepStrictEqual([...reply.headers.keys()].filter((name) => name.startsWith("access-control")), [])
+        isProblem(yield* call("OPTIONS", "/v1/nothing"), 404, "not_found", "/{unknown}")
+      }))
+
+    it.effect("406 where Accept excludes JSON", () =>
+      Effect.gen(function* () {
+        for (const accept of ["text/html", "application/json;q=0", "*/*;q=0", "image/*"]) {
+          isProblem(yield* call("GET", "/v1/current", undefined, { accept }), 406, "not_acceptable", "/v1/current")
+        }
+        for (const accept of ["*/*", "application/*", "text/html, application/json;q=0.1", "text/html,*/*;q=0.8", ""]) {
+          assert.strictEqual((yield* call("GET", "/v1/current", undefined, { accept })).status, 200)
+        }
+      }))
+
+    it.effect("413 by content-length", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("POST", "/v1/strict", JSON.stringify({ name: "x".repeat(256 * 1024) }))
+        isProblem(reply, 413, "body_too_large", "/v1/strict")
+        const most = { name: "x".repeat(256 * 1024 - 11) }
+        assert.strictEqual((yield* call("POST", "/v1/strict", most)).status, 200)
+      }))
+
+    it.effect("413 by counting a body of unknown length", () =>
+      Effect.gen(function* () {
+        const { port } = yield* Server
+        const chunk = `4000\r\n${"x".repeat(0x4000)}\r\n`
+        const head = `POST /v1/strict HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +
+          "Transfer-Encoding: chunked\r\n\r\n"
+        const reply = yield* raw([head, ...Array.from({ length: 20 }, () => chunk)], (soFar) => soFar.includes("}"))
+        assert.match(reply, /^HTTP\/1\.1 413 /)
+        assert.include(reply, '"code":"body_too_large"')
+      }))
+
+    it.effect("415 for other media types, JSON with a charset is fine", () =>
+      Effect.gen(function* () {
+        for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/xml"]) {
+          const reply = yield* call("POST", "/v1/strict", "a=b", { "content-type": type })
+          isProblem(reply, 415, "unsupported_media_type", "/v1/strict")
+        }
+        const fine = yield* call("POST", "/v1/strict", '{"name":"x"}', {
+          "content-type": "Application/JSON; charset=utf-8",
+        })
+        assert.strictEqual(fine.status, 200)
+      }))
+
+    it.effect("421 for a foreign Host, 200 for ours", () =>
+      Effect.gen(function* () {
+        const { port } = yield* Server
+        const get = (host: string) =>
+          raw([`GET /v1/current HTTP/1.1\r\nHost: ${host}\r\n\r\n`], (soFar) => soFar.includes("}"))
+        assert.match(yield* get("evil.example"), /^HTTP\/1\.1 421 /)
+        assert.match(yield* get(`evil.example:${port}`), /^HTTP\/1\.1 421 /)
+        assert.match(yield* get("localhost.evil.example"), /^HTTP\/1\.1 421 /)
+        for (
+          const host of [
+            `127.0.0.1:${port}`,
+            `localhost:${port}`,
+            `[::1]:${port}`,
+            "mail.example.com",
+            "MAIL.example.com:443",
+          ]
+        ) {
+          assert.match(yield* get(host), /^HTTP\/1\.1 200 /, host)
+        }
+      }))
+
+    it.effect("429 with Retry-After and RateLimit", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", "/v1/limited")
+        isProblem(reply, 429, "rate_limited", "/v1/limited")
+        assert.strictEqual(reply.headers.get("retry-after"), "7")
+        assert.strictEqual(reply.headers.get("ratelimit"), '"default";r=0;t=7')
+        assert.strictEqual(reply.headers.get("ratelimit-policy"), '"default";q=5;w=60')
+      }))
+
+    it.effect("431 for more than 8 KiB of headers", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", "/v1/current", undefined, { "x-big": "x".repeat(8192) })
+        isProblem(reply, 431, "headers_too_large", "/v1/current")
+        assert.strictEqual((yield* call("GET", "/v1/current", undefined, { "x-big": "x".repeat(7000) })).status, 200)
+      }))
+
+    it.effect("500 for a defect, without its words, found in the audit", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", "/v1/defect")
+        isProblem(reply, 500, "internal", "/v1/defect")
+        assert.notInclude(reply.text, "secret detail")
+        const row = yield* audited(String(reply.json["request_id"]))
+        assert.strictEqual(row.id, reply.json["audit_id"])
+        assert.deepInclude(row, { action: "request.failed", outcome: "failed", status: 500, code: "internal" })
+      }))
+
+    it.effect("503 where the database is away", () =>
+      Effect.gen(function* () {
+        isProblem(yield* call("GET", "/v1/away"), 503, "dependency_unavailable", "/v1/away")
+      }))
+
+    it.effect("400 for a body that is no UTF-8", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Server
+        const reply = yield* Effect.promise(() =>
+          fetch(`${url}/v1/strict`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]),
+          }).then(async (response) => [response.status, (await response.json()).code])
+        )
+        assert.deepStrictEqual(reply, [400, "malformed_request"])
+      }))
+
+    it.effect("401 names its challenge", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", "/v1/who")
+        isProblem(reply, 401, "invalid_credentials", "/v1/who")
+        assert.strictEqual(reply.headers.get("www-authenticate"), "Bearer")
+      }))
+  })
+
+  describe("every answer", () => {
+    it.effect("keeps a well-formed X-Request-ID and replaces any other", () =>
+      Effect.gen(function* () {
+        const kept = yield* call("GET", "/v1/current", undefined, { "x-request-id": "My.id_1-2" })
+        assert.strictEqual(kept.headers.get("x-request-id"), "My.id_1-2")
+        assert.deepStrictEqual(kept.json, { requestId: "My.id_1-2", route: "/v1/current" })
+        for (const sent of ["a b", "x".repeat(129), "ü", "a/b"]) {
+          const reply = yield* call("GET", "/v1/none", undefined, { "x-request-id": encodeURI(sent) })
+          assert.match(reply.headers.get("x-request-id") ?? "", uuidv7)
+        }
+      }))
+
+    it.effect("is not stored, sniffed or framed", () =>
+      Effect.gen(function* () {
+        for (const path of ["/v1/current", "/v1/none", "/v1/defect"]) {
+          const { headers } = yield* call("GET", path)
+          assert.strictEqual(headers.get("cache-control"), "no-store")
+          assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+          assert.include(headers.get("content-security-policy"), "frame-ancestors 'none'")
+        }
+      }))
+
+    it.effect("does not depend on a slash at the end, and never redirects", () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* call("GET", "/v1/current/")).status, 200)
+        assert.strictEqual((yield* call("POST", "/v1/strict/", { name: "x" })).status, 200)
+      }))
+
+    it.effect("HEAD is GET without a body", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("HEAD", "/v1/current")
+        assert.deepStrictEqual([reply.status, reply.text], [200, ""])
+        assert.match(reply.headers.get("x-request-id") ?? "", uuidv7)
+        assert.strictEqual((yield* call("HEAD", "/v1/none")).status, 404)
+      }))
+
+    it.effect("never shows a token of its path", () =>
+      Effect.gen(function* () {
+        const token = "t".repeat(43)
+        const reply = yield* call("GET", `/v1/things/${id}/tokens/${token}`)
+        isProblem(reply, 404, "not_found", `/v1/things/${id}/tokens/{token}`)
+        const row = yield* audited(String(reply.json["request_id"]))
+        assert.strictEqual(row.route, "/v1/things/{id}/tokens/{token}")
+        assert.notInclude(JSON.stringify(row), token)
+        isProblem(yield* call("GET", `/v1/things/foreign/tokens/x`), 404, "not_found", "/v1/things/{id}/tokens/{token}")
+        isProblem(yield* call("GET", `/v1/things/a%00b/tokens/x`), 404, "not_found", "/v1/things/{id}/tokens/{token}")
+      }))
+  })
+
+  describe("the audit of failed requests", () => {
+    it.effect("has a row at once where the actor is known", () =>
+      Effect.gen(function* () {
+        const reply = yield* call("GET", `/v1/things/${id}/tokens/x`)
+        const row = yield* audited(String(reply.json["request_id"]))
+        assert.strictEqual(row.id, reply.json["audit_id"])
+        assert.deepInclude(row, { actor: "account:me", outcome: "refused", status: 404, code: "not_found" })
+      }))
+
+    it.effect("gathers what nobody recognised: one row for a burst of one key's prefix", () =>
+      Effect.gen(function* () {
+        const headers = { authorization: "Bearer mail_k_abcdefgh" + "x".repeat(35) }
+        const replies = yield* Effect.forEach(
+          Array.from({ length: 20 }, (_, i) => i),
+          (i) => call("GET", "/v1/who", undefined, { ...headers, "x-request-id": `burst-${i}` }),
+          { concurrency: 20 },
+        )
+        const ids = new Set(replies.map((reply) => reply.json["audit_id"]))
+        assert.strictEqual(ids.size, 1)
+        const row = yield* audited("burst-13")
+        assert.isTrue(ids.has(row.id))
+        assert.deepInclude(row, { actor: null, status: 401, code: "invalid_credentials" })
+        assert.strictEqual(row.details.count, 20)
+        assert.strictEqual(row.details.credential, "mail_k_abcdefgh")
+        assert.notInclude(JSON.stringify(row), "xxxx")
+        assert.strictEqual((yield* audited("burst-0")).id, row.id)
+      }))
+
+    it.effect("gathers another prefix and another route apart", () =>
+      Effect.gen(function* () {
+        const one = yield* call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_11111111" })
+        const two = yield* call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_22222222" })
+        const three = yield* call("GET", "/v1/nowhere", undefined, { authorization: "Bearer mail_k_22222222" })
+        assert.strictEqual(new Set([one, two, three].map((reply) => reply.json["audit_id"])).size, 3)
+      }))
+  })
+
+  describe("a client that goes away", () => {
+    it.effect("does not stop a request that changes something", () =>
+      Effect.gen(function* () {
+        const { started, proceed, done } = yield* SlowHandler
+        const request = yield* Effect.forkChild(call("POST", "/v1/slow"))
+        yield* Deferred.await(started)
+        yield* Fiber.interrupt(request)
+        yield* Deferred.succeed(proceed, undefined)
+        yield* Deferred.await(done).pipe(Effect.timeout("5 seconds"))
+      }))
+  })
+})

@@ -101,7 +101,7 @@ layer(Layer.empty)("EmbeddedIssuer", (it) => {
       const issuer = { home: folder, issuer: "http://127.0.0.1:8080/dev/issuer" }
       const minted = yield* Effect.flatMap(EmbeddedIssuer, ({ jwks, mintSession }) =>
         Effect.map(
-          mintSession({ accountId: demoIds.alice, authTime: (0) - 30, ttl: "5 minutes" }),
+          mintSession({ accountId: demoIds.alice, authTime: -30, ttl: "5 minutes" }),
           (token) => ({ jwks, token }),
         )).pipe(Effect.provide(EmbeddedIssuer.layer(issuer)))
       assert.strictEqual(statSync(join(folder, issuerKeyFile)).mode & 0o777, 0o600)

@@ -1,8 +1,8 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { Effect, Exit, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { canEnter } from "../../../src/embedded/ServerUser.ts"
@@ -68,20 +68,18 @@ describe("EmbeddedPostgres", () => {
       for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
     }).pipe(Effect.scoped))
 
-  it.live("starts where the pid file names a process that is another's by now", () =>
+  it.live("starts where the pid file names a server of another home by now, and spares that", () =>
     Effect.gen(function* () {
+      const other = yield* EmbeddedPostgres.start({ home: yield* Processes.home, throwaway: true })
       const home = yield* Processes.home
-      const scope = yield* Scope.make()
-      yield* EmbeddedPostgres.start({ home, throwaway: true }).pipe(Scope.provide(scope))
+      const first = yield* EmbeddedPostgres.start({ home, throwaway: true })
       const data: string = JSON.parse(readFileSync(join(home, "postgres.json"), "utf8")).data
       const file = join(data, "postmaster.pid")
-      const left = readFileSync(file, "utf8").split("\n").slice(1)
-      yield* Scope.close(scope, Exit.void)
-      const { uid, gid } = statSync(data)
-      writeFileSync(file, [process.pid, ...left].join("\n"), { mode: 0o600 })
-      chownSync(file, uid, gid)
-      yield* EmbeddedPostgres.start({ home, throwaway: true })
-      assert.isTrue(isAlive(process.pid))
+      process.kill(first.pid, "SIGKILL")
+      yield* first.exited
+      writeFileSync(file, readFileSync(file, "utf8").replace(String(first.pid), String(other.pid)))
+      const again = yield* EmbeddedPostgres.start({ home, throwaway: true })
+      for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
     }).pipe(Effect.scoped))
 
   it.live("keeps its data where its user can reach them, whatever lies above the home", () =>

@@ -93,8 +93,8 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   const policy = AddressPolicy.make({ opened, ownPorts: config.ownPorts })
   const names = yield* Names.make(config.nameservers)
   const connector = { authorities: config.certificateAuthorities, timeoutMillis: config.timeoutMillis }
-  const dispatch = yield* Connections.make(Connector.make({ ...connector, checked: { names, policy } }))
-  const dispatchTrusted = yield* Connections.make(Connector.make({ ...connector, checked: null }))
+  const dispatch = yield* Connections.make(yield* Connector.make({ ...connector, checked: { names, policy } }))
+  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }))
   // Last, so that what is in flight expires before its connections are destroyed.
   const deadlines = yield* Deadlines.make(config.timeoutMillis)
   const target = Targets.make(policy)

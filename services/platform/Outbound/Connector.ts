@@ -5,7 +5,8 @@
  * Literals never reach the lookup: `UrlCheck` has judged them, and the peer's address is checked like any other.
  */
 import { buildConnector } from "undici"
-import type { LookupFunction } from "node:net"
+import { type LookupFunction, Socket } from "node:net"
+import { Effect } from "effect"
 import { type AddressPolicy, isLocalhost } from "./AddressPolicy.ts"
 import { connecting, Failure, isUntrusted } from "./Failure.ts"
 import type { Resolved } from "./Names.ts"
@@ -30,20 +31,35 @@ const checkedLookup = (names: Names, policy: AddressPolicy): LookupFunction => (
   )
 }
 
+/** A connector whose unfinished sockets `stop` can end: undici knows a socket only once it is connected. */
+const stoppable = (options: buildConnector.BuildOptions) => {
+  const unfinished = new Set<Socket>()
+  const build = buildConnector(options)
+  const connect: buildConnector.connector = (target, callback) => {
+    const socket: unknown = build(target, (...made) => {
+      if (socket instanceof Socket) unfinished.delete(socket)
+      callback(...made)
+    })
+    if (socket instanceof Socket) unfinished.add(socket)
+  }
+  const stop = () => {
+    for (const socket of unfinished) socket.destroy(new Failure("timeout"))
+  }
+  return { connect, stop }
+}
+
 const maxPrivateHosts = 4_096
 
 /**
- * Trusts what the runtime trusts, or else `authorities` (PEM). Two attempts rather than one joined list: Deno reads
+ * Trusts what the runtime trusts (`ours`), or else the given authorities (`theirs`). Two attempts rather than one joined list: Deno reads
  * a list of authorities anew for each connection (20 ms for the system's), and the runtime's own store costs nothing.
- * The hosts that needed `authorities` are remembered.
+ * The hosts that needed the given ones are remembered.
  */
 const withAuthorities = (
-  options: buildConnector.BuildOptions,
-  authorities: ReadonlyArray<string>,
+  ours: buildConnector.connector,
+  theirs: buildConnector.connector | null,
 ): buildConnector.connector => {
-  const ours = buildConnector(options)
-  if (authorities.length === 0) return ours
-  const theirs = buildConnector({ ...options, ca: [...authorities] })
+  if (theirs === null) return ours
   const hosts = new Set<string>()
   return (target, callback) => {
     if (target.protocol !== "https:") return ours(target, callback)
@@ -62,19 +78,29 @@ const withAuthorities = (
   }
 }
 
-/** A connector for undici. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
-export const make = (config: {
+/** A scoped connector for undici. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
+export const make = Effect.fnUntraced(function* (config: {
   readonly checked: { readonly names: Names; readonly policy: AddressPolicy } | null
   readonly authorities: ReadonlyArray<string>
   readonly timeoutMillis: number
-}): buildConnector.connector => {
-  const { checked } = config
-  const connect = withAuthorities({
+}) {
+  const { authorities, checked } = config
+  const options = {
     allowH2: false,
     timeout: config.timeoutMillis,
     ...(checked === null ? {} : { lookup: checkedLookup(checked.names, checked.policy) }),
-  }, config.authorities)
-  return (target, callback) =>
+  }
+  const ours = stoppable(options)
+  const theirs = authorities.length === 0 ? null : stoppable({ ...options, ca: [...authorities] })
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      ours.stop()
+      theirs?.stop()
+    })
+  )
+  const connect = withAuthorities(ours.connect, theirs?.connect ?? null)
+
+  const connector: buildConnector.connector = (target, callback) =>
     connect(target, (...made) => {
       const [error, socket] = made
       if (error !== null) return callback(connecting(error, target.protocol), null)
@@ -84,4 +110,5 @@ export const make = (config: {
       socket.on("error", () => {}).destroy()
       callback(new Failure(peer === undefined ? "connect" : "blocked_address"), null)
     })
-}
+  return connector
+})

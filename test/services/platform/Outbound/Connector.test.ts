@@ -128,7 +128,7 @@ describe("the peer's address", () => {
     Effect.gen(function* () {
       const server = yield* receiver({})
       const judged: Array<string> = []
-      const connect = make({
+      const connect = yield* make({
         checked: {
           names: () => Promise.reject(new Error("a literal is not looked up")),
           policy: { opens: () => false, allowsPort: () => true, allows: (address) => judged.push(address) < 0 },

@@ -99,4 +99,22 @@ describe("the deadline", () => {
       }))
       assert.deepInclude(yield* Effect.promise(() => outcome.sending), { status: null, error: "timeout" })
     }))
+
+  it.effect("leaves no half-made connection behind when the service closes", () =>
+    Effect.gen(function* () {
+      const greeted = signal()
+      const closed = signal()
+      const server = yield* serveTcp((socket) => {
+        socket.on("close", closed.fire)
+        greeted.fire()
+      })
+      const { sending } = yield* Effect.scoped(Effect.gen(function* () {
+        const outbound = yield* outboundOf()
+        const sending = outbound.send(`https://127.0.0.1:${server.port}/`)
+        yield* greeted.wait
+        return { sending }
+      }))
+      assert.deepInclude(yield* Effect.promise(() => sending), { status: null, error: "timeout" })
+      yield* closed.wait
+    }), 5_000)
 })

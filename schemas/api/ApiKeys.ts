@@ -1,10 +1,9 @@
 /** `/v1/api-keys/`: keys for programmatic access (specification 001). */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
+import { ApiKeyId, ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
 import { ApiKeyLimit, ApiKeyNotFound } from "../problems/Accounts.ts"
 import { InvalidCredentials } from "../problems/Floor.ts"
-import { Uuid } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
 
@@ -30,7 +29,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
     }).middleware(Floor).middleware(Presented)
       .annotate(OpenApi.Summary, "List the active API keys, newest first"),
     HttpApiEndpoint.delete("revokeApiKey", "/v1/api-keys/:key_id", {
-      params: { key_id: Uuid },
+      params: { key_id: ApiKeyId },
       success: HttpApiSchema.NoContent,
       error: ApiKeyNotFound,
     }).middleware(Floor).middleware(Authenticated)

@@ -1,6 +1,8 @@
 /** API keys as the API shows them (specification 001, API key). */
 import { Schema } from "effect"
+import { complains } from "../Validation/Fault.ts"
 import { Text } from "../Validation/Scalars.ts"
+import { uuidParsing } from "../Validation/Uuid.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 
 /** What a key may do. The set may grow; a key that exists keeps what it was given. */
@@ -8,11 +10,19 @@ export const Permission = Schema.Literals(["send"]).annotate({ identifier: "ApiK
 export type Permission = typeof Permission.Type
 
 /** 1 to 200 code points without control characters. */
-export const ApiKeyName = Text(1, 200).check(Schema.isPattern(/^[^\u0000-\u001f\u007f]*$/))
+export const ApiKeyName = Text(1, 200).check(Schema.isPattern(/^\P{Cc}*$/u))
   .annotate({ description: "1 to 200 characters, no control characters" })
 
 /** `mail_k_` and 43 base62 digits: 256 random bits. */
 export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/))
+
+/** A key's id in a path: a UUID of any version and variant, as pydantic takes it. */
+export const ApiKeyId = Schema.String.check(
+  Schema.isGUID({
+    toJsonSchema: () => ({ format: "uuid" }),
+    ...complains((input) => uuidParsing(String(input))),
+  }),
+)
 
 const shown = {
   id: Uuid,

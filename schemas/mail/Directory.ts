@@ -23,16 +23,20 @@ export const FeedTime = Schema.String.check(
 /** One line of text of 1 to `max` code points. */
 const text = (max: number) =>
   Schema.String.check(
-    Schema.isPattern(/^[^\u0000-\u001f\u007f\u2028\u2029\ud800-\udfff]+$/u),
+    Schema.isPattern(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u),
     Schema.isMaxCodePoints(max),
   )
 
 const orNull = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const reference = Schema.String.check(Schema.isUUID())
+
+/** An id of a mail kind: a UUID of any version, as the platform that made it saw fit. */
+export const FeedId = Schema.String.check(Schema.isGUID())
 const address = Schema.String.check(
-  Schema.isPattern(/^[^\s\u0000-\u001f\u007f]{1,256}@[^\s@\u0000-\u001f\u007f]{1,255}$/),
+  Schema.isPattern(/^[^\s@]+@[^\s@]+$/u),
+  Schema.isPattern(/^[^\p{Cc}\p{Cs}]*$/u),
+  Schema.isMaxCodePoints(320),
 )
-const hostname = Schema.String.check(Schema.isPattern(/^[^\s@/\u0000-\u001f\u007f]{1,253}$/))
+const hostname = Schema.String.check(Schema.isPattern(/^[^\s@/\p{Cc}\p{Cs}]{1,253}$/u))
 
 export const AccountFields = Schema.Struct({
   email: address,
@@ -47,36 +51,36 @@ export const AccountFields = Schema.Struct({
 export const WorkspaceFields = Schema.Struct({ name: text(500), created_at: FeedTime })
 
 export const WorkspaceMembershipFields = Schema.Struct({
-  workspace_id: reference,
-  account_id: reference,
+  workspace_id: FeedId,
+  account_id: FeedId,
   role: WorkspaceRole,
 })
 
 export const DomainFields = Schema.Struct({
   name: hostname,
-  account_id: reference,
-  workspace_id: reference,
+  account_id: FeedId,
+  workspace_id: FeedId,
   verified_at: orNull(FeedTime),
   dkim_selector: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,63}$/)),
 })
 
 export const BroadcastFields = Schema.Struct({
-  domain_id: reference,
+  domain_id: FeedId,
   name: text(500),
   status: Schema.Literals(["draft", "scheduled", "sending", "sent", "cancelled"]),
   scheduled_at: orNull(FeedTime),
 })
 
 export const ScheduledEmailFields = Schema.Struct({
-  domain_id: reference,
+  domain_id: FeedId,
   subject: text(998),
   scheduled_at: FeedTime,
   status: Schema.Literals(["scheduled", "sent", "cancelled"]),
 })
 
 export const SmtpCredentialFields = Schema.Struct({
-  domain_id: reference,
-  account_id: reference,
+  domain_id: FeedId,
+  account_id: FeedId,
   username: text(320),
   revoked_at: orNull(FeedTime),
 })

@@ -7,8 +7,10 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { decodeJwt, errors, jwtVerify, type LocalJWKSet } from "jose"
+import { FeedId } from "../../schemas/mail/Directory.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import type { KeySource } from "./KeySets.ts"
+import type { Outbound } from "../platform/Outbound.ts"
+import { keysAt, type KeySource } from "./KeySets.ts"
 
 export { fetchedKeys, fixedKeys, keysAt, type KeySource } from "./KeySets.ts"
 
@@ -22,6 +24,18 @@ export interface CookieIssuer {
   readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
 }
 
+/** One of `MAIL_ISSUERS`. */
+export interface ConfiguredIssuer {
+  readonly issuer: string
+  readonly jwks_uri: string
+  readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
+}
+
+/** The issuers of the configuration, their keys fetched when first needed. */
+export const configuredIssuers = Effect.forEach<ConfiguredIssuer, CookieIssuer, never, Outbound>(
+  ({ issuer, jwks_uri, algorithms }) => Effect.map(keysAt(jwks_uri), (keys) => ({ issuer, keys, algorithms })),
+)
+
 /** Whom a good cookie names; `authTime` in seconds since the epoch. */
 export interface Session {
   readonly accountId: string
@@ -34,7 +48,7 @@ const audience = "mail"
 const foreign = ["nonce", "at_hash", "client_id"]
 
 const Claims = Schema.Struct({
-  sub: Schema.String.check(Schema.isUUID()),
+  sub: FeedId,
   aud: Schema.Union([Schema.Literal(audience), Schema.Tuple([Schema.Literal(audience)])]),
   auth_time: Schema.optionalKey(Schema.Finite),
 })

@@ -9,8 +9,12 @@ import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/Directory.ts"
 import type { Kind } from "../directory/Directory.ts"
+import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { Outbox } from "../platform/Outbox.ts"
+
+/** The bell that rings after accounts arrived or changed, in whatever process: events may have waited for them. */
+export const accountsTopic = "accounts"
 
 /** The advisory lock under which credentials are compared with the owners of their domains. */
 const smtpOwnership = 0x62_61_69_01
@@ -23,6 +27,7 @@ const ownerOf = (column: string) =>
 export const mailKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const outbox = yield* Outbox
+  const bells = yield* Bells
 
   // A transfer that moves a domain holds its row; two feeds that bring a domain and a credential of it at once see each
   // other's rows only one after the other.
@@ -61,6 +66,7 @@ export const mailKinds = Effect.gen(function* () {
         status: "text",
         slack_webhook_url: "text",
       },
+      after: () => sql.afterCommit(bells.ring(accountsTopic)),
     },
     {
       kind: "workspace",

@@ -4,6 +4,7 @@
  */
 import { Array, Result, Schema, SchemaIssue } from "effect"
 import { DirectoryEnvelope } from "../../schemas/bus/Directory.ts"
+import { FeedId } from "../../schemas/mail/Directory.ts"
 import type { Kind } from "./Kind.ts"
 
 /** A line that may be applied. `fields` is null for a removal. */
@@ -32,7 +33,7 @@ export interface Rejection {
 export const maxLineBytes = 65_536
 const maxDepth = 32
 
-const uuid = Schema.is(Schema.String.check(Schema.isUUID()))
+const isId = Schema.is(FeedId)
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 const envelope = Schema.decodeUnknownResult(DirectoryEnvelope, { errors: "all" })
 
@@ -99,7 +100,7 @@ export const reader = (kinds: ReadonlyMap<string, Kind>) => {
       if (kind === undefined) {
         return yield* Result.fail<Rejection>({ reason: "unknown_kind", detail: `kind ${line.kind}` })
       }
-      if (!uuid(line.id)) return yield* Result.fail<Rejection>({ reason: "invalid_line", detail: "at fault: id" })
+      if (!isId(line.id)) return yield* Result.fail<Rejection>({ reason: "invalid_line", detail: "at fault: id" })
       const head = { kind, id: line.id.toLowerCase(), version: line.version }
       if (line.removed === true) return { ...head, fields: null }
       const fields = yield* Result.mapError(decoders.get(line.kind)!(value), faults)

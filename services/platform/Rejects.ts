@@ -31,7 +31,7 @@ const idOf = ({ stream, seq, subject, payload }: Reject): string => {
 }
 
 // Neither of the two can hold what PostgreSQL's text cannot.
-const printable = (text: string, max: number) => text.replace(/[\u0000-\u001f\u007f]/g, "\u{fffd}").slice(0, max)
+const printable = (text: string, max: number) => text.replace(/\p{Cc}/gu, "\ufffd").slice(0, max)
 
 export class Rejects extends Context.Service<Rejects, {
   /** Sets messages aside, in the current transaction where there is one. */

@@ -146,6 +146,14 @@ layer(ground)("Directory", (it) => {
       assert.deepStrictEqual(yield* Effect.all([revoked(c1), revoked(c2), revoked(good)]), [true, true, false])
       yield* directory.apply([domain(d1, 2, stranger), credential(c1, 2, d1, stranger)])
       assert.deepStrictEqual(yield* Effect.all([revoked(c1), revoked(good)]), [true, true])
+      const told = yield* sql<{ payload: string }>`
+        select payload from outbox where stream = 'DIRECTORY' and subject in ${
+        sql.in([c1, c2, good].map((id) => `directory.v1.smtp_credential.${id}`))
+      }`
+      assert.deepStrictEqual(
+        new Set(told.map(({ payload }) => JSON.parse(payload).id as string)),
+        new Set([c1, c2, good]),
+      )
     }))
 
   it.effect("after we moved a domain the feed's owner is ignored until it echoes the new one once", () =>

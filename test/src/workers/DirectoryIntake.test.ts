@@ -1,0 +1,98 @@
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer, Queue } from "effect"
+import { randomUUID } from "node:crypto"
+import { directorySubject } from "../../../schemas/bus/Directory.ts"
+import { Bus } from "../../../services/platform/Bus.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Rejects } from "../../../services/platform/Rejects.ts"
+import { directoryIntake } from "../../../src/workers/DirectoryIntake.ts"
+import { ground } from "../../support/TestAccounts.ts"
+
+const services = Rejects.layer.pipe(Layer.provideMerge(ground))
+
+const account = (id: string, version: number, fields: object = {}) =>
+  JSON.stringify({
+    kind: "account",
+    id,
+    version,
+    email: "a@example.com",
+    name: "A",
+    plan: "free",
+    platform_admin: false,
+    status: "active",
+    ...fields,
+  })
+
+layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
+  it.effect("applies what is good, sets aside what is not, leaves a kind of tomorrow, and none stops the rest", () =>
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const { sql } = yield* Database
+      const arrived = yield* Queue.unbounded<string>()
+      yield* bus.heal
+      const [first, last, operator] = [randomUUID(), randomUUID(), randomUUID()]
+      const publications: ReadonlyArray<readonly [string, string | Uint8Array]> = [
+        [directorySubject("account"), account(first, 2, { name: "newer" })],
+        [directorySubject("account"), account(first, 1, { name: "older" })],
+        [directorySubject("account"), "{"],
+        [directorySubject("account"), new Uint8Array([0xff, 0xfe, 0x00])],
+        [directorySubject("account"), "[".repeat(60_000)],
+        // Who may publish workspaces may not make accounts.
+        [directorySubject("workspace"), account(operator, 1, { platform_admin: true })],
+        [directorySubject("person"), JSON.stringify({ kind: "person", id: operator, version: 1 })],
+        [directorySubject("account"), account(last, 1)],
+      ]
+      for (const [subject, data] of publications) yield* bus.publish(subject, data)
+      yield* Layer.build(directoryIntake({ afterAccounts: (ids) => Effect.asVoid(Queue.offerAll(arrived, ids)) }))
+      const heard = new Set<string>()
+      while (!heard.has(last)) heard.add(yield* Queue.take(arrived))
+      assert.deepStrictEqual(heard, new Set([first, last]))
+      const accounts = yield* sql`select id::text, name from accounts where ${sql.in("id", [first, last, operator])}`
+      assert.deepStrictEqual(
+        accounts.map(({ id, name }) => [id, name]).sort(),
+        [[first, "newer"], [last, "A"]].sort(),
+      )
+      const rejects = yield* sql`
+        select stream_seq, subject, reason, state from intake_rejects order by stream_seq`
+      assert.deepStrictEqual(
+        rejects.map(({ stream_seq, subject, reason, state }) => [Number(stream_seq), subject, reason, state]),
+        [
+          [3, directorySubject("account"), "malformed_json", "rejected"],
+          [4, directorySubject("account"), "malformed_json", "rejected"],
+          [5, directorySubject("account"), "too_deep", "rejected"],
+          [6, directorySubject("workspace"), "wrong_kind", "rejected"],
+        ],
+      )
+    }).pipe(Effect.scoped))
+
+  it.effect("a message that is handed out twice is set aside once", () =>
+    Effect.gen(function* () {
+      const rejects = yield* Rejects
+      const { sql } = yield* Database
+      const until = new Date((yield* Clock.currentTimeMillis) + 1_000)
+      const reject = {
+        stream: "EVENTS",
+        seq: 7,
+        subject: "intake.v1.mail-events.sent",
+        reason: "unknown_account",
+        detail: "nul \u0000",
+        payload: new TextEncoder().encode("x".repeat(70_000)),
+        waiting: { accountId: "a1", until },
+      } as const
+      yield* rejects.add([reject])
+      yield* rejects.add([reject, { ...reject, seq: 8 }])
+      const rows = yield* sql`
+        select stream_seq, state, account_id, octet_length(payload) as size, expires_at
+        from intake_rejects where stream = 'EVENTS' order by stream_seq`
+      assert.deepStrictEqual(
+        [...rows],
+        [7n, 8n].map((stream_seq) => ({
+          stream_seq,
+          state: "waiting",
+          account_id: "a1",
+          size: 65_536,
+          expires_at: until,
+        })),
+      )
+    }))
+})

@@ -55,8 +55,14 @@ export class Bus extends Context.Service<Bus, {
     data: string | Uint8Array,
     options?: { readonly msgId?: string; readonly headers?: Readonly<Record<string, string>> },
   ) => Effect.Effect<BusAck, BusError>
-  /** Publishes all at once, waits for every ack, and gives each one's outcome in order. Never fails. */
-  readonly publishAll: (messages: ReadonlyArray<BusPublication>) => Effect.Effect<ReadonlyArray<BusOutcome>>
+  /**
+   * Publishes all at once, waits for every ack, and gives each one's outcome in order. Never fails. With `epoch` only
+   * over that connection: what was meant for one broker does not reach the next.
+   */
+  readonly publishAll: (
+    messages: ReadonlyArray<BusPublication>,
+    epoch?: number,
+  ) => Effect.Effect<ReadonlyArray<BusOutcome>>
   /** Consumes until its scope ends. */
   readonly consume: <R>(consumer: BusConsumer<R>) => Effect.Effect<void, never, R | Scope.Scope>
   /** Publishes without any ack, or nothing at all where there is no connection. */
@@ -68,6 +74,9 @@ export class Bus extends Context.Service<Bus, {
   ) => Effect.Effect<void, never, Scope.Scope>
   /** Whether there is a connection and the last look at the streams went well. Cheap. */
   readonly status: Effect.Effect<"ok" | "fail">
+  /** Why the last look at the streams went wrong, or null. */
+  readonly fault: Effect.Effect<string | null>
+  readonly connected: Effect.Effect<boolean>
   /** How many times a connection was made, first or again; after a change the broker may be another, or emptier. */
   readonly epoch: Effect.Effect<number>
   /** The broker's version, or null without a connection. */
@@ -84,19 +93,19 @@ const unavailable = (cause: unknown) =>
 
 const make = Effect.fnUntraced(function* (config: BusConfig) {
   const connection = yield* makeConnection(config)
-  let kept = false
+  let fault: string | null = "the broker has not answered yet"
   let healing: Promise<void> | null = null
 
   const keep = (nc: NatsConnection): Promise<void> =>
-    healing ??= keepStreams(nc).then(() => void (kept = true), (error) => {
-      kept = false
+    healing ??= keepStreams(nc).then(() => void (fault = null), (error) => {
+      fault = error instanceof Error ? error.message : String(error)
       throw error
     }).finally(() => void (healing = null))
 
-  const connected = connection.get.pipe(
+  const awaited = connection.get.pipe(
     Effect.timeoutOrElse({ duration: deadlineMillis, orElse: () => Effect.fail(unavailable("no connection")) }),
   )
-  const heal = connected.pipe(Effect.flatMap((nc) => Effect.tryPromise({ try: () => keep(nc), catch: unavailable })))
+  const heal = awaited.pipe(Effect.flatMap((nc) => Effect.tryPromise({ try: () => keep(nc), catch: unavailable })))
 
   // Every 30 s, and at once whenever the connection was made anew: its broker may be another one.
   const wake = Effect.callback<void>((resume) => {
@@ -124,12 +133,20 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     return outcomes
   }
 
-  const publishAll = (messages: ReadonlyArray<BusPublication>): Effect.Effect<ReadonlyArray<BusOutcome>> =>
+  const publishAll = (
+    messages: ReadonlyArray<BusPublication>,
+    epoch?: number,
+  ): Effect.Effect<ReadonlyArray<BusOutcome>> =>
     Effect.suspend(() => {
+      if (messages.length === 0) return Effect.succeed([])
+      const none = (error: BusError) => messages.map(() => Result.fail(error))
       const until = performance.now() + deadlineMillis
-      return messages.length === 0 ? Effect.succeed([]) : Effect.matchEffect(connected, {
-        onFailure: (error) => Effect.succeed(messages.map(() => Result.fail(error))),
-        onSuccess: (nc) => Effect.promise(() => sendAll(nc, messages, until)),
+      return Effect.matchEffect(awaited, {
+        onFailure: (error) => Effect.succeed(none(error)),
+        onSuccess: (nc) =>
+          epoch === undefined || epoch === connection.epoch()
+            ? Effect.promise(() => sendAll(nc, messages, until))
+            : Effect.succeed(none(unavailable("the connection was made anew"))),
       })
     })
 
@@ -175,11 +192,13 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
         if (nc !== null && !nc.isClosed()) nc.publish(subject, data)
       }),
     subscribeCore,
-    status: Effect.sync(() => connection.live() !== null && kept ? "ok" : "fail"),
+    status: Effect.sync(() => connection.live() !== null && fault === null ? "ok" : "fail"),
+    fault: Effect.sync(() => fault),
+    connected: Effect.sync(() => connection.live() !== null),
     epoch: Effect.sync(connection.epoch),
     serverVersion: Effect.sync(() => connection.live()?.info?.version ?? null),
     mark: (stream) =>
-      Effect.flatMap(connected, (nc) =>
+      Effect.flatMap(awaited, (nc) =>
         Effect.tryPromise({
           try: async () => {
             const { created, state, cluster } = await (await managerOf(nc)).streams.info(stream)

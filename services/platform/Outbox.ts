@@ -55,10 +55,10 @@ export class Outbox extends Context.Service<Outbox, {
   readonly relay: {
     /** The topic of the bell that says there is something. */
     readonly topic: string
-    /** Publishes one batch of unordered rows; gives whether there may be more. */
-    readonly publishDue: Effect.Effect<boolean, SqlError.SqlError>
-    /** Publishes what is due in this process's lanes; gives whether there may be more. */
-    readonly publishOrdered: Effect.Effect<boolean, SqlError.SqlError>
+    /** Publishes one batch of unordered rows over the bus's `epoch`; gives whether there may be more. */
+    readonly publishDue: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
+    /** Publishes what is due in this process's lanes over the bus's `epoch`; gives whether there may be more. */
+    readonly publishOrdered: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
     /** Renews this process's lanes, takes free ones. */
     readonly holdLanes: Effect.Effect<void, SqlError.SqlError>
     readonly releaseLanes: Effect.Effect<void, SqlError.SqlError>
@@ -114,8 +114,9 @@ export class Outbox extends Context.Service<Outbox, {
         ),
         relay: {
           topic,
-          publishDue: Effect.map(publishDue(sql, bus, batch), (claimed) => claimed === batch),
-          publishOrdered: Effect.map(publishOrdered(sql, bus, owner, () => held), (published) => published > 0),
+          publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),
+          publishOrdered: (epoch) =>
+            Effect.map(publishOrdered(sql, bus, owner, () => held, epoch), (published) => published > 0),
           holdLanes: Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis
             if (!needsLanes(held, now)) return

@@ -11,6 +11,8 @@ import { Outbox } from "../../services/platform/Outbox.ts"
 
 const pollMillis = 1_000
 const recallMillis = 5_000
+const recallPollMillis = 250
+const incompleteRecalls = 40
 
 const run = Effect.gen(function* () {
   const { relay } = yield* Outbox
@@ -20,18 +22,16 @@ const run = Effect.gen(function* () {
   let recalledEpoch = -1
 
   const connected = Effect.gen(function* () {
-    return (yield* clocks.read).healthy && (yield* bus.status) === "ok"
+    return (yield* clocks.read).healthy && (yield* bus.connected)
   })
-  const ready = Effect.gen(function* () {
-    return (yield* connected) && (yield* bus.epoch) === recalledEpoch
-  })
-
   /** Turns while there is more, then waits for the bell; a turn that fails is tried again a poll later. */
-  const loop = <E>(name: string, turn: Effect.Effect<boolean, E>) =>
+  const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>
     Effect.gen(function* () {
       const bell = yield* bells.bell(relay.topic)
       const once = Effect.gen(function* () {
-        if ((yield* ready) && (yield* turn)) return
+        const epoch = recalledEpoch
+        const ready = (yield* connected) && (yield* bus.epoch) === epoch
+        if (ready && (yield* turn(epoch))) return
         yield* bell.wait(pollMillis)
       })
       yield* once.pipe(
@@ -51,12 +51,17 @@ const run = Effect.gen(function* () {
     )
 
   let sinceRecall = recallMillis
+  let incomplete = 0
   const recall = Effect.gen(function* () {
     const epoch = yield* bus.epoch
-    sinceRecall += 250
+    sinceRecall += recallPollMillis
     if (!(yield* connected) || (epoch === recalledEpoch && sinceRecall < recallMillis)) return
     sinceRecall = 0
-    if (!(yield* relay.recall) || epoch === recalledEpoch) return
+    const complete = yield* relay.recall
+    if (epoch === recalledEpoch) return
+    // One stream that cannot be looked at does not hold up the others for ever.
+    incomplete = complete ? 0 : incomplete + 1
+    if (!complete && incomplete < incompleteRecalls) return
     recalledEpoch = epoch
     yield* bells.ring(relay.topic)
   })
@@ -66,7 +71,7 @@ const run = Effect.gen(function* () {
   yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.holdLanes : Effect.void))
   yield* loop("unordered", relay.publishDue)
   yield* loop("ordered", relay.publishOrdered)
-  yield* every("recall", 250, recall)
+  yield* every("recall", recallPollMillis, recall)
   yield* every("leases", 5_000, relay.free)
   yield* every("purge", 30_000, relay.purge)
 })

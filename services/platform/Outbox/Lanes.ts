@@ -5,7 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Result } from "effect"
-import type { Bus } from "../Bus.ts"
+import type { Bus, BusOutcome } from "../Bus.ts"
 import { backoffMillis } from "../Leases.ts"
 import type { OutboxRecord } from "./Row.ts"
 import { patienceMillis, publicationOf } from "./Row.ts"
@@ -83,11 +83,16 @@ interface Sent {
 }
 
 const publishAggregate = Effect.fnUntraced(
-  function* (bus: Bus["Service"], rows: ReadonlyArray<OutboxRecord>, leaseUntil: () => number, sent: Sent) {
+  function* (
+    publish: (row: OutboxRecord) => Effect.Effect<ReadonlyArray<BusOutcome>>,
+    rows: ReadonlyArray<OutboxRecord>,
+    leaseUntil: () => number,
+    sent: Sent,
+  ) {
     for (const row of rows) {
       const at = yield* Clock.currentTimeMillis
       if (at > leaseUntil() - marginMillis) return
-      const [outcome] = yield* bus.publishAll([publicationOf(row)])
+      const [outcome] = yield* publish(row)
       if (Result.isFailure(outcome!)) {
         const { retryable, message } = outcome.failure
         const afterMillis = Math.round(backoffMillis(row.attempts + 1, patienceMillis(retryable)))
@@ -127,23 +132,28 @@ const settle = Effect.fnUntraced(
 )
 
 /** Publishes what is due in the held lanes, aggregates side by side; gives how many rows were published. */
-export const publishOrdered = Effect.fnUntraced(
-  function* (sql: PgClient.PgClient, bus: Bus["Service"], owner: string, current: () => ReadonlyArray<HeldLane>) {
-    const held = current()
-    if (held.length === 0) return 0
-    const rows = yield* dueRows(sql, held.map((h) => h.lane), new Date(yield* Clock.currentTimeMillis))
-    if (rows.length === 0) return 0
-    const leaseUntil = (lane: number) => {
-      const mine = held.find((h) => h.lane === lane)!
-      return current().find((h) => h.lane === lane && h.fence === mine.fence)?.leaseUntilMillis ?? 0
-    }
-    const sent: Sent = { published: [], failed: [] }
-    const groups = [...Map.groupBy(rows, (row) => row.aggregate_id).values()]
-    yield* Effect.forEach(groups, (group) => publishAggregate(bus, group, () => leaseUntil(group[0]!.lane!), sent), {
-      concurrency: 64,
-      discard: true,
-    })
-    yield* settle(sql, owner, held, sent)
-    return sent.published.length
-  },
-)
+export const publishOrdered = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  bus: Bus["Service"],
+  owner: string,
+  current: () => ReadonlyArray<HeldLane>,
+  epoch: number,
+) {
+  const held = current()
+  if (held.length === 0) return 0
+  const rows = yield* dueRows(sql, held.map((h) => h.lane), new Date(yield* Clock.currentTimeMillis))
+  if (rows.length === 0) return 0
+  const leaseUntil = (lane: number) => {
+    const mine = held.find((h) => h.lane === lane)!
+    return current().find((h) => h.lane === lane && h.fence === mine.fence)?.leaseUntilMillis ?? 0
+  }
+  const publish = (row: OutboxRecord) => bus.publishAll([publicationOf(row)], epoch)
+  const sent: Sent = { published: [], failed: [] }
+  const groups = [...Map.groupBy(rows, (row) => row.aggregate_id).values()]
+  yield* Effect.forEach(groups, (group) => publishAggregate(publish, group, () => leaseUntil(group[0]!.lane!), sent), {
+    concurrency: 64,
+    discard: true,
+  })
+  yield* settle(sql, owner, held, sent)
+  return sent.published.length
+})

@@ -16,30 +16,32 @@ export const outboxTable: LeasedTable = { table: "outbox", key: "id", keyType: "
 export const leaseMillis = 30_000
 
 /** Publishes one batch; gives how many rows it claimed. */
-export const publishDue = Effect.fnUntraced(function* (sql: PgClient.PgClient, bus: Bus["Service"], limit: number) {
-  const rows = yield* claimDue<OutboxRecord>(sql, outboxTable, {
-    leaseMillis,
-    limit,
-    also: sql`and t.published_at is null and t.aggregate_id is null`,
-  })
-  const claim = rows[0]?.claim
-  if (claim === undefined) return 0
-  // The moment before the first byte leaves: a broker found forgetful later lost what was published until then.
-  const began = yield* Clock.currentTimeMillis
-  const outcomes = yield* bus.publishAll(rows.map(publicationOf))
-  const published = rows.filter((_, i) => Result.isSuccess(outcomes[i]!)).map((row) => row.id)
-  const failures = rows.flatMap((row, i) => {
-    const outcome = outcomes[i]!
-    if (Result.isSuccess(outcome)) return []
-    const afterMillis = backoffMillis(row.attempts, patienceMillis(outcome.failure.retryable))
-    return [{ key: row.id, afterMillis, error: outcome.failure.message }]
-  })
-  if (published.length > 0) {
-    const now = yield* Clock.currentTimeMillis
-    yield* sql`
+export const publishDue = Effect.fnUntraced(
+  function* (sql: PgClient.PgClient, bus: Bus["Service"], limit: number, epoch: number) {
+    const rows = yield* claimDue<OutboxRecord>(sql, outboxTable, {
+      leaseMillis,
+      limit,
+      also: sql`and t.published_at is null and t.aggregate_id is null`,
+    })
+    const claim = rows[0]?.claim
+    if (claim === undefined) return 0
+    // The moment before the first byte leaves: a broker found forgetful later lost what was published until then.
+    const began = yield* Clock.currentTimeMillis
+    const outcomes = yield* bus.publishAll(rows.map(publicationOf), epoch)
+    const published = rows.filter((_, i) => Result.isSuccess(outcomes[i]!)).map((row) => row.id)
+    const failures = rows.flatMap((row, i) => {
+      const outcome = outcomes[i]!
+      if (Result.isSuccess(outcome)) return []
+      const afterMillis = backoffMillis(row.attempts, patienceMillis(outcome.failure.retryable))
+      return [{ key: row.id, afterMillis, error: outcome.failure.message }]
+    })
+    if (published.length > 0) {
+      const now = yield* Clock.currentTimeMillis
+      yield* sql`
       update outbox set published_at = ${new Date(began)}, claim = null, lease_until = null, last_error = null
       where id = any(${published}::uuid[]) and claim = ${claim} and lease_until > ${new Date(now)}`
-  }
-  yield* settleFailed(sql, outboxTable, claim, failures)
-  return rows.length
-})
+    }
+    yield* settleFailed(sql, outboxTable, claim, failures)
+    return rows.length
+  },
+)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Queue, Redacted, Schedule, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Queue, Redacted, Schedule, Scope } from "effect"
 import { Bells } from "../../../services/platform/Bells.ts"
 import type { BusMessage } from "../../../services/platform/Bus.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
@@ -63,6 +63,13 @@ const takeN = (messages: Queue.Dequeue<BusMessage>, n: number) =>
 /** Looks until it holds; a query is the only way to see a table change. */
 const until = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(holds, { until: (held) => held, schedule: Schedule.spaced("20 millis") })
+
+/** The epoch of a connection whose streams stand. */
+const ready = Effect.gen(function* () {
+  const bus = yield* Bus
+  yield* Effect.eventually(bus.heal)
+  return yield* bus.epoch
+})
 
 const unpublished = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -160,6 +167,29 @@ describe("Relay", () => {
       })
     ))
 
+  it.live("fences an owner that was frozen past its lease", () =>
+    withShared((url) =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const outbox = yield* Outbox
+        const messages = yield* follow("TRANSFERS")
+        const other = yield* Layer.build(Layer.fresh(platform(url)))
+        const { relay: late } = outbox
+        const { relay: next } = Context.get(other, Outbox)
+        yield* late.holdLanes
+        yield* outbox.add(transfer("a", 1), { ...transfer("a", 2), subject: "transfers.v1..x" })
+        // Its lease ends while it believes that it has it, and another takes over.
+        yield* sql`update outbox_lanes set lease_until = ${new Date(0)}`
+        yield* next.holdLanes
+        yield* late.publishOrdered(yield* ready)
+        assert.strictEqual(yield* unpublished, 2)
+        assert.deepStrictEqual(yield* sql`select from outbox where attempts > 0`, [])
+        yield* next.publishOrdered(yield* Effect.provide(ready, other))
+        assert.strictEqual(yield* unpublished, 1)
+        assert.deepStrictEqual(yield* takeN(messages, 1), ["a 1"])
+      })
+    ))
+
   it.live("lets commands succeed without a broker, and publishes when there is one", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
@@ -228,9 +258,10 @@ describe("Relay", () => {
         yield* sql`update outbox set claim = nextval('claims'), lease_until = ${new Date(now - 1)} where payload = '1'`
         yield* relay.free
         assert.strictEqual((yield* sql`select from outbox where claim is null`).length, 4)
-        yield* relay.publishDue
+        const epoch = yield* ready
+        yield* relay.publishDue(epoch)
         yield* relay.holdLanes
-        yield* relay.publishOrdered
+        yield* relay.publishOrdered(epoch)
         assert.strictEqual(yield* unpublished, 0)
         yield* sql`update outbox set published_at = ${new Date(now - 16 * 60_000)}`
         assert.strictEqual(yield* relay.purge, 2)

@@ -84,15 +84,20 @@ export const QueryBoolean = Schema.String.annotate({ "x-wire": { type: "boolean"
   Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
 )
 
+/** What may stand for a number or a boolean in a body. */
+const scalar = Schema.Union([Schema.Finite, Schema.String, Schema.Boolean])
+
+type JsonScalar = typeof scalar.Type
+
 /** An integer in a JSON body: a number without a fraction, or a string that reads as one. */
 export const BodyInt = (bounds: Bounds = {}) =>
-  Schema.Unknown.annotate(advertisedInt(bounds)).pipe(
-    Schema.decodeTo(integer(bounds), reading<number, unknown>(readInt, (value) => value)),
+  scalar.annotate({ ...advertisedInt(bounds), ...complains(intType) }).pipe(
+    Schema.decodeTo(integer(bounds), reading<number, JsonScalar>(readInt, (value) => value)),
   )
 
 /** A boolean in a JSON body: true and false, and what pydantic reads as them. */
-export const BodyBoolean = Schema.Unknown.annotate({ "x-wire": { type: "boolean" } }).pipe(
-  Schema.decodeTo(Schema.Boolean, reading<boolean, unknown>(readBoolean, (value) => value)),
+export const BodyBoolean = scalar.annotate({ "x-wire": { type: "boolean" }, ...complains(boolType) }).pipe(
+  Schema.decodeTo(Schema.Boolean, reading<boolean, JsonScalar>(readBoolean, (value) => value)),
 )
 
 /** At least `min` code points. */

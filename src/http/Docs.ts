@@ -1,0 +1,40 @@
+/**
+ * `GET /v1/openapi.json` and the reference page `GET /v1/docs`: public, made once, and without anything from
+ * elsewhere. The page works without scripts and its policy admits none.
+ */
+import { Effect, Layer } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApi, HttpApiGroup } from "effect/http-api"
+import { createHash } from "node:crypto"
+import { document } from "./docs/Document.ts"
+import { page } from "./docs/Page.ts"
+import { style } from "./docs/Style.ts"
+
+const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** An answer made once; whoever has its bytes already is told so. */
+const fixed = (text: string, contentType: string) => {
+  const bytes = new TextEncoder().encode(text)
+  const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
+  const headers = { etag, "cache-control": "public, max-age=60", "content-security-policy": policy }
+  const whole = HttpServerResponse.uint8Array(bytes, { contentType, headers })
+  const unchanged = HttpServerResponse.empty({ status: 304, headers })
+  return Effect.map(
+    HttpServerRequest.HttpServerRequest,
+    (request) => request.headers["if-none-match"]?.includes(etag) ? unchanged : whole,
+  )
+}
+
+/** `base` is the origin that the page's examples call (PUBLIC_URL). */
+export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+  base: string,
+) =>
+  Layer.unwrap(Effect.sync(() => {
+    const spec = document(api)
+    return Layer.mergeAll(
+      HttpRouter.add("GET", "/v1/openapi.json", fixed(JSON.stringify(spec), "application/json")),
+      HttpRouter.add("GET", "/v1/docs", fixed(page(spec, base).text, "text/html; charset=utf-8")),
+      HttpRouter.add("GET", "/v1/docs/style.css", fixed(style, "text/css; charset=utf-8")),
+    )
+  }))

@@ -1,0 +1,112 @@
+/**
+ * The OpenAPI document: what Effect derives from the contract, in the form that clients of FastAPI services know.
+ *
+ * Ours differs in: FastAPI's own two validation schemas word for word, scalars as they are meant (`x-wire`) instead of
+ * as they are read, names without `Encoded`, and objects that may grow new members, except bodies that refuse unknown
+ * ones.
+ */
+import { Context } from "effect"
+import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
+import { fastApiSchemas } from "../../../schemas/Validation.ts"
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
+export type JsonObject = { readonly [key: string]: Json }
+
+export const version = "0.2.0"
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined =>
+  path.reduce<Json | undefined>((current, key) => isObject(current) ? current[key] : undefined, value)
+
+const safe = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])
+
+/** One schema as we advertise it; `open` leaves out that unknown members are refused. */
+const advertised = (value: Json, open: boolean): Json => {
+  if (Array.isArray(value)) return value.map((item) => advertised(item, open))
+  if (!isObject(value)) return value
+  const { "x-wire": wire, ...rest } = value
+  if (isObject(wire)) {
+    const { type: _type, anyOf: _anyOf, ...kept } = rest
+    return { ...wire, ...kept }
+  }
+  return Object.fromEntries(
+    Object.entries(rest)
+      .filter(([key, item]) => !(open && key === "additionalProperties" && item === false))
+      .filter(([key, item]) =>
+        !((key === "minimum" || key === "maximum") && typeof item === "number" && safe.has(item))
+      )
+      .map(([key, item]) => [key, advertised(item, open)]),
+  )
+}
+
+/** The operations whose bodies refuse unknown members: `POST /v1/people`. */
+const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+) => {
+  const strict = new Set<string>()
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations }) => {
+      const options = Context.getOrUndefined(mergedAnnotations, HttpApi.PayloadParseOptions) ??
+        Context.getOrUndefined(mergedAnnotations, HttpApi.ParseOptions)
+      const path = endpoint.path.replaceAll(/:([A-Za-z0-9_]+)/g, "{$1}")
+      if (options?.onExcessProperty === "error") strict.add(`${endpoint.method} ${path}`)
+    },
+  })
+  return strict
+}
+
+const operation = (value: Json, strict: boolean): Json => {
+  if (!isObject(value)) return value
+  const { requestBody, ...rest } = value
+  const open = advertised(rest, true)
+  if (!isObject(open) || !isObject(requestBody)) return open
+  const body = advertised(requestBody, !strict)
+  const required = at(body, "content", "application/json", "schema", "required")
+  return {
+    ...open,
+    requestBody: isObject(body) ? { ...body, required: Array.isArray(required) && required.length > 0 } : body,
+  }
+}
+
+const renamed = (text: string, names: ReadonlyArray<string>): string =>
+  names.filter((name) => name.endsWith("Encoded") && !names.includes(name.slice(0, -7)))
+    .reduce(
+      (all, name) => all.replaceAll(`"#/components/schemas/${name}"`, `"#/components/schemas/${name.slice(0, -7)}"`),
+      text,
+    )
+
+/** The document of an api, as plain JSON. */
+export const document = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+): JsonObject => {
+  const spec = OpenApi.fromApi(api, { includeAnnotationKey: (key) => key === "x-wire" })
+  const names = Object.keys(spec.components.schemas)
+  const plain = JSON.parse(renamed(JSON.stringify(spec), names)) as JsonObject
+  const strict = strictOperations(api)
+  const paths = Object.entries(at(plain, "paths") as JsonObject).map(([path, methods]) =>
+    [
+      path,
+      Object.fromEntries(
+        Object.entries(methods as JsonObject).map((
+          [method, value],
+        ) => [method, operation(value, strict.has(`${method.toUpperCase()} ${path}`))]),
+      ),
+    ] as const
+  )
+  const schemas = Object.entries(at(plain, "components", "schemas") as JsonObject).map(([name, schema]) => {
+    const short = name.endsWith("Encoded") && !names.includes(name.slice(0, -7)) ? name.slice(0, -7) : name
+    return [short, advertised(schema, true)] as const
+  }).sort(([a], [b]) => a < b ? -1 : 1)
+  return {
+    ...plain,
+    info: { ...plain["info"] as JsonObject, version },
+    paths: Object.fromEntries(paths),
+    components: {
+      ...plain["components"] as JsonObject,
+      schemas: { ...Object.fromEntries(schemas), ...fastApiSchemas },
+    },
+  }
+}

@@ -1,0 +1,124 @@
+/** JSON Schemas for people: a phrase for a type, rows for the fields of an object, a value to start from. */
+import { at, isObject, type Json, type JsonObject } from "./Document.ts"
+import { Html, html } from "./Html.ts"
+
+const prefix = "#/components/schemas/"
+
+export const nameOf = (schema: Json | undefined): string | undefined => {
+  const ref = at(schema, "$ref")
+  return typeof ref === "string" && ref.startsWith(prefix) ? ref.slice(prefix.length) : undefined
+}
+
+/** The members of an object schema that are worth a row each. */
+export const fieldsOf = (
+  schema: Json | undefined,
+): ReadonlyArray<readonly [name: string, schema: Json, required: boolean]> => {
+  const properties = at(schema, "properties")
+  const required = at(schema, "required")
+  if (!isObject(properties)) return []
+  return Object.entries(properties).map(([name, field]) =>
+    [name, field, Array.isArray(required) && required.includes(name)] as const
+  )
+}
+
+const alternatives = (schema: JsonObject): ReadonlyArray<Json> => {
+  const found = schema["anyOf"] ?? schema["oneOf"]
+  return Array.isArray(found) ? found : []
+}
+
+const span = (least: Json | undefined, most: Json | undefined, unit: string): string => {
+  if (least === undefined && most === undefined) return ""
+  if (least === undefined) return ` up to ${most}${unit}`
+  return most === undefined ? ` from ${least}${unit}` : ` ${least} to ${most}${unit}`
+}
+
+const limits = (schema: JsonObject): string =>
+  span(schema["minLength"], schema["maxLength"], " characters") +
+  span(schema["minimum"], schema["maximum"], "") +
+  span(schema["minItems"], schema["maxItems"], " items")
+
+/** `string, 2 to 200 characters`, `"a" or "b"`, `list of <a>Webhook</a>`. */
+export const phrase = (schema: Json | undefined): Html => {
+  const name = nameOf(schema)
+  if (name !== undefined) return html`<a href="#schema-${name}">${name}</a>`
+  if (!isObject(schema)) return html`anything`
+  const choices = Array.isArray(schema["enum"]) ? schema["enum"] : "const" in schema ? [schema["const"]!] : []
+  if (choices.length > 0) {
+    return new Html(choices.map((choice) => html`<code>${JSON.stringify(choice)}</code>`.text).join(" or "))
+  }
+  const members = alternatives(schema)
+  if (members.length > 0) return new Html(members.map((member) => phrase(member).text).join(" or "))
+  const { type } = schema
+  if (type === "array") return html`list of ${phrase(schema["items"])}${limits(schema)}`
+  if (type === "object" || "properties" in schema) {
+    return "properties" in schema ? html`object` : html`map of ${phrase(schema["additionalProperties"])}`
+  }
+  const { format, pattern } = schema
+  return html`${typeof type === "string" ? type : "anything"}${
+    typeof format === "string"
+      ? html`
+        (${format})
+      `
+      : ""
+  }${limits(schema)}${typeof pattern === "string" && format === undefined ? html`, <code>${pattern}</code>` : ""}`
+}
+
+/** A table of fields; objects within objects are unfolded in place. */
+export const fieldTable = (schema: Json | undefined, depth = 0): Html => {
+  const fields = fieldsOf(schema)
+  if (fields.length === 0) return html`<p>${phrase(schema)}</p>`
+  return html`
+    <table>
+      <tbody>${fields.map(([name, field, required]) => {
+        const inner = at(field, "type") === "array" ? at(field, "items") : field
+        return html`
+          <tr>
+            <th scope="row"><code>${name}</code>${required
+              ? html`
+                <span class="req">required</span>
+              `
+              : ""}</th>
+            <td>${phrase(field)}${description(field)}${depth < 3 && fieldsOf(inner).length > 0
+              ? fieldTable(inner, depth + 1)
+              : ""}</td>
+          </tr>
+        `
+      })}</tbody>
+    </table>
+  `
+}
+
+const description = (schema: Json | undefined): Html => {
+  const text = at(schema, "description")
+  return typeof text === "string" ? html`<br><span class="note">${text}</span>` : html``
+}
+
+/** A value of a schema, to start from: its example, its default, its first choice, or the name of its type. */
+export const sample = (schema: Json | undefined, spec: JsonObject, depth = 0): Json => {
+  if (!isObject(schema) || depth > 6) return null
+  const name = nameOf(schema)
+  if (name !== undefined) return sample(at(spec, "components", "schemas", name), spec, depth + 1)
+  const [example] = Array.isArray(schema["examples"]) ? schema["examples"] : []
+  if (example !== undefined) return example
+  if (schema["default"] !== undefined) return schema["default"]
+  if (schema["const"] !== undefined) return schema["const"]
+  if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null
+  const [first] = alternatives(schema)
+  if (first !== undefined) return sample(first, spec, depth + 1)
+  switch (schema["type"]) {
+    case "array":
+      return [sample(schema["items"], spec, depth + 1)]
+    case "integer":
+    case "number":
+      return schema["minimum"] ?? 1
+    case "boolean":
+      return true
+    case "string":
+      return schema["format"] === "uuid" ? "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11" : "string"
+    default:
+      return Object.fromEntries(
+        fieldsOf(schema).filter(([, , required]) => required)
+          .map(([field, inner]) => [field, sample(inner, spec, depth + 1)]),
+      )
+  }
+}

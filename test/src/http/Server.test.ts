@@ -1,0 +1,77 @@
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Audit } from "../../../services/platform/Audit.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Refusals } from "../../../src/http/floor/Refusals.ts"
+import { Server } from "../../../src/http/Server.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { routes } from "./floor/TestApi.ts"
+import { call } from "./floor/TestServer.ts"
+
+const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
+
+/** A server in a scope of its own, and what its slow handler waits for. */
+const started = Effect.gen(function* () {
+  const slow = {
+    started: yield* Deferred.make<void>(),
+    proceed: yield* Deferred.make<void>(),
+    done: yield* Deferred.make<void>(),
+  }
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(Server.layer(routes(slow), { host: "127.0.0.1", port: 0 }), scope)
+  return { slow, scope, server: Context.get(context, Server) }
+})
+
+layer(refusals, { excludeTestServices: true, timeout: "60 seconds" })("the server", (it) => {
+  it.effect("takes a free port below 32768, and says which it cannot take", () =>
+    Effect.gen(function* () {
+      const { scope, server, slow } = yield* started
+      assert.isAtLeast(server.port, 1024)
+      assert.isBelow(server.port, 32768)
+      assert.strictEqual(server.url, `http://127.0.0.1:${server.port}`)
+      const second = yield* Effect.exit(
+        Effect.scoped(Layer.build(Server.layer(routes(slow), { host: "127.0.0.1", port: server.port }))),
+      )
+      assert.isTrue(Exit.isFailure(second))
+      if (Exit.isFailure(second)) assert.include(String(second.cause), `cannot listen on 127.0.0.1:${server.port}`)
+      yield* Scope.close(scope, Exit.void)
+    }))
+
+  it.effect("finishes what is in flight when it stops, and takes nothing new", () =>
+    Effect.gen(function* () {
+      const { scope, server, slow } = yield* started
+      const inFlight = yield* Effect.forkChild(Effect.provideService(call("POST", "/v1/slow"), Server, server))
+      yield* Deferred.await(slow.started)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* Deferred.succeed(slow.proceed, undefined)
+      assert.strictEqual((yield* Fiber.join(inFlight)).status, 204)
+      yield* Fiber.join(closing)
+      const late = yield* Effect.exit(Effect.provideService(call("GET", "/v1/current"), Server, server))
+      assert.isTrue(Exit.isFailure(late))
+    }))
+
+  it.effect("gives up on what does not end in five seconds", () =>
+    Effect.gen(function* () {
+      const { scope, server, slow } = yield* started
+      const inFlight = yield* Effect.forkChild(
+        Effect.exit(Effect.provideService(call("POST", "/v1/slow"), Server, server)),
+      )
+      yield* Deferred.await(slow.started)
+      const began = performance.now()
+      yield* Scope.close(scope, Exit.void)
+      assert.approximately(performance.now() - began, 5_000, 2_000)
+      yield* Fiber.join(inFlight)
+      assert.isFalse(yield* Deferred.isDone(slow.done))
+    }))
+
+  it.effect("answers where the audit cannot be written, with audit_id null", () =>
+    Effect.gen(function* () {
+      const { scope, server } = yield* started
+      const { owner } = yield* Database
+      yield* owner`alter table audit_records rename to audit_records_away`
+      const reply = yield* Effect.provideService(call("GET", "/v1/defect"), Server, server)
+      assert.deepStrictEqual([reply.status, reply.json["code"], reply.json["audit_id"]], [500, "internal", null])
+      yield* owner`alter table audit_records_away rename to audit_records`
+      yield* Scope.close(scope, Exit.void)
+    }))
+})

@@ -1,0 +1,111 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { OpenApi } from "effect/http-api"
+import { fastApiSchemas } from "../../../../schemas/Validation.ts"
+import * as Docs from "../../../../src/http/Docs.ts"
+import { at, document, type Json } from "../../../../src/http/docs/Document.ts"
+import { html } from "../../../../src/http/docs/Html.ts"
+import { page } from "../../../../src/http/docs/Page.ts"
+import { Audit } from "../../../../services/platform/Audit.ts"
+import { Refusals } from "../../../../src/http/floor/Refusals.ts"
+import { Server } from "../../../../src/http/Server.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { TestApi } from "../floor/TestApi.ts"
+import { call } from "../floor/TestServer.ts"
+
+const spec = document(TestApi)
+const body = (path: string) => at(spec, "paths", path, "post", "requestBody")
+
+const refs = (value: Json): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.flatMap(refs)
+    : typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, inner]) => key === "$ref" ? [String(inner)] : refs(inner))
+    : []
+
+describe("the OpenAPI document", () => {
+  it("is 3.1.0, version 0.2.0, with FastAPI's validation schemas word for word", () => {
+    assert.strictEqual(spec["openapi"], "3.1.0")
+    assert.strictEqual(at(spec, "info", "version"), "0.2.0")
+    assert.deepStrictEqual(at(spec, "components", "schemas", "HTTPValidationError"), fastApiSchemas.HTTPValidationError)
+    assert.deepStrictEqual(at(spec, "components", "schemas", "ValidationError"), fastApiSchemas.ValidationError)
+    assert.deepStrictEqual(
+      at(spec, "paths", "/v1/strict", "post", "responses", "422", "content", "application/json", "schema"),
+      { $ref: "#/components/schemas/HTTPValidationError" },
+    )
+  })
+
+  it("names every schema that it refers to, and none `Encoded`", () => {
+    for (const ref of refs(spec)) {
+      assert.isDefined(at(spec, "components", "schemas", ref.replace("#/components/schemas/", "")), ref)
+      assert.notMatch(ref, /Encoded$/)
+    }
+  })
+
+  it("says of lax scalars what they mean", () => {
+    const properties = at(body("/v1/things/{id}"), "content", "application/json", "schema", "properties")
+    assert.deepStrictEqual(at(properties, "size"), { type: "integer", minimum: 1, maximum: 10 })
+    assert.deepStrictEqual(at(properties, "on"), { type: "boolean" })
+    const parameters = at(spec, "paths", "/v1/things", "get", "parameters") as ReadonlyArray<Json>
+    assert.deepStrictEqual(parameters.map((parameter) => at(parameter, "schema")), [
+      { type: "integer", minimum: 1, maximum: 100 },
+      { type: "boolean" },
+    ])
+  })
+
+  it("closes only bodies that refuse unknown members, and requires only those that must be sent", () => {
+    const strict = at(body("/v1/strict"), "content", "application/json", "schema")
+    assert.strictEqual(at(strict, "additionalProperties"), false)
+    assert.isUndefined(at(body("/v1/things/{id}"), "content", "application/json", "schema", "additionalProperties"))
+    assert.strictEqual(at(body("/v1/strict"), "required"), true)
+    assert.strictEqual(at(body("/v1/optional"), "required"), false)
+  })
+})
+
+describe("the page", () => {
+  const text = page(spec, "https://mail.example.com").text
+
+  it("has every operation, with a curl line", () => {
+    for (const [path, methods] of Object.entries(spec["paths"] as Record<string, object>)) {
+      for (const method of Object.keys(methods)) {
+        assert.include(text, `${method.toUpperCase()}</span> <code>${path}</code>`)
+        assert.include(text, `https://mail.example.com${path}`)
+      }
+    }
+  })
+
+  it("links only to what it holds, and loads nothing from elsewhere", () => {
+    for (const [, target] of text.matchAll(/href="#([^"]+)"/g)) assert.include(text, `id="${target}"`)
+    for (const [, target] of text.matchAll(/(?:href|src)="([^#"][^"]*)"/g)) assert.match(target ?? "", /^\/v1\//)
+    assert.notMatch(text, /<script|<img|style=|onclick/)
+  })
+
+  it("escapes what a contract says", () => {
+    const Evil = TestApi.annotateMerge(OpenApi.annotations({ title: "<script>alert(1)</script>" }))
+    const written = page(document(Evil), "x").text
+    assert.notInclude(written, "<script>")
+    assert.include(written, "&lt;script&gt;alert(1)")
+    assert.strictEqual(html`<a title="${`"><&'`}">`.text, `<a title="&quot;&gt;&lt;&amp;&#39;">`)
+  })
+})
+
+const serving = Server.layer(Docs.layer(TestApi, "http://localhost"), { host: "127.0.0.1", port: 0 }).pipe(
+  Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
+  Layer.provide(TestDatabase.layer),
+)
+
+layer(serving, { excludeTestServices: true, timeout: "60 seconds" })("over a socket", (it) => {
+  it.effect("all three are public, may be kept, and admit no script", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/openapi.json", "/v1/docs", "/v1/docs/", "/v1/docs/style.css"]) {
+        const reply = yield* call("GET", path, undefined, { accept: "text/html" })
+        assert.strictEqual(reply.status, 200)
+        assert.strictEqual(reply.headers.get("cache-control"), "public, max-age=60")
+        assert.match(reply.headers.get("content-security-policy") ?? "", /^default-src 'none'; style-src 'self';/)
+        const again = yield* call("GET", path, undefined, { "if-none-match": reply.headers.get("etag") ?? "" })
+        assert.deepStrictEqual([again.status, again.text], [304, ""])
+      }
+      const served = yield* call("GET", "/v1/openapi.json")
+      assert.deepStrictEqual(served.json, spec)
+    }))
+})

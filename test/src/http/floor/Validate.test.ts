@@ -1,0 +1,158 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Server } from "../../../../src/http/Server.ts"
+import { call, layer as serverLayer, raw } from "./TestServer.ts"
+
+const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
+const good = { name: "ab", tags: ["a"], size: 5, on: true }
+
+layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("a request that does not decode", (it) => {
+  it.effect("gives every fault of path, query, header and body at once, byte for byte", () =>
+    Effect.gen(function* () {
+      const reply = yield* call("POST", "/v1/things/nope?limit=x", {
+        name: "a",
+        tags: ["z"],
+        size: 1.5,
+        on: 3,
+        note: 5,
+      }, {
+        "x-key": "12",
+      })
+      assert.strictEqual(reply.status, 422)
+      assert.strictEqual(reply.headers.get("content-type"), "application/json")
+      // pydantic 2.13.5 and FastAPI gave these bytes for the same contract, but for the header's value.
+      assert.strictEqual(
+        reply.text,
+        '{"detail":[{"type":"uuid_parsing","loc":["path","id"],"msg":"Input should be a valid UUID, invalid character: ' +
+          'found `n` at 1","input":"nope","ctx":{"error":"invalid character: found `n` at 1"}},{"type":"int_parsing",' +
+          '"loc":["query","limit"],"msg":"Input should be a valid integer, unable to parse string as an integer",' +
+          '"input":"x"},{"type":"string_too_short","loc":["header","x-key"],"msg":"String should have at least 8 ' +
+          'characters","ctx":{"min_length":8}},{"type":"string_too_short","loc":["body","name"],"msg":"String should ' +
+          'have at least 2 characters","input":"a","ctx":{"min_length":2}},{"type":"literal_error","loc":["body","tags",' +
+          '0],"msg":"Input should be \'a\', \'b\' or \'c\'","input":"z","ctx":{"expected":"\'a\', \'b\' or \'c\'"}},' +
+          '{"type":"int_from_float","loc":["body","size"],"msg":"Input should be a valid integer, got a number with a ' +
+          'fractional part","input":1.5},{"type":"bool_parsing","loc":["body","on"],"msg":"Input should be a valid ' +
+          'boolean, unable to interpret input","input":3},{"type":"string_type","loc":["body","note"],"msg":"Input ' +
+          'should be a valid string","input":5}]}',
+      )
+    }))
+
+  it.effect("says what is missing: a parameter, a member, the whole body", () =>
+    Effect.gen(function* () {
+      const reply = yield* call("POST", `/v1/things/${id}`, { name: "ab", tags: ["a"], size: "5" }, {
+        "x-key": "12345678",
+      })
+      assert.deepStrictEqual(reply.json, {
+        detail: [
+          { type: "missing", loc: ["query", "limit"], msg: "Field required", input: null },
+          {
+            type: "missing",
+            loc: ["body", "on"],
+            msg: "Field required",
+            input: { name: "ab", tags: ["a"], size: "5" },
+          },
+        ],
+      })
+      for (const body of [undefined, "", "null"]) {
+        const bare = yield* call("POST", "/v1/strict", body)
+        assert.strictEqual(
+          bare.text,
+          '{"detail":[{"type":"missing","loc":["body"],"msg":"Field required","input":null}]}',
+        )
+      }
+    }))
+
+  it.effect("reads no body as {} where nothing is required", () =>
+    Effect.gen(function* () {
+      for (const body of [undefined, "", "{}", "null"]) {
+        const reply = yield* call("POST", "/v1/optional", body)
+        assert.deepStrictEqual([reply.status, reply.text], [200, '{"name":null}'])
+      }
+    }))
+
+  it.effect("reads what pydantic reads", () =>
+    Effect.gen(function* () {
+      const reply = yield* call("POST", `/v1/things/${id}?limit=1_0`, { ...good, size: "5", on: "oFf" }, {
+        "x-key": "12345678",
+      })
+      assert.deepStrictEqual([reply.status, reply.json], [201, { name: "ab", size: 5, on: false }])
+      assert.deepStrictEqual((yield* call("GET", "/v1/things?limit=7&all=YES")).json, { limit: 7, all: true })
+      assert.deepStrictEqual((yield* call("GET", "/v1/things?limit=0&limit=7")).json, { limit: 7, all: null })
+      const zero = yield* call("GET", "/v1/things?limit=0")
+      assert.strictEqual(
+        zero.text,
+        '{"detail":[{"type":"greater_than_equal","loc":["query","limit"],"msg":"Input should be greater than or equal ' +
+          'to 1","input":"0","ctx":{"ge":1}}]}',
+      )
+    }))
+
+  it.effect("shows where JSON breaks, together with the faults of the other sections", () =>
+    Effect.gen(function* () {
+      const broken = yield* call("POST", "/v1/strict", '{"name": }')
+      assert.strictEqual(
+        broken.text,
+        '{"detail":[{"type":"json_invalid","loc":["body",9],"msg":"JSON decode error","input":{},"ctx":{"error":' +
+          '"Expecting value"}}]}',
+      )
+      const both = yield* call("POST", "/v1/things/nope?limit=1", "{", { "x-key": "12345678" })
+      assert.deepStrictEqual(
+        (both.json["detail"] as ReadonlyArray<{ readonly loc: ReadonlyArray<unknown> }>).map(({ loc }) => loc),
+        [["path", "id"], ["body", 1]],
+      )
+      assert.strictEqual((yield* call("POST", "/v1/strict", "[".repeat(100_000))).status, 422)
+    }))
+
+  it.effect("refuses unknown members where the contract is strict, ignores them elsewhere", () =>
+    Effect.gen(function* () {
+      const strict = yield* call("POST", "/v1/strict", { other: 1, name: "a" })
+      assert.deepStrictEqual(strict.json, {
+        detail: [{ type: "extra_forbidden", loc: ["body", "other"], msg: "Extra inputs are not permitted", input: 1 }],
+      })
+      assert.strictEqual((yield* call("POST", "/v1/optional", { other: 1 })).status, 200)
+    }))
+
+  it.effect("repeats nothing of a secret request", () =>
+    Effect.gen(function* () {
+      const reply = yield* call("POST", "/v1/secret", { code: "hunter2" })
+      assert.strictEqual(reply.status, 422)
+      assert.notInclude(reply.text, "hunter2")
+      assert.notInclude((yield* call("POST", "/v1/secret", { cod: "hunter2" })).text, "hunter2")
+    }))
+
+  it.effect("lets no text through that a database cannot hold", () =>
+    Effect.gen(function* () {
+      for (const name of ["a\u0000b", "\ud83d"]) {
+        const reply = yield* call("POST", "/v1/optional", JSON.stringify({ name }))
+        assert.strictEqual(reply.status, 422)
+        assert.deepStrictEqual((reply.json["detail"] as ReadonlyArray<{ readonly loc: unknown }>)[0]?.loc, [
+          "body",
+          "name",
+        ])
+      }
+      const key = yield* call("POST", "/v1/optional", '{"a\\u0000": 1}')
+      assert.strictEqual(key.status, 422)
+      assert.strictEqual((yield* call("GET", "/v1/things?limit=%00")).status, 422)
+      assert.strictEqual((yield* call("POST", "/v1/optional", { name: "\\u0000 is six characters" })).status, 200)
+    }))
+
+  it.effect("counts code points, not halves of surrogate pairs", () =>
+    Effect.gen(function* () {
+      const send = (name: string) =>
+        call("POST", `/v1/things/${id}?limit=1`, { ...good, name }, { "x-key": "12345678" })
+      assert.strictEqual((yield* send("𝒳𝒳𝒳𝒳𝒳")).status, 201)
+      assert.strictEqual((yield* send("𝒳")).status, 422)
+      assert.strictEqual((yield* send("𝒳".repeat(6))).status, 422)
+    }))
+
+  it.effect("waits ten seconds for a body", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Server
+      const head = `POST /v1/strict HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +
+        'Content-Length: 20\r\n\r\n{"name":'
+      const began = performance.now()
+      const reply = yield* raw([head], (soFar) => soFar.includes("}"))
+      assert.match(reply, /^HTTP\/1\.1 400 /)
+      assert.include(reply, '"code":"malformed_request"')
+      assert.approximately(performance.now() - began, 10_000, 2_500)
+    }))
+})

@@ -55,6 +55,7 @@ export const makeConnection = Effect.fnUntraced(function* (config: BusConfig) {
   const listeners = new Set<() => void>()
   let current: NatsConnection | null = null
   let epoch = 0
+  let lastReason = ""
 
   const became = (nc: NatsConnection | null) => {
     current = nc
@@ -85,7 +86,12 @@ export const makeConnection = Effect.fnUntraced(function* (config: BusConfig) {
     },
   )
   yield* session.pipe(
-    Effect.tapError((error) => Effect.logDebug("the broker does not answer", error)),
+    Effect.tapError(({ cause }) => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      const said = reason === lastReason
+      lastReason = reason
+      return said ? Effect.void : Effect.logWarning(`the broker cannot be reached: ${reason}`)
+    }),
     Effect.ignore,
     Effect.andThen(Effect.sleep("500 millis")),
     Effect.forever,

@@ -173,12 +173,18 @@ describe("Bus", () => {
         yield* say("before")
         assert.strictEqual(yield* Queue.take(texts), "before")
         for (const text of ["with files", "without files"]) {
+          const epoch = yield* bus.epoch
           yield* broker.kill
           yield* Effect.repeat(bus.status, { until: (status) => status === "fail" })
           if (text === "without files") yield* broker.wipe
           yield* broker.start
           yield* say(text)
           yield* takeUntil(texts, text)
+          // What was meant for the connection before does not go out over this one.
+          const [late] = yield* bus.publishAll([{ subject, data: "late" }], epoch)
+          assert.isTrue(Result.isFailure(late!))
+          const [now] = yield* bus.publishAll([{ subject, data: "now" }], yield* bus.epoch)
+          assert.isTrue(Result.isSuccess(now!))
         }
         assert.strictEqual(yield* bus.status, "ok")
       }).pipe(Effect.provide(Bus.layer({ url: broker.url })))

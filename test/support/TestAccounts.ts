@@ -1,13 +1,18 @@
 /** What services of accounts stand on, over a database and a broker account of the test file's own. */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import type { Plan } from "../../schemas/mail/Account.ts"
+import { Cookies } from "../../services/accounts/Cookies.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
+import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { TestBus } from "./TestBus.ts"
 import { TestDatabase } from "./TestDatabase.ts"
 
@@ -21,6 +26,24 @@ export const ground = Directory.layer(mailKinds).pipe(
   Layer.provideMerge(Audit.layer),
   Layer.provideMerge(TestDatabase.layer),
 )
+
+const issuer = Layer.unwrap(Effect.gen(function* () {
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-issuer-"))),
+    (home) => Effect.sync(() => rmSync(home, { recursive: true })),
+  )
+  return EmbeddedIssuer.layer({ home, issuer: "https://mail.example/dev/issuer" })
+}))
+
+/** An issuer with a key of its own, and Cookies that trust it alone. */
+export const sessions = Layer.unwrap(
+  Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer])),
+).pipe(Layer.provideMerge(issuer))
+
+/** The Cookie header of a person who signed in just now. */
+export const signedIn = Effect.fnUntraced(function* (accountId: string) {
+  return { cookie: `mail_session=${yield* (yield* EmbeddedIssuer).mintSession({ accountId })}` }
+})
 
 /** Puts a new active account through the directory and gives its id. */
 export const account = Effect.fnUntraced(

@@ -207,18 +207,32 @@ layer(ground)("Directory", (it) => {
       assert.deepStrictEqual(faulty.map(({ line, reason }) => [line, reason]), [[121, "malformed_json"]])
     }))
 
-  it.effect("two appliers of the same lines at once lose nothing", () =>
+  it.effect("appliers that meet at a row which none of them knew: the newer line wins", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
       const many = Array.from({ length: 40 }, fresh)
-      const runs = [1, 2, 3, 4].map((seed) =>
-        many.flatMap((id) => [1, 2, 3].map((v) => account(id, v, { name: `v${v}` })))
-          .sort((a, b) => ((a.length * seed) % 7) - ((b.length * seed) % 7) || (seed % 2 ? 1 : -1))
-      )
-      yield* Effect.forEach(runs, (lines) => directory.apply(lines), { concurrency: 4 })
+      yield* Effect.forEach(many, (id) =>
+        Effect.all(
+          [3, 1, 2].map((v) => directory.apply([account(id, v, { name: `v${v}` })])),
+          {
+            concurrency: "unbounded",
+          },
+        ), { concurrency: 2 })
       const rows = yield* sql`select from accounts where ${sql.in("id", many)} and version = 3 and name = 'v3'`
       assert.lengthOf(rows, 40)
+    }))
+
+  it.effect("appliers of the same lines in opposite orders do not stop each other", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const many = Array.from({ length: 80 }, fresh)
+      const lines = many.map((id) => account(id, 1))
+      yield* Effect.forEach([lines, lines.toReversed(), lines, lines.toReversed()], (run) => directory.apply(run), {
+        concurrency: 4,
+      })
+      assert.lengthOf(yield* sql`select from accounts where ${sql.in("id", many)}`, 80)
     }))
 
   it.effect("any interleaving and repetition of versioned lines ends in the state of the highest versions", () =>

@@ -2,35 +2,20 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, OpenApi } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { ApiKeysApi } from "../../../schemas/api/ApiKeys.ts"
 import { ApiKeyView, CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
-import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { apiKeys } from "../../../src/http/ApiKeys.ts"
 import { authenticated, presented } from "../../../src/http/Credentials.ts"
 import { Refusals } from "../../../src/http/floor/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
-import { account, ground } from "../../support/TestAccounts.ts"
+import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
 
 const publicUrl = new URL("https://mail.example")
 const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
-
-const issuer = Layer.unwrap(Effect.gen(function* () {
-  const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-issuer-"))),
-    (home) => Effect.sync(() => rmSync(home, { recursive: true })),
-  )
-  return EmbeddedIssuer.layer({ home, issuer: "https://mail.example/dev/issuer" })
-}))
-
-const cookies = Layer.unwrap(Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer])))
 
 const app = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(apiKeys),
@@ -42,8 +27,7 @@ const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: public
   Layer.provideMerge(ApiKeys.layer),
   Layer.provideMerge(Principals.layer),
   Layer.provide(KeyUses.layer),
-  Layer.provide(cookies),
-  Layer.provideMerge(issuer),
+  Layer.provideMerge(sessions),
   Layer.provideMerge(ground),
 )
 
@@ -67,9 +51,6 @@ const call = Effect.fnUntraced(function* (method: string, path: string, headers:
   })
 })
 
-const signedIn = Effect.fnUntraced(function* (accountId: string) {
-  return { cookie: `mail_session=${yield* (yield* EmbeddedIssuer).mintSession({ accountId })}` }
-})
 const codeOf = ({ status, body }: Answer) => [status, (body as { readonly code?: string }).code]
 const create = (headers: Headers) =>
   Effect.map(

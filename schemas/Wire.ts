@@ -4,6 +4,11 @@ import { Schema } from "effect"
 /** A UUID in the hyphenated lower-case form that we give out; either case is taken. */
 export const Uuid = Schema.String.check(Schema.isUUID())
 
+const hyphenated = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Whether a path's id can be one of ours; any other is simply not found. */
+export const isUuid = (id: string): boolean => hyphenated.test(id)
+
 /** RFC 3339 in UTC with milliseconds and `Z`, as every time of this product is written. */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),

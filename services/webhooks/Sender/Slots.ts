@@ -19,7 +19,7 @@ export interface SlotLimits {
   readonly perSilentHost: number
 }
 
-export const defaultLimits: SlotLimits = { active: 512, claimed: 4096, perHost: 128, perSilentHost: 64 }
+export const defaultLimits: SlotLimits = { active: 512, claimed: 4096, perHost: 64, perSilentHost: 64 }
 
 const firstWindow = 16
 const lastWindow = 128
@@ -153,6 +153,10 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
   /** Remembers that this webhook has more due than it could claim. */
   markHungry(webhookId: string): void {
     this.hungry.add(webhookId)
+  }
+
+  get hasHungry(): boolean {
+    return this.hungry.size > 0
   }
 
   /** The hungry webhooks that have room again, each told once. */

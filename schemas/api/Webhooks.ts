@@ -1,0 +1,125 @@
+/** `/v1/webhooks` and `/v1/webhook-deliveries` (specification 001; rotation and replays are extras). */
+import { Effect, Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
+import { EventType } from "../mail/MailEvent.ts"
+import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { InvalidCredentials, RateLimited } from "../problems/Floor.ts"
+import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/Webhooks.ts"
+import { BodyBoolean, BodyInt, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { HTTPValidationError } from "../Validation.ts"
+import { Timestamp } from "../Wire.ts"
+import { Authenticated, Presented } from "./Credentials.ts"
+import { Floor } from "./Floor.ts"
+
+/** Judged by the address policy beside what stands here: see WEBHOOKS_ALLOWED_CIDRS. */
+const WebhookUrl = Schema.String.check(maxCodePoints(2048), Schema.isPattern(/^https?:\/\/[^\s]+$/i)).annotate({
+  description: "https, at most 2048 characters, no user information, no private or reserved address",
+})
+
+/** At least one; repeats collapse. */
+const Events = Schema.Array(EventType).check(Schema.isMinLength(1))
+
+export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events }).annotate({ identifier: "NewWebhook" })
+
+// "or null" means that a field may be null or absent; both leave it as it is.
+const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+export const WebhookUpdate = Schema.Struct({
+  url: orNull(WebhookUrl),
+  events: orNull(Events),
+  is_active: orNull(BodyBoolean),
+}).annotate({ identifier: "WebhookUpdate" })
+export type WebhookUpdate = typeof WebhookUpdate.Type
+
+export const SecretRotation = Schema.Struct({
+  overlap_seconds: BodyInt({ min: 0, max: 604_800 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(86_400))),
+}).annotate({ identifier: "SecretRotation" })
+
+export const ReplayRequest = Schema.Struct({
+  since: Timestamp,
+  until: orNull(Timestamp),
+  /** Which ended deliveries; dead letters without it. */
+  status: orNull(Schema.Literals(["dead_letter", "delivered"])),
+}).annotate({ identifier: "ReplayRequest" })
+export type ReplayRequest = typeof ReplayRequest.Type
+
+const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
+const Replayed = Schema.Struct({ replayed: Schema.Int })
+
+const params = { webhook_id: Schema.String }
+const delivery = { delivery_id: Schema.String }
+
+export class WebhooksApi extends HttpApiGroup.make("webhooks")
+  .add(
+    HttpApiEndpoint.get("listWebhooks", "/v1/webhooks/", {
+      query: { include_paused: QueryBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed("false"))) },
+      success: Schema.Array(WebhookView),
+      error: InvalidCredentials,
+    }).middleware(Floor).middleware(Presented).annotate(OpenApi.Summary, "List webhooks, newest first"),
+    HttpApiEndpoint.post("createWebhook", "/v1/webhooks/", {
+      payload: NewWebhook,
+      success: WebhookWithSecret.pipe(HttpApiSchema.status(201)),
+      error: [WebhookLimit, HTTPValidationError, InvalidCredentials],
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Create a webhook; its signing secret is in this answer"),
+    HttpApiEndpoint.patch("updateWebhook", "/v1/webhooks/:webhook_id", {
+      params,
+      payload: WebhookUpdate,
+      success: WebhookView,
+      error: [WebhookNotFound, HTTPValidationError],
+    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Change, pause or resume a webhook"),
+    HttpApiEndpoint.delete("deleteWebhook", "/v1/webhooks/:webhook_id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: WebhookNotFound,
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Delete a webhook; what waits for it is cancelled"),
+    HttpApiEndpoint.post("rotateSecret", "/v1/webhooks/:webhook_id/rotate-secret", {
+      params,
+      payload: SecretRotation,
+      success: WebhookWithSecret,
+      error: WebhookNotFound,
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Give a webhook a new secret; the old one signs beside it for a while"),
+    HttpApiEndpoint.post("testWebhook", "/v1/webhooks/:webhook_id/test", {
+      params,
+      success: TestAnswer,
+      error: [WebhookNotFound, RateLimited],
+    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Queue a sample email.delivered event"),
+    HttpApiEndpoint.post("replayWebhook", "/v1/webhooks/:webhook_id/replay", {
+      params,
+      payload: ReplayRequest,
+      success: Replayed.pipe(HttpApiSchema.status(202)),
+      error: [WebhookNotFound, RateLimited],
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Send again what ended in a span of time; dead letters unless told otherwise"),
+    HttpApiEndpoint.get("listDeliveries", "/v1/webhooks/:webhook_id/deliveries", {
+      params,
+      query: {
+        page: QueryInt({ min: 0, max: 100_000_000 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("0"))),
+        limit: QueryInt({ min: 1, max: 100 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("20"))),
+        status: Schema.optionalKey(Schema.String),
+      },
+      success: DeliveryPage,
+      error: [WebhookNotFound, InvalidCredentials],
+    }).middleware(Floor).middleware(Presented).annotate(OpenApi.Summary, "List deliveries, newest first"),
+    HttpApiEndpoint.get("getWebhookDelivery", "/v1/webhooks/:webhook_id/deliveries/:delivery_id", {
+      params: { ...params, ...delivery },
+      success: FullDeliveryRecord,
+      error: DeliveryNotFound,
+    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Read one delivery with its attempts"),
+    HttpApiEndpoint.get("getDelivery", "/v1/webhook-deliveries/:delivery_id", {
+      params: delivery,
+      success: FullDeliveryRecord,
+      error: DeliveryNotFound,
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Read one delivery, found by its id alone"),
+    HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
+      params: delivery,
+      success: Schema.Struct({ id: Schema.String, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),
+      error: [DeliveryNotFound, DeliveryUnderWay, RateLimited],
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Send one delivery again, in a new cycle of attempts"),
+  )
+  .annotateMerge(OpenApi.annotations({ title: "Webhooks", description: "Signed email events, with retries." })) {}

@@ -1,0 +1,17 @@
+/** Failures of webhooks and their deliveries. */
+import { Problem } from "./Problem.ts"
+
+export class WebhookNotFound extends Problem<WebhookNotFound>()("WebhookNotFound", "not_found", 404, "Not found") {}
+
+export class DeliveryNotFound extends Problem<DeliveryNotFound>()("DeliveryNotFound", "not_found", 404, "Not found") {}
+
+export class WebhookLimit extends Problem<WebhookLimit>()(
+  "WebhookLimit",
+  "webhook_limit",
+  409,
+  "The account's number of webhooks is reached",
+) {}
+
+/** A replay asked for a delivery that is still under way. */
+export class DeliveryUnderWay
+  extends Problem<DeliveryUnderWay>()("DeliveryUnderWay", "invalid_state", 409, "The delivery has not ended") {}

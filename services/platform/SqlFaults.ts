@@ -1,0 +1,18 @@
+/** Telling what a statement was given from how PostgreSQL fares. */
+import { Predicate } from "effect"
+import type { SqlError } from "effect/sql"
+
+/**
+ * Whether the values were at fault: PostgreSQL's classes 22 (data exception) and 54 (program limit exceeded), or a value
+ * that could not be encoded. Everything else may pass, or is ours to mend, and must not cost a message.
+ */
+export const isDataFault = (error: SqlError.SqlError): boolean => {
+  let cause: unknown = error.reason
+  for (let depth = 0; depth < 5; depth++) {
+    if (Predicate.hasProperty(cause, "_tag") && cause._tag === "PgTypesCodecError") return true
+    if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return /^(22|54)/.test(cause.code)
+    if (!Predicate.hasProperty(cause, "cause")) return false
+    cause = cause.cause
+  }
+  return false
+}

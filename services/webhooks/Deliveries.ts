@@ -1,0 +1,218 @@
+/**
+ * Deliveries: claim, send, settle. Nothing is POSTed that the database did not claim first, nothing counts that the
+ * claim does not fence, and a claim that nobody settles is free again when its lease is over.
+ *
+ * Killed before the commit of `accept`: the broker hands the events out again. Killed after it, or anywhere up to the
+ * settlement: the claims expire and the deliveries are sent again, under the same `webhook-id`. Nothing is lost; what was
+ * in flight may arrive twice.
+ */
+import { Context, Effect, Latch, Layer, Schedule } from "effect"
+import type { SqlError } from "effect/sql"
+import { Subject } from "../../schemas/bus/Subject.ts"
+import { Notifications } from "../notifications/Notifications.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Bus } from "../platform/Bus.ts"
+import { Database } from "../platform/Database.ts"
+import { Outbox } from "../platform/Outbox.ts"
+import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
+import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliveries/Claim.ts"
+import { attemptsMessages } from "./Deliveries/Report.ts"
+import { settle, type Settled } from "./Deliveries/Settle.ts"
+import { Endpoints } from "./Endpoints.ts"
+import type { RetrySchedule } from "./RetrySchedule.ts"
+import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
+import { releasedOf, type Result } from "./Sender/Task.ts"
+
+export type { Acceptance, Accepted } from "./Deliveries/Accept.ts"
+export type { Announcement } from "./Deliveries/Claim.ts"
+
+export interface DeliveriesConfig extends SenderConfig {
+  readonly schedule: RetrySchedule
+}
+
+/** The bell that says that deliveries are due. */
+export const dueTopic = "deliveries"
+
+const settleBatch = 200
+const settleEveryMillis = 5
+const lanesAScan = 256
+const announced = 100
+const announcedAgainMillis = 30_000
+
+export class Deliveries extends Context.Service<Deliveries, {
+  /** Takes events in: one transaction, then what was claimed is on its way. */
+  readonly accept: (events: ReadonlyArray<Accepted>) => Effect.Effect<Acceptance, SqlError.SqlError>
+  /** Looks for due retries and gives what is to be announced, account by account. */
+  readonly scan: Effect.Effect<ReadonlyArray<Announcement>, SqlError.SqlError>
+  /** Claims what this process has room for of what was announced, and sends it. */
+  readonly dispatch: (announcements: ReadonlyArray<Announcement>) => Effect.Effect<void, SqlError.SqlError>
+  /** Settles until its scope ends; then gives back what was not begun and waits for what was, up to 5 s. */
+  readonly settling: Effect.Effect<void>
+  /** Frees claims whose lease is over; gives how many. */
+  readonly free: Effect.Effect<number, SqlError.SqlError>
+  /** Waits, at most `maxMillis`, while not one more delivery could be claimed. */
+  readonly whileFull: (maxMillis: number) => Effect.Effect<void>
+}>()("bailiwick/services/webhooks/Deliveries") {
+  static readonly layer = (config: DeliveriesConfig) =>
+    Layer.effect(
+      Deliveries,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const bus = yield* Bus
+        const bells = yield* Bells
+        const outbox = yield* Outbox
+        const notifications = yield* Notifications
+        const endpoints = yield* Endpoints
+        const sender = yield* Sender
+        const { slots } = sender
+        const lease = leaseMillis(config)
+        const results: Array<Result> = []
+        const arrived = Latch.makeUnsafe(false)
+        const settled = Latch.makeUnsafe(false)
+
+        sender.onResult((result) => {
+          results.push(result)
+          arrived.openUnsafe()
+        })
+
+        /** Runs what reserves slots; a failure gives them back, since nothing was handed to the Sender. */
+        const reserving = <A, E>(
+          run: (reserve: (webhookId: string, accountId: string, wanted: number) => number) => Effect.Effect<A, E>,
+        ) =>
+          Effect.suspend(() => {
+            const reserved: Array<readonly [string, number]> = []
+            return run((webhookId, accountId, wanted) => {
+              const got = slots.reserve(webhookId, accountId, wanted)
+              if (got > 0) reserved.push([webhookId, got])
+              return got
+            }).pipe(Effect.onError(() =>
+              Effect.sync(() => {
+                for (const [webhookId, count] of reserved) slots.drop(webhookId, count)
+              })
+            ))
+          })
+
+        const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
+          const acceptance = yield* reserving((reserve) =>
+            accept({ sql, endpoints, lease, reserve: (id, account) => reserve(id, account, 1) === 1 }, events).pipe(
+              sql.withTransaction,
+            )
+          )
+          sender.send(acceptance.tasks)
+          if (acceptance.overflow) yield* bells.ring(dueTopic)
+          return acceptance
+        })
+
+        const scan = Effect.gen(function* () {
+          const hungry = slots.takeHungry()
+          const due = yield* announceDue(sql, {
+            hungry,
+            lanes: lanesAScan,
+            depth: hungry.length > 0 ? 5 * announced : announced,
+            again: announcedAgainMillis,
+          })
+          return inTurns(due, announced)
+        })
+
+        const dispatch = Effect.fn("Deliveries.dispatch")(function* (announcements: ReadonlyArray<Announcement>) {
+          const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
+            const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
+              const got = reserve(webhookId, accountId, deliveryIds.length)
+              if (deliveryIds.length >= announced) slots.markHungry(webhookId)
+              return { webhookId, ids: deliveryIds.slice(0, got) }
+            })
+            const claimed = yield* claim({ sql, endpoints, lease }, wanted.flatMap((w) => w.ids))
+            const ids = new Set(claimed.map((task) => task.deliveryId))
+            for (const { webhookId, ids: asked } of wanted) {
+              slots.drop(webhookId, asked.filter((id) => !ids.has(id)).length)
+            }
+            return claimed
+          }))
+          sender.send(tasks)
+        })
+
+        const told = Effect.fnUntraced(function* (dead: ReadonlyArray<Settled>) {
+          yield* outbox.add(...dead.map((d) => ({
+            stream: "DEAD_LETTERS" as const,
+            subject: `webhooks.v1.dead.${Subject.token(d.webhook_id)}`,
+            payload: JSON.stringify({
+              delivery_id: d.delivery_id,
+              webhook_id: d.webhook_id,
+              account_id: d.account_id,
+            }),
+          })))
+          yield* notifications.announce(...dead.map((d) => ({
+            accountId: d.account_id,
+            category: "alerts" as const,
+            severity: "warning" as const,
+            title: "A webhook delivery failed for good",
+            body: `Delivery ${d.delivery_id} is in the dead letter queue.`,
+            href: `/webhooks/${d.webhook_id}/deliveries/${d.delivery_id}`,
+          })))
+        })
+
+        const settleAll = Effect.fnUntraced(function* (batch: ReadonlyArray<Result>) {
+          const mayDie = batch.some(({ ending, fatal, task }) =>
+            fatal === true || ending !== "released" && task.attempt >= 8
+          )
+          const done = mayDie
+            ? yield* Effect.gen(function* () {
+              const all = yield* settle(sql, config.schedule, batch)
+              yield* told(all.filter((s) => s.next === "dead"))
+              return all
+            }).pipe(sql.withTransaction)
+            : yield* settle(sql, config.schedule, batch)
+          settled.openUnsafe()
+          for (const { subject, data } of attemptsMessages(batch, done)) yield* bus.publishCore(subject, data)
+          return done.length
+        })
+
+        const flush = Effect.gen(function* () {
+          const batch = results.splice(0, settleBatch)
+          if (results.length === 0) arrived.closeUnsafe()
+          if (batch.length === 0) return
+          // The results are in memory only: they are kept until the database takes them, or their claims expire.
+          yield* settleAll(batch).pipe(
+            Effect.tapError((error) => Effect.logWarning("settling failed, trying again", error)),
+            Effect.retry({ schedule: Schedule.spaced("1 second"), times: 60 }),
+            Effect.catch((error) => Effect.logError(`${batch.length} results given up: their claims expire`, error)),
+          )
+          if (slots.hasHungry) yield* bells.ring(dueTopic)
+        })
+
+        const settling = Effect.gen(function* () {
+          yield* arrived.await
+          if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
+          yield* Effect.uninterruptible(flush)
+        }).pipe(
+          Effect.forever,
+          Effect.onInterrupt(() =>
+            Effect.gen(function* () {
+              for (const task of sender.stop()) results.push(releasedOf(task))
+              while (slots.load.claimed > 0 || results.length > 0) {
+                yield* flush
+                if (results.length === 0 && slots.load.claimed > 0) yield* arrived.await
+              }
+            }).pipe(Effect.timeoutOption("5 seconds"))
+          ),
+        )
+
+        const free = Effect.gen(function* () {
+          const over = yield* expired(sql, settleBatch)
+          if (over.length === 0) return 0
+          const freed = yield* settleAll(over)
+          yield* bells.ring(dueTopic)
+          return freed
+        })
+
+        const whileFull = (maxMillis: number) =>
+          Effect.suspend(() => {
+            if (!slots.full) return Effect.void
+            settled.closeUnsafe()
+            return Effect.asVoid(Effect.timeoutOption(settled.await, maxMillis))
+          })
+
+        return Deliveries.of({ accept: take, scan, dispatch, settling, free, whileFull })
+      }),
+    )
+}

@@ -1,0 +1,180 @@
+/**
+ * Work is given out by claims: only what your own statement claimed may be POSTed. Announcements only say where to look.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { Endpoints } from "../Endpoints.ts"
+import type { Result, Task } from "../Sender/Task.ts"
+import { maxInterruptions } from "../RetrySchedule.ts"
+
+/** What a Dispatcher may try to claim for one webhook. */
+export interface Announcement {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly deliveryIds: ReadonlyArray<string>
+}
+
+/** Announcements of at most `size` deliveries, one of each account in turn, so that nobody's backlog goes first. */
+export const inTurns = (due: ReadonlyArray<Announcement>, size: number): ReadonlyArray<Announcement> => {
+  const lines = new Map<string, Array<Announcement>>()
+  for (const { webhookId, accountId, deliveryIds } of due) {
+    const line = lines.get(accountId) ?? []
+    lines.set(accountId, line)
+    for (let i = 0; i < deliveryIds.length; i += size) {
+      line.push({ webhookId, accountId, deliveryIds: deliveryIds.slice(i, i + size) })
+    }
+  }
+  const turns: Array<Announcement> = []
+  for (let round = 0; lines.size > 0; round++) {
+    for (const [accountId, line] of lines) {
+      if (round < line.length) turns.push(line[round]!)
+      else lines.delete(accountId)
+    }
+  }
+  return turns
+}
+
+interface Claimed {
+  readonly delivery_id: string
+  readonly webhook_id: string
+  readonly account_id: string
+  readonly event: string
+  readonly body: string
+  readonly version: number
+  readonly cycle: number
+  readonly attempt: number
+  readonly claim: bigint
+}
+
+/** Claims these deliveries as far as they are due, free, and of an active webhook. */
+export const claim = Effect.fnUntraced(function* (
+  { sql, endpoints, lease }: {
+    readonly sql: PgClient.PgClient
+    readonly endpoints: Endpoints["Service"]
+    readonly lease: number
+  },
+  deliveryIds: ReadonlyArray<string>,
+): Effect.fn.Return<ReadonlyArray<Task>, SqlError.SqlError> {
+  if (deliveryIds.length === 0) return []
+  const now = yield* Clock.currentTimeMillis
+  const leaseUntil = now + lease
+  const rows = yield* sql<Claimed>`
+    with due as materialized (
+      select q.delivery_id, w.version
+      from delivery_queue q join webhooks w on w.id = q.webhook_id and w.is_active and w.deleted_at is null
+      where q.delivery_id = any(${[...deliveryIds]}::uuid[]) and q.claim is null and q.due_at <= ${new Date(now)}
+      order by q.delivery_id for update of q skip locked
+    ), own as materialized (
+      select nextval('delivery_claims') as claim where exists (select from due)
+    ), claimed as (
+      update delivery_queue q set claim = own.claim, lease_until = ${new Date(leaseUntil)}
+      from due, own where q.delivery_id = due.delivery_id
+      returning q.delivery_id, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt, q.claim, due.version
+    )
+    select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, c.version, c.cycle, c.attempt, c.claim
+    from claimed c join events e on e.id = c.event_id`
+  const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version })))
+  return rows.flatMap((row): ReadonlyArray<Task> => {
+    const endpoint = found.get(row.webhook_id)
+    return endpoint === undefined ? [] : [{
+      deliveryId: row.delivery_id,
+      webhookId: row.webhook_id,
+      accountId: row.account_id,
+      eventType: row.event,
+      body: row.body,
+      endpoint,
+      host: endpoint.host,
+      cycle: row.cycle,
+      attempt: row.attempt,
+      claim: row.claim,
+      leaseUntil,
+    }]
+  })
+})
+
+/**
+ * The due deliveries of the lanes that are due, at most `lanes` of them and `depth` deliveries each. A lane that was
+ * announced is looked at again after `again` milliseconds, since the row is the truth and an announcement may be lost;
+ * `hungry` lanes are looked at now.
+ */
+export const announceDue = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  options: {
+    readonly hungry: ReadonlyArray<string>
+    readonly lanes: number
+    readonly depth: number
+    readonly again: number
+  },
+): Effect.fn.Return<ReadonlyArray<Announcement>, SqlError.SqlError> {
+  const millis = yield* Clock.currentTimeMillis
+  const now = new Date(millis)
+  const rows = yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
+    with lane as materialized (
+      select l.webhook_id from webhook_lanes l
+      where not l.paused and l.next_due_at <= ${now}
+      order by l.next_due_at limit ${options.lanes} for update skip locked
+    ), hungry as materialized (
+      select l.webhook_id from webhook_lanes l
+      where l.webhook_id = any(${[...options.hungry]}::uuid[]) and not l.paused and l.next_due_at > ${now}
+      order by l.webhook_id for update skip locked
+    ), looked as materialized (
+      select l.webhook_id,
+        array(
+          select q.delivery_id from delivery_queue q
+          where q.webhook_id = l.webhook_id and q.claim is null and q.due_at <= ${now}
+          order by q.due_at limit ${options.depth}
+        ) as ids,
+        (
+          select min(q.due_at) from delivery_queue q
+          where q.webhook_id = l.webhook_id and q.claim is null and q.due_at > ${now}
+        ) as later
+      from (select webhook_id from lane union all select webhook_id from hungry) l
+    )
+    update webhook_lanes l
+    set next_due_at = case when cardinality(k.ids) = 0 then k.later
+      else least(k.later, ${new Date(millis + options.again)}) end
+    from looked k where l.webhook_id = k.webhook_id
+    returning l.webhook_id, l.account_id, k.ids`
+  return rows.flatMap(({ webhook_id, account_id, ids }) =>
+    ids === null || ids.length === 0 ? [] : [{ webhookId: webhook_id, accountId: account_id, deliveryIds: ids }]
+  )
+})
+
+interface Expired {
+  readonly delivery_id: string
+  readonly webhook_id: string
+  readonly cycle: number
+  readonly attempt: number
+  readonly claim: bigint
+  readonly attempts_interrupted: number
+  readonly lease_until: Date
+}
+
+/** Claims that ended without an outcome, as results to settle; nothing is changed here. */
+export const expired = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  limit: number,
+): Effect.fn.Return<ReadonlyArray<Result>, SqlError.SqlError> {
+  const now = yield* Clock.currentTimeMillis
+  const rows = yield* sql<Expired>`
+    select delivery_id, webhook_id, cycle, attempt, claim, attempts_interrupted, lease_until from delivery_queue
+    where claim is not null and lease_until < ${new Date(now)} order by lease_until limit ${limit}`
+  return rows.map((row): Result => ({
+    task: {
+      deliveryId: row.delivery_id,
+      webhookId: row.webhook_id,
+      cycle: row.cycle,
+      attempt: row.attempt,
+      claim: row.claim,
+    },
+    ending: "interrupted",
+    fatal: row.attempts_interrupted + 1 >= maxInterruptions,
+    startedAt: row.lease_until.getTime(),
+    durationMs: 0,
+    status: null,
+    error: "interrupted",
+    body: null,
+    url: null,
+  }))
+})

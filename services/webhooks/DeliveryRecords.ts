@@ -1,0 +1,153 @@
+/**
+ * Reading deliveries. A page is one statement: credential, webhook, count and rows, shaped in SQL and passed on as text.
+ * Beyond the oldest day that is kept only dead letters are left; before it the deliveries themselves say everything.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Principals, who } from "../accounts/Principals.ts"
+import { Database } from "../platform/Database.ts"
+import { floorOf } from "../platform/Ids.ts"
+
+export interface PageRequest {
+  /** From 0. */
+  readonly page: number
+  readonly limit: number
+  /** Any text; one that is no status finds nothing. */
+  readonly status?: string | undefined
+}
+
+const dayMillis = 24 * 60 * 60_000
+const nobody = "00000000-0000-0000-0000-000000000000"
+
+/** Pages beyond this many rows may take longer than a short read may. */
+const deep = 20_000
+
+const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+const record = `
+  'id', x.id, 'webhook_id', x.webhook_id, 'event_type', x.event_type, 'status', x.status,
+  'response_status', x.response_status, 'attempt', x.attempt,
+  'next_retry_at', ${time("x.next_retry_at")}, 'created_at', ${time("x.created_at")}`
+
+const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
+const letterColumns =
+  "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz, created_at"
+
+/** The rows of a page by status, over the parameters: hook (the webhook's id), oldest (first id kept), size. */
+const source = (status: string | undefined): string => {
+  const letters = (bound: string) =>
+    `(select ${letterColumns} from dead_letters where webhook_id = (select id from hook) ${bound}
+      order by delivery_id desc limit (select upto from span))`
+  if (status === "dead_letter") return letters("")
+  if (status === "pending" || status === "retrying") {
+    return `(select ${columns} from deliveries where id in (
+        select delivery_id from delivery_queue where webhook_id = (select id from hook) and claim is null
+        union all
+        select delivery_id from delivery_queue where webhook_id = (select id from hook) and claim is not null
+      ) and status = (select status from span))`
+  }
+  if (status !== undefined) {
+    return `(select ${columns} from deliveries where webhook_id = (select id from hook)
+      and status = (select status from span) order by id desc limit (select upto from span))`
+  }
+  return `(select ${columns} from deliveries where webhook_id = (select id from hook)
+      and (id >= (select oldest from span) or status <> 'dead_letter')
+      order by id desc limit (select upto from span))
+    union all ${letters("and delivery_id < (select oldest from span)")}`
+}
+
+export class DeliveryRecords extends Context.Service<DeliveryRecords, {
+  /** JSON text of a `DeliveryPage`. */
+  readonly page: (
+    credential: Credential["Service"],
+    webhookId: string,
+    request: PageRequest,
+  ) => Effect.Effect<string, InvalidCredentials | WebhookNotFound>
+  /** JSON text of a `FullDeliveryRecord` of the account; of one webhook where its id is given. */
+  readonly get: (
+    accountId: string,
+    deliveryId: string,
+    webhookId?: string,
+  ) => Effect.Effect<string, DeliveryNotFound>
+}>()("bailiwick/services/webhooks/DeliveryRecords") {
+  static readonly layer = (config: { readonly deliveredDays: number }) =>
+    Layer.effect(
+      DeliveryRecords,
+      Effect.gen(function* () {
+        const { reads, wide } = yield* Database
+        const principals = yield* Principals
+
+        const page: DeliveryRecords["Service"]["page"] = Effect.fn("DeliveryRecords.page")(
+          function* (credential, webhookId, { limit, page, status }) {
+            const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
+            const oldest = floorOf((today - config.deliveredDays - 1) * dayMillis)
+            const offset = page * limit
+            const pool = offset > deep || status !== undefined ? wide : reads
+            const rows = pool.literal(source(status))
+            const [row] = yield* pool<{ key_id: string | null; found: boolean; body: string }>`
+              with who as materialized (${who(pool, credential)}),
+              hook as materialized (
+                select w.id from webhooks w join who on w.account_id = who.account_id
+                where w.id = ${isUuid(webhookId) ? webhookId : nobody}::uuid and w.deleted_at is null
+              ), counted as materialized (
+                select coalesce(sum(n), 0)::bigint as total from delivery_counts
+                where webhook_id = (select id from hook) and status = coalesce(${status ?? null}::text, status)
+              ), span as materialized (
+                select ${status ?? null}::text as status, ${oldest}::uuid as oldest,
+                  case when ${offset}::bigint < total then ${offset + limit}::bigint else 0 end as upto from counted
+              )
+              select key_id::text, exists (select from hook) as found, json_build_object(
+                'items', coalesce((
+                  select json_agg(json_build_object(${pool.literal(record)}) order by x.id desc) from (
+                    select * from (${rows}) y order by id desc
+                    limit case when (select upto from span) = 0 then 0 else ${limit} end offset ${offset}
+                  ) x), '[]'),
+                'total', (select total from counted), 'page', ${page}::int, 'limit', ${limit}::int
+              )::text as body
+              from who`.pipe(Effect.orDie)
+            const { body, found } = yield* principals.seen(row)
+            return found ? body : yield* new WebhookNotFound()
+          },
+        )
+
+        const get: DeliveryRecords["Service"]["get"] = Effect.fn("DeliveryRecords.get")(
+          function* (accountId, deliveryId, webhookId) {
+            if (
+              !isUuid(deliveryId) || (webhookId !== undefined && !isUuid(webhookId))
+            ) return yield* new DeliveryNotFound()
+            const [row] = yield* reads<{ body: string }>`
+              with found as materialized (
+                select d.*, e.body, (
+                  select json_agg(json_build_object('cycle', a.cycle, 'attempt', a.attempt,
+                    'started_at', ${reads.literal(time("a.started_at"))}, 'duration_ms', a.duration_ms,
+                    'response_status', a.response_status, 'error', a.error) order by a.cycle, a.started_at, a.claim)
+                  from attempts a where a.delivery_id = d.id
+                ) as attempts
+                from deliveries d join events e on e.id = d.event_id
+                where d.id = ${deliveryId}::uuid and d.account_id = ${accountId}::uuid
+              ), x as (
+                select id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at, error,
+                  endpoint_url, response_body, body, coalesce(attempts, '[]') as attempts
+                from found
+                union all
+                select delivery_id, webhook_id, event_type, 'dead_letter', response_status, attempt, null, created_at,
+                  error, endpoint_url, response_body, body, attempts::json
+                from dead_letters where delivery_id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
+                  and not exists (select from found)
+              )
+              select json_build_object(${
+              reads.literal(record)
+            }, 'payload', x.body::json, 'response_body', x.response_body,
+                'endpoint_url', x.endpoint_url, 'error', x.error, 'attempts', x.attempts)::text as body
+              from x where x.webhook_id = coalesce(${webhookId ?? null}::uuid, x.webhook_id)`.pipe(Effect.orDie)
+            return row === undefined ? yield* new DeliveryNotFound() : row.body
+          },
+        )
+
+        return DeliveryRecords.of({ page, get })
+      }),
+    )
+}

@@ -1,0 +1,93 @@
+/**
+ * What a POST needs of its webhook: address, secrets. Opened once a version and kept in memory: every statement that
+ * gives work out names the version that it saw, so an older entry is never used after a change that was answered.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+import { Outbound } from "../platform/Outbound.ts"
+import { Vault } from "../platform/Vault.ts"
+
+export interface Endpoint {
+  readonly webhookId: string
+  readonly version: number
+  readonly url: string
+  /** `host:port`, what the limits per destination count by. */
+  readonly host: string
+  readonly secret: string
+  /** During a rotation's overlap (until: ms since the epoch) the old secret signs beside the new one. */
+  readonly old: { readonly secret: string; readonly until: number } | null
+}
+
+export interface EndpointKey {
+  readonly webhookId: string
+  readonly version: number
+}
+
+interface Row {
+  readonly id: string
+  readonly version: number
+  readonly url: string
+  readonly secret_kid: string
+  readonly secret: Uint8Array
+  readonly old_secret_kid: string | null
+  readonly old_secret: Uint8Array | null
+  readonly old_secret_until: Date | null
+}
+
+const memory = 20_000
+
+export class Endpoints extends Context.Service<Endpoints, {
+  /** The endpoints of these webhooks, each at its version or a newer one; webhooks that are gone are left out. */
+  readonly get: (keys: Iterable<EndpointKey>) => Effect.Effect<ReadonlyMap<string, Endpoint>, SqlError.SqlError>
+}>()("bailiwick/services/webhooks/Endpoints") {
+  static readonly layer = Layer.effect(
+    Endpoints,
+    Effect.gen(function* () {
+      const { reads } = yield* Database
+      const { hostKey } = yield* Outbound
+      const vault = yield* Vault
+      const known = new Map<string, Endpoint>()
+
+      const open = (row: string, column: "secret" | "old_secret", kid: string, bytes: Uint8Array) =>
+        Redacted.value(vault.open({ kid, bytes }, { table: "webhooks", column, row }))
+
+      const remember = (row: Row): Endpoint => {
+        const { id, old_secret, old_secret_kid, old_secret_until } = row
+        const endpoint: Endpoint = {
+          webhookId: id,
+          version: row.version,
+          url: row.url,
+          host: hostKey(row.url),
+          secret: open(id, "secret", row.secret_kid, row.secret),
+          old: old_secret === null || old_secret_kid === null || old_secret_until === null ? null : {
+            secret: open(id, "old_secret", old_secret_kid, old_secret),
+            until: old_secret_until.getTime(),
+          },
+        }
+        if (known.size >= memory) known.delete(known.keys().next().value!)
+        known.set(id, endpoint)
+        return endpoint
+      }
+
+      const get = Effect.fnUntraced(function* (keys: Iterable<EndpointKey>) {
+        const found = new Map<string, Endpoint>()
+        const missing = new Set<string>()
+        for (const { webhookId, version } of keys) {
+          const endpoint = known.get(webhookId)
+          if (endpoint !== undefined && endpoint.version >= version) found.set(webhookId, endpoint)
+          else missing.add(webhookId)
+        }
+        if (missing.size > 0) {
+          const rows = yield* reads<Row>`
+            select id, version, url, secret_kid, secret, old_secret_kid, old_secret, old_secret_until
+            from webhooks where id = any(${[...missing]}::uuid[]) and deleted_at is null`
+          for (const row of rows) found.set(row.id, remember(row))
+        }
+        return found
+      })
+
+      return Endpoints.of({ get })
+    }),
+  )
+}

@@ -1,0 +1,139 @@
+/**
+ * Events, deliveries and attempts live in one partition a day of their UUIDv7, made ahead and dropped whole when their
+ * retention is over. What still waits then, because its webhook is paused, is carried over into the default partition
+ * first; so is what a late upkeep finds there.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+import { floorOf } from "../platform/Ids.ts"
+
+export interface RetentionConfig {
+  /** Days that ended deliveries are kept. */
+  readonly deliveredDays: number
+  /** Days that dead letters are kept. */
+  readonly deadLetterDays: number
+  /** Days that an event's id is remembered. */
+  readonly intakeMemoryDays: number
+}
+
+const dayMillis = 24 * 60 * 60_000
+const daysAhead = 3
+
+const parents = [
+  { table: "events", key: "id", kept: "id in (select event_id from delivery_queue)", storage: "" },
+  {
+    table: "deliveries",
+    key: "id",
+    kept: "id in (select delivery_id from delivery_queue)",
+    storage: "with (fillfactor = 70)",
+  },
+  {
+    table: "attempts",
+    key: "delivery_id",
+    kept: "delivery_id in (select delivery_id from delivery_queue)",
+    storage: "",
+  },
+] as const
+
+type Parent = (typeof parents)[number]
+
+const nameOf = (table: string, day: number): string =>
+  `${table}_p${new Date(day * dayMillis).toISOString().slice(0, 10).replaceAll("-", "")}`
+
+const dayOf = (name: string): number => {
+  const digits = name.slice(-8)
+  return Date.parse(`${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`) / dayMillis
+}
+
+const existing = (owner: PgClient.PgClient, { table }: Parent) =>
+  Effect.map(
+    owner<{ name: string }>`
+      select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+      where i.inhparent = ${table}::regclass and c.relname ~ '_p[0-9]{8}$'`,
+    (rows) => new Set(rows.map((row) => row.name)),
+  )
+
+/** Rows that the default partition took before the day had one move into it, in the transaction that makes it. */
+const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, { key, storage, table }: Parent, day: number) {
+  const name = nameOf(table, day)
+  const from = floorOf(day * dayMillis)
+  const to = floorOf((day + 1) * dayMillis)
+  yield* owner.unsafe(`create table ${name} (like ${table} including defaults) ${storage}`)
+  yield* owner.unsafe(
+    `with late as (delete from ${table}_default where ${key} >= '${from}' and ${key} < '${to}' returning *)
+    insert into ${name} select * from late`,
+  )
+  yield* owner.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
+})
+
+const drop = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, table }: Parent, name: string) {
+  yield* owner.unsafe(`alter table ${table} detach partition ${name}`)
+  yield* owner.unsafe(`insert into ${table} select * from ${name} where ${kept}`)
+  yield* owner.unsafe(`drop table ${name}`)
+})
+
+export class Partitions extends Context.Service<Partitions, {
+  /** Makes the days ahead, drops the days whose retention is over, prunes what is not partitioned. */
+  readonly upkeep: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/webhooks/Partitions") {
+  static readonly layer = (config: RetentionConfig) =>
+    Layer.effect(
+      Partitions,
+      Effect.gen(function* () {
+        const { owner, sql } = yield* Database
+
+        const rotate = Effect.gen(function* () {
+          const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
+          // One process at a time; what it makes is there for the others, too.
+          const [lock] = yield* owner<{ own: boolean }>`
+            select pg_try_advisory_xact_lock(hashtext('bailiwick partitions')) as own`
+          if (!lock!.own) return
+          for (const parent of parents) {
+            const names = yield* existing(owner, parent)
+            for (let day = today - 1; day <= today + daysAhead; day++) {
+              if (!names.has(nameOf(parent.table, day))) yield* create(owner, parent, day)
+            }
+            for (const name of names) {
+              if (dayOf(name) < today - config.deliveredDays - 1) yield* drop(owner, parent, name)
+            }
+          }
+          const oldest = new Date((today - config.deliveredDays - 1) * dayMillis)
+          yield* owner`delete from delivery_counts where day < ${oldest}::timestamptz::date
+            and status not in ('dead_letter', 'pending', 'retrying')`
+          const before = floorOf(oldest.getTime())
+          yield* owner`delete from attempts_default where delivery_id < ${before}::uuid
+            and delivery_id not in (select delivery_id from delivery_queue)`
+          yield* owner`delete from deliveries_default where id < ${before}::uuid
+            and id not in (select delivery_id from delivery_queue)`
+          yield* owner`delete from events_default where id < ${before}::uuid
+            and id not in (select event_id from delivery_queue)`
+        }).pipe(owner.withTransaction)
+
+        const prune = Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const letters = new Date(now - config.deadLetterDays * dayMillis)
+          let pruned = 1_000
+          while (pruned === 1_000) {
+            const [row] = yield* sql<{ n: number }>`
+              with old as materialized (
+                select delivery_id from dead_letters where died_at < ${letters} order by died_at limit 1000
+              ), gone as (
+                delete from dead_letters d using old where d.delivery_id = old.delivery_id
+                returning d.webhook_id, d.created_at
+              ), counted as (
+                insert into delivery_counts (webhook_id, day, status, n)
+                select webhook_id, created_at::date, 'dead_letter', -count(*) from gone group by 1, 2
+              )
+              select count(*)::int as n from gone`
+            pruned = row!.n
+          }
+          const memory = new Date(now - config.intakeMemoryDays * dayMillis)
+          yield* sql`delete from seen_events where seen_on < ${memory}::timestamptz::date`
+        })
+
+        return Partitions.of({ upkeep: Effect.andThen(rotate, prune).pipe(Effect.withSpan("Partitions.upkeep")) })
+      }),
+    )
+}

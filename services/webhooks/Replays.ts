@@ -1,0 +1,223 @@
+/**
+ * Sending again what has ended: a new cycle of attempts from 1, under the same delivery id, so that a receiver knows it.
+ * A dead letter whose day was dropped meanwhile comes back whole, into the default partition.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { RateLimited } from "../../schemas/problems/Floor.ts"
+import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
+import { floorOf, Ids } from "../platform/Ids.ts"
+import { Jobs } from "../platform/Jobs.ts"
+import { RateLimits } from "../platform/RateLimits.ts"
+import { dueTopic } from "./Deliveries.ts"
+import { insertDeliveries } from "./Deliveries/Accept.ts"
+import { dayOf } from "./Deliveries/Day.ts"
+import { sampleBody } from "./Replays/sample.ts"
+import { type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
+
+export interface Span {
+  /** Milliseconds since the epoch: deliveries made from `since` on and before `until`. */
+  readonly since: number
+  readonly until: number | null
+  readonly status: "dead_letter" | "delivered"
+}
+
+const perMinute = 10
+
+export class Replays extends Context.Service<Replays, {
+  /** Queues a sample event for one webhook, whatever it subscribes to; not for a paused one. */
+  readonly test: (
+    accountId: string,
+    webhookId: string,
+  ) => Effect.Effect<{ readonly queued: boolean; readonly url: string }, WebhookNotFound | RateLimited>
+  /** Sends one ended delivery again. */
+  readonly one: (
+    accountId: string,
+    deliveryId: string,
+  ) => Effect.Effect<void, DeliveryNotFound | DeliveryUnderWay | RateLimited>
+  /** Starts the replay of what ended in a span; gives how many deliveries that are. */
+  readonly many: (
+    accountId: string,
+    webhookId: string,
+    span: Span,
+  ) => Effect.Effect<number, WebhookNotFound | RateLimited>
+  /** Ids of ended deliveries of a span after `from`, ascending. For the job. */
+  readonly ended: (
+    args: ReplayArgs,
+    from: string,
+    limit: number,
+  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  /** Queues ended deliveries of a webhook again, in the current transaction; gives how many. */
+  readonly again: (webhookId: string, ids: ReadonlyArray<string>) => Effect.Effect<number, SqlError.SqlError>
+}>()("bailiwick/services/webhooks/Replays") {
+  static readonly layer = Layer.suspend(() => Layer.effect(Replays, make))
+}
+
+const make = Effect.gen(function* () {
+  const { sql, wide } = yield* Database
+  const audit = yield* Audit
+  const bells = yield* Bells
+  const jobs = yield* Jobs
+  const limits = yield* RateLimits
+
+  const limited = Effect.fnUntraced(function* (kind: "test" | "replay", accountId: string) {
+    const key = `webhooks.${kind}:${accountId}`
+    const taken = yield* limits.take({ key, limit: perMinute, windowMillis: 60_000 }).pipe(Effect.orDie)
+    if (!taken.allowed) return yield* new RateLimited({ retry_after: taken.retryAfterSeconds })
+  })
+
+  const record = (accountId: string, action: string, subject: string, details = {}) =>
+    audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done", details })
+
+  const find = Effect.fnUntraced(function* (accountId: string, webhookId: string) {
+    const [row] = isUuid(webhookId)
+      ? yield* sql<{ id: string; url: string; is_active: boolean }>`
+        select id, url, is_active from webhooks
+        where id = ${webhookId}::uuid and account_id = ${accountId}::uuid and deleted_at is null for share`
+      : []
+    return row ?? (yield* new WebhookNotFound())
+  })
+
+  const test: Replays["Service"]["test"] = Effect.fn("Replays.test")(function* (accountId, webhookId) {
+    yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
+    yield* limited("test", accountId)
+    return yield* Effect.gen(function* () {
+      const webhook = yield* find(accountId, webhookId)
+      if (!webhook.is_active) return { queued: false, url: webhook.url }
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
+      const event = "email.delivered"
+      const stored = { id: eventId!, accountId, event, sourceId: `test-${eventId}`, body: sampleBody(eventId!, now) }
+      yield* insertDeliveries(
+        sql,
+        [stored],
+        [{ id: deliveryId!, webhookId: webhook.id, accountId, eventId: eventId!, event, claimed: false }],
+        { now, claim: 0n, leaseUntil: now },
+      )
+      yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`)
+      yield* sql.afterCommit(bells.ring(dueTopic))
+      return { queued: true, url: webhook.url }
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+  })
+
+  const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* ({ status, to, webhook_id }, from, limit) {
+    const rows = yield* status === "dead_letter"
+      ? sql<{ id: string }>`
+        select delivery_id as id from dead_letters
+        where webhook_id = ${webhook_id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
+        order by delivery_id limit ${limit}`
+      : sql<{ id: string }>`
+        select id from deliveries
+        where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
+        order by id limit ${limit}`
+    return rows.map((row) => row.id)
+  })
+
+  /** Dead letters leave their table; where the partition of the delivery is gone, they bring it and its event back. */
+  const exhume = Effect.fnUntraced(function* (webhookId: string, ids: ReadonlyArray<string>) {
+    yield* sql`
+      with letter as (
+        delete from dead_letters where webhook_id = ${webhookId}::uuid and delivery_id = any(${[...ids]}::uuid[])
+        returning *
+      ), lost as materialized (
+        select l.* from letter l where not exists (select from deliveries d where d.id = l.delivery_id)
+      ), event as (
+        insert into events (id, account_id, source_id, event, body, created_at)
+        select event_id, account_id, source_id, event_type, body, created_at from lost
+        on conflict do nothing
+      ), attempt as (
+        insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error)
+        select l.delivery_id, (a.value->>'cycle')::int, (a.value->>'attempt')::int, -a.ordinality,
+          (a.value->>'started_at')::timestamptz, (a.value->>'duration_ms')::int, (a.value->>'response_status')::int,
+          a.value->>'error'
+        from lost l, jsonb_array_elements(l.attempts) with ordinality a
+      )
+      insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, response_status,
+        error, endpoint_url, response_body, created_at)
+      select delivery_id, webhook_id, account_id, event_id, event_type, 'dead_letter', cycle, attempt, response_status,
+        error, endpoint_url, response_body, created_at from lost`
+  })
+
+  const again: Replays["Service"]["again"] = Effect.fnUntraced(function* (webhookId, ids) {
+    if (ids.length === 0) return 0
+    yield* exhume(webhookId, ids)
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const [row] = yield* sql<{ n: number }>`
+      with hook as materialized (
+        select id from webhooks where id = ${webhookId}::uuid and deleted_at is null for share
+      ), was as materialized (
+        select d.id, d.status from deliveries d join hook on hook.id = d.webhook_id
+        where d.id = any(${[...ids]}::uuid[]) and d.status in ('delivered', 'dead_letter')
+        order by d.id for update of d
+      ), risen as (
+        update deliveries d set status = 'pending', cycle = d.cycle + 1, attempt = 1, response_status = null,
+          error = null, next_retry_at = null
+        from was where d.id = was.id
+        returning d.id, d.webhook_id, d.account_id, d.event_id, d.cycle, was.status as was
+      ), queued as (
+        insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
+        select id, webhook_id, account_id, event_id, cycle, 1, ${now} from risen
+      ), counted as (
+        insert into delivery_counts (webhook_id, day, status, n)
+        select webhook_id, day, status, sum(n) from (
+          select webhook_id, ${dayOf(sql, "id")} as day, was as status, -1 as n from risen
+          union all select webhook_id, ${dayOf(sql, "id")}, 'pending', 1 from risen
+        ) c group by webhook_id, day, status
+      ), lane as (
+        update webhook_lanes set next_due_at = ${now}
+        where webhook_id in (select webhook_id from risen) and (next_due_at is null or next_due_at > ${now})
+      )
+      select count(*)::int as n from risen`
+    yield* sql.afterCommit(bells.ring(dueTopic))
+    return row!.n
+  })
+
+  const one: Replays["Service"]["one"] = Effect.fn("Replays.one")(function* (accountId, deliveryId) {
+    if (!isUuid(deliveryId)) return yield* new DeliveryNotFound()
+    const [row] = yield* sql<{ webhook_id: string; gone: boolean; ended: boolean }>`
+      select d.webhook_id, w.deleted_at is not null as gone, d.ended from (
+        select webhook_id, status in ('delivered', 'dead_letter') as ended from deliveries
+        where id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
+        union all
+        select webhook_id, true from dead_letters
+        where delivery_id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
+      ) d join webhooks w on w.id = d.webhook_id limit 1`.pipe(Effect.orDie)
+    if (row === undefined) return yield* new DeliveryNotFound()
+    yield* limited("replay", accountId)
+    if (row.gone) return yield* new DeliveryUnderWay({ detail: "Its webhook was deleted." })
+    const underWay = new DeliveryUnderWay({ detail: "It is pending or waits for a retry." })
+    if (!row.ended) return yield* underWay
+    yield* Effect.gen(function* () {
+      if ((yield* again(row.webhook_id, [deliveryId])) === 0) return yield* underWay
+      yield* record(accountId, "delivery.replayed", `delivery:${deliveryId}`)
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+  })
+
+  const many: Replays["Service"]["many"] = Effect.fn("Replays.many")(function* (accountId, webhookId, span) {
+    const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
+    yield* limited("replay", accountId)
+    const from = floorOf(span.since)
+    // What ends after this moment is not part of it: the job would meet its own work again.
+    const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
+    const [counted] = yield* (span.status === "dead_letter"
+      ? wide<{ n: number }>`select count(*)::int as n from dead_letters
+        where webhook_id = ${webhook.id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid`
+      : wide<{ n: number }>`select count(*)::int as n from deliveries
+        where webhook_id = ${webhook.id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'`)
+      .pipe(Effect.orDie)
+    if (counted!.n === 0) {
+      return 0
+    }
+    yield* Effect.gen(function* () {
+      yield* jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
+      yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: counted!.n })
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+    return counted!.n
+  })
+
+  return Replays.of({ test, one, many, ended, again })
+})

@@ -1,0 +1,115 @@
+/**
+ * Sends what was claimed: signs, POSTs, and hands the result on. A plain promise per POST and no fiber, because a fiber
+ * per delivery cost a quarter of the throughput; who may send when is decided by Slots.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Outcome } from "../platform/Outbound.ts"
+import { Outbound } from "../platform/Outbound.ts"
+import { Slots } from "./Sender/Slots.ts"
+import { releasedOf, type Result, type Task } from "./Sender/Task.ts"
+import { headersFor } from "./Signer.ts"
+
+export interface SenderConfig {
+  /** The deadline of one attempt, in milliseconds. */
+  readonly timeoutMillis: number
+}
+
+/** A POST begins only with this much of its lease left beyond its deadline (RULES, Deliveries). */
+const leaseReserve = 5_000
+const keepOnSuccess = 4 * 1024
+const keepOnFailure = 64 * 1024
+
+/** How long a claim holds, in milliseconds: a wait in memory, the deadline, and time to settle. */
+export const leaseMillis = ({ timeoutMillis }: SenderConfig): number => 2 * timeoutMillis + 2 * leaseReserve
+
+const decoder = new TextDecoder()
+
+// PostgreSQL's text cannot hold U+0000; what a receiver answers is kept for people, not for programs.
+const textOf = (body: Outcome["body"]): string | null =>
+  body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
+
+export class Sender extends Context.Service<Sender, {
+  readonly slots: Slots<Task>
+  /** Takes over claimed tasks whose slots were reserved; each ends in `onResult`, once. */
+  readonly send: (tasks: ReadonlyArray<Task>) => void
+  /** Where results go; set once by who settles. */
+  readonly onResult: (listener: (result: Result) => void) => void
+  /** Stops beginning; gives the tasks that were not begun. */
+  readonly stop: () => ReadonlyArray<Task>
+}>()("bailiwick/services/webhooks/Sender") {
+  static readonly layer = (config: SenderConfig) =>
+    Layer.effect(
+      Sender,
+      Effect.gen(function* () {
+        const outbound = yield* Outbound
+        const clock = yield* Clock.Clock
+        const slots = new Slots<Task>()
+        const room = config.timeoutMillis + leaseReserve
+        let listener: (result: Result) => void = () => {}
+        let stopped = false
+
+        const finish = (task: Task, startedAt: number, outcome: Outcome) => {
+          const answered = outcome.status !== null && outcome.error !== "timeout"
+          slots.done(task, answered)
+          listener({
+            task,
+            ending: answered ? "answered" : "silent",
+            startedAt,
+            durationMs: Math.round(outcome.durationMs),
+            status: outcome.status,
+            error: outcome.error,
+            body: textOf(outcome.body),
+            url: task.endpoint.url,
+          })
+          pump()
+        }
+
+        const begin = (task: Task) => {
+          const startedAt = clock.currentTimeMillisUnsafe()
+          if (task.leaseUntil - startedAt < room) {
+            slots.done(task, null)
+            listener(releasedOf(task))
+            return
+          }
+          const { url, secret, old } = task.endpoint
+          void outbound.post({
+            url,
+            headers: headersFor({
+              deliveryId: task.deliveryId,
+              eventType: task.eventType,
+              attempt: task.attempt,
+              timestampSeconds: Math.floor(startedAt / 1000),
+              body: task.body,
+              secrets: old !== null && old.until > startedAt ? [secret, old.secret] : [secret],
+            }),
+            body: task.body,
+            keepOnSuccess,
+            keepOnFailure,
+          }).then((outcome) => finish(task, startedAt, outcome))
+        }
+
+        const pump = () => {
+          while (!stopped) {
+            const task = slots.next()
+            if (task === undefined) return
+            begin(task)
+          }
+        }
+
+        return Sender.of({
+          slots,
+          send: (tasks) => {
+            for (const task of tasks) slots.add(task)
+            pump()
+          },
+          onResult: (to) => {
+            listener = to
+          },
+          stop: () => {
+            stopped = true
+            return slots.drain()
+          },
+        })
+      }),
+    )
+}

@@ -1,0 +1,64 @@
+/** The long work of webhooks: cancelling what waits for a deleted one, and replays in bulk. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { Database } from "../platform/Database.ts"
+import { type JobWorker, worker } from "../platform/Jobs.ts"
+import { dayOf } from "./Deliveries/Day.ts"
+import { Replays } from "./Replays.ts"
+import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
+
+const chunk = 1_000
+
+/** Longer than a transaction lives that read the webhook before it was deleted: nothing is queued for it after this. */
+const lateMillis = 15_000
+
+export class WebhookJobs extends Context.Service<WebhookJobs, {
+  readonly workers: ReadonlyArray<JobWorker>
+}>()("bailiwick/services/webhooks/WebhookJobs") {
+  static readonly layer = Layer.effect(
+    WebhookJobs,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const replays = yield* Replays
+
+      // What is in flight ends by itself: a success counts, a failure comes back into the queue and is cancelled then.
+      const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
+        const [row] = yield* sql<{ n: number; left: boolean }>`
+          with some as materialized (
+            select delivery_id from delivery_queue where webhook_id = ${webhook_id}::uuid and claim is null
+            order by due_at limit ${chunk} for update skip locked
+          ), gone as (
+            delete from delivery_queue q using some where q.delivery_id = some.delivery_id
+            returning q.delivery_id as id, case when q.attempt = 1 then 'pending' else 'retrying' end as was
+          ), cancelled as (
+            update deliveries d set status = 'cancelled', next_retry_at = null from gone where d.id = gone.id
+          ), counted as (
+            insert into delivery_counts (webhook_id, day, status, n)
+            select ${webhook_id}::uuid, day, status, sum(n) from (
+              select ${dayOf(sql, "id")} as day, was as status, -1 as n from gone
+              union all select ${dayOf(sql, "id")}, 'cancelled', 1 from gone
+            ) c group by day, status
+          )
+          select count(*)::int as n, exists (
+            select from delivery_queue where webhook_id = ${webhook_id}::uuid
+              and delivery_id not in (select delivery_id from some)
+          ) as left from gone`
+        const { left, n } = row!
+        const settledAt = Date.parse(deleted_at) + lateMillis
+        const wait = settledAt - (yield* Clock.currentTimeMillis)
+        if (n === chunk) return { done: n, next: { cursor: null } }
+        if (left) return { done: n, next: { cursor: null, afterMillis: 2_000 } }
+        return { done: n, next: wait > 0 ? { cursor: null, afterMillis: wait } : null }
+      })
+
+      const replay = Effect.fnUntraced(function* (args: ReplayArgs, cursor: unknown) {
+        const from = typeof cursor === "string" ? cursor : args.from
+        const ids = yield* replays.ended(args, from, chunk)
+        const done = yield* replays.again(args.webhook_id, ids)
+        const last = ids.at(-1)
+        return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
+      })
+
+      return WebhookJobs.of({ workers: [worker(cancelJob, cancel), worker(replayJob, replay)] })
+    }),
+  )
+}

@@ -1,0 +1,245 @@
+/**
+ * Webhooks and the commands on them. Every change bumps the version that claims name, so nothing is sent with what was
+ * true before a change that was answered. The secret leaves in two answers and is sealed everywhere else.
+ */
+import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
+import type { SqlError } from "effect/sql"
+import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { EventType } from "../../schemas/mail/MailEvent.ts"
+import type { WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
+import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Principals, who } from "../accounts/Principals.ts"
+import { Notifications } from "../notifications/Notifications.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Jobs } from "../platform/Jobs.ts"
+import { Outbound } from "../platform/Outbound.ts"
+import { Vault } from "../platform/Vault.ts"
+import { dueTopic } from "./Deliveries.ts"
+import { generateSecret } from "./Signer.ts"
+import { transition, type WebhookCommand, type WebhookEvent } from "./Webhooks/transition.ts"
+import { cancelJob } from "./WebhookJobs/kinds.ts"
+
+export interface WebhooksConfig {
+  /** Webhooks that an account may have. */
+  readonly perAccount: number
+}
+
+interface Row {
+  readonly id: string
+  readonly url: string
+  readonly events: ReadonlyArray<EventType>
+  readonly is_active: boolean
+  readonly version: number
+  readonly secret_kid: string
+  readonly secret: Uint8Array
+  readonly created_at: Date
+}
+
+const viewOf = (row: Row): WebhookView => ({
+  id: row.id,
+  url: row.url,
+  events: row.events,
+  is_active: row.is_active,
+  created_at: row.created_at.toISOString(),
+})
+
+export class Webhooks extends Context.Service<Webhooks, {
+  readonly create: (
+    accountId: string,
+    webhook: { readonly url: string; readonly events: ReadonlyArray<EventType> },
+  ) => Effect.Effect<WebhookWithSecret, WebhookLimit | HTTPValidationError>
+  /** JSON text of an array of `WebhookView`, newest first. */
+  readonly list: (
+    credential: Credential["Service"],
+    includePaused: boolean,
+  ) => Effect.Effect<string, InvalidCredentials>
+  readonly update: (
+    accountId: string,
+    id: string,
+    change: Omit<WebhookCommand & { _tag: "Update" }, "_tag">,
+  ) => Effect.Effect<WebhookView, WebhookNotFound | HTTPValidationError>
+  readonly remove: (accountId: string, id: string) => Effect.Effect<void, WebhookNotFound>
+  readonly rotate: (
+    accountId: string,
+    id: string,
+    overlapSeconds: number,
+  ) => Effect.Effect<WebhookWithSecret, WebhookNotFound>
+}>()("bailiwick/services/webhooks/Webhooks") {
+  static readonly layer = (config: WebhooksConfig) => Layer.effect(Webhooks, make(config))
+}
+
+const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
+  const { reads, sql } = yield* Database
+  const audit = yield* Audit
+  const bells = yield* Bells
+  const jobs = yield* Jobs
+  const notifications = yield* Notifications
+  const outbound = yield* Outbound
+  const principals = yield* Principals
+  const vault = yield* Vault
+
+  const checkUrl = Effect.fnUntraced(function* (url: string) {
+    const checked = outbound.check(url)
+    if (Result.isFailure(checked)) {
+      const { message } = checked.failure
+      return yield* HTTPValidationError.at(["body", "url"], "value_error", `Value error, ${message}`)
+    }
+  })
+
+  const seal = (row: string, column: "secret" | "old_secret", secret: string) =>
+    vault.seal(Redacted.make(secret), { table: "webhooks", column, row })
+
+  const record = (accountId: string, id: string, events: ReadonlyArray<WebhookEvent | "created">) =>
+    audit.append(...events.map((event) => ({
+      action: `webhook.${event}`,
+      actor: `account:${accountId}`,
+      subject: `webhook:${id}`,
+      outcome: "done" as const,
+    })))
+
+  const load = Effect.fnUntraced(function* (accountId: string, id: string) {
+    const [row] = isUuid(id)
+      ? yield* sql<Row>`
+        select id, url, events, is_active, version, secret_kid, secret, created_at from webhooks
+        where id = ${id}::uuid and account_id = ${accountId}::uuid and deleted_at is null for update`
+      : []
+    return row ?? (yield* new WebhookNotFound())
+  })
+
+  const create: Webhooks["Service"]["create"] = Effect.fn("Webhooks.create")(
+    function* (accountId, webhook) {
+      yield* checkUrl(webhook.url)
+      yield* sql`select from accounts where id = ${accountId}::uuid for no key update`
+      const [owned] = yield* sql<{ n: number }>`
+        select count(*)::int as n from webhooks where account_id = ${accountId}::uuid and deleted_at is null`
+      if (owned!.n >= config.perAccount) {
+        return yield* new WebhookLimit({ detail: `An account may have ${config.perAccount} webhooks.` })
+      }
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const id = yield* (yield* Ids).next
+      const secret = generateSecret()
+      const sealed = seal(id, "secret", secret)
+      const events = [...new Set(webhook.events)]
+      yield* sql`
+        insert into webhooks (id, account_id, url, events, is_active, version, secret_kid, secret, created_at, updated_at)
+        values (${id}::uuid, ${accountId}::uuid, ${webhook.url}, ${events}::text[], true, 1, ${sealed.kid}, ${sealed.bytes},
+          ${now}, ${now})`
+      yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
+      yield* record(accountId, id, ["created"])
+      return { id, url: webhook.url, events, is_active: true, created_at: now.toISOString(), secret }
+    },
+    sql.withTransaction,
+    Effect.catchTag("SqlError", Effect.die),
+  )
+
+  const list: Webhooks["Service"]["list"] = Effect.fn("Webhooks.list")(function* (credential, includePaused) {
+    const [row] = yield* reads<{ key_id: string | null; body: string }>`
+      with who as (${who(reads, credential)})
+      select key_id::text, (
+        select coalesce(json_agg(json_build_object(
+          'id', w.id,
+          'url', w.url,
+          'events', w.events,
+          'is_active', w.is_active,
+          'created_at', to_char(w.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+        ) order by w.created_at desc, w.id desc), '[]')
+        from webhooks w
+        where w.account_id = who.account_id and w.deleted_at is null and (w.is_active or ${includePaused})
+      )::text as body
+      from who`.pipe(Effect.orDie)
+    return (yield* principals.seen(row)).body
+  })
+
+  /** The lane goes with the webhook, so that pausing, resuming and deleting flip one row however much waits. */
+  const moveLane = (id: string, events: ReadonlyArray<WebhookEvent>): Effect.Effect<unknown, SqlError.SqlError> => {
+    if (events.includes("deleted")) return sql`delete from webhook_lanes where webhook_id = ${id}::uuid`
+    if (events.includes("paused")) return sql`update webhook_lanes set paused = true where webhook_id = ${id}::uuid`
+    if (!events.includes("resumed")) return Effect.void
+    return Effect.andThen(
+      sql`update webhook_lanes set paused = false, next_due_at = (
+          select min(due_at) from delivery_queue where webhook_id = ${id}::uuid and claim is null
+        ) where webhook_id = ${id}::uuid`,
+      sql.afterCommit(bells.ring(dueTopic)),
+    )
+  }
+
+  const update: Webhooks["Service"]["update"] = Effect.fn("Webhooks.update")(
+    function* (accountId, id, change) {
+      if (change.url !== undefined) yield* checkUrl(change.url)
+      const row = yield* load(accountId, id)
+      const { state, events } = transition(
+        { url: row.url, events: row.events, isActive: row.is_active },
+        { _tag: "Update", ...change },
+      )
+      if (events.length === 0) return viewOf(row)
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update webhooks set url = ${state.url}, events = ${[...state.events]}::text[], is_active = ${state.isActive},
+          version = version + 1, updated_at = ${now}
+        where id = ${id}::uuid and version = ${row.version}`
+      yield* moveLane(id, events)
+      yield* record(accountId, id, events)
+      if (events.includes("paused")) {
+        yield* notifications.announce({
+          accountId,
+          category: "alerts",
+          severity: "info",
+          title: "A webhook was paused",
+          body: "What is due waits until it is resumed; events that arrive meanwhile make no delivery.",
+          href: `/webhooks/${id}`,
+        })
+      }
+      return viewOf({ ...row, url: state.url, events: state.events, is_active: state.isActive })
+    },
+    sql.withTransaction,
+    Effect.catchTag("SqlError", Effect.die),
+  )
+
+  const remove: Webhooks["Service"]["remove"] = Effect.fn("Webhooks.remove")(
+    function* (accountId, id) {
+      const row = yield* load(accountId, id)
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update webhooks set is_active = false, deleted_at = ${now}, updated_at = ${now}, version = version + 1,
+          old_secret_kid = null, old_secret = null, old_secret_until = null
+        where id = ${id}::uuid and version = ${row.version}`
+      yield* moveLane(id, ["deleted"])
+      yield* jobs.add(cancelJob, { webhook_id: id, deleted_at: now.toISOString() })
+      yield* record(accountId, id, ["deleted"])
+    },
+    sql.withTransaction,
+    Effect.catchTag("SqlError", Effect.die),
+  )
+
+  const rotate: Webhooks["Service"]["rotate"] = Effect.fn("Webhooks.rotate")(
+    function* (accountId, id, overlapSeconds) {
+      const row = yield* load(accountId, id)
+      const now = yield* Clock.currentTimeMillis
+      const current = vault.open({ kid: row.secret_kid, bytes: row.secret }, {
+        table: "webhooks",
+        column: "secret",
+        row: id,
+      })
+      const secret = generateSecret()
+      const sealed = seal(id, "secret", secret)
+      const old = seal(id, "old_secret", Redacted.value(current))
+      yield* sql`
+        update webhooks set secret_kid = ${sealed.kid}, secret = ${sealed.bytes}, old_secret_kid = ${old.kid},
+          old_secret = ${old.bytes}, old_secret_until = ${new Date(now + overlapSeconds * 1000)},
+          version = version + 1, updated_at = ${new Date(now)}
+        where id = ${id}::uuid and version = ${row.version}`
+      yield* record(accountId, id, ["secret-rotated"])
+      return { ...viewOf(row), secret }
+    },
+    sql.withTransaction,
+    Effect.catchTag("SqlError", Effect.die),
+  )
+
+  return Webhooks.of({ create, list, update, remove, rotate })
+})

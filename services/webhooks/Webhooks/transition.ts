@@ -1,0 +1,46 @@
+/**
+ * What a command makes of a webhook. Pure: the service loads, asks, and writes what came out `WHERE id AND version`.
+ * A webhook that was deleted is not found by any command.
+ */
+import type { EventType } from "../../../schemas/mail/MailEvent.ts"
+
+export interface WebhookState {
+  readonly url: string
+  readonly events: ReadonlyArray<EventType>
+  readonly isActive: boolean
+}
+
+export type WebhookCommand =
+  | {
+    readonly _tag: "Update"
+    readonly url?: string | undefined
+    readonly events?: ReadonlyArray<EventType> | undefined
+    readonly isActive?: boolean | undefined
+  }
+  | { readonly _tag: "Rotate" }
+  | { readonly _tag: "Delete" }
+
+export type WebhookEvent = "updated" | "paused" | "resumed" | "secret-rotated" | "deleted"
+
+export interface Transition {
+  readonly state: WebhookState
+  /** Empty where the command changes nothing: then nothing is written. */
+  readonly events: ReadonlyArray<WebhookEvent>
+}
+
+const sameEvents = (a: ReadonlyArray<EventType>, b: ReadonlyArray<EventType>) =>
+  a.length === b.length && a.every((event, i) => event === b[i])
+
+export const transition = (state: WebhookState, command: WebhookCommand): Transition => {
+  if (command._tag === "Delete") return { state: { ...state, isActive: false }, events: ["deleted"] }
+  if (command._tag === "Rotate") return { state, events: ["secret-rotated"] }
+  const next: WebhookState = {
+    url: command.url ?? state.url,
+    events: command.events === undefined ? state.events : [...new Set(command.events)],
+    isActive: command.isActive ?? state.isActive,
+  }
+  const events: Array<WebhookEvent> = []
+  if (next.url !== state.url || !sameEvents(next.events, state.events)) events.push("updated")
+  if (next.isActive !== state.isActive) events.push(next.isActive ? "resumed" : "paused")
+  return { state: next, events }
+}

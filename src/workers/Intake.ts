@@ -1,0 +1,42 @@
+/**
+ * Email events from the bus. Acknowledged once PostgreSQL has them; while the Sender is full it takes no more, though
+ * never for longer than a moment, since a slow endpoint must not hold up another's events.
+ */
+import { Effect, Layer } from "effect"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Bus } from "../../services/platform/Bus.ts"
+import { Deliveries } from "../../services/webhooks/Deliveries.ts"
+import { EventIntake, eventSubjects } from "../../services/webhooks/EventIntake.ts"
+import { loop } from "./Loop.ts"
+
+const batch = 500
+const longestPauseMillis = 50
+
+/** The bell that says that accounts arrived: events may have waited for them. */
+export const accountsTopic = "accounts"
+
+export const Intake = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const bus = yield* Bus
+    const bells = yield* Bells
+    const intake = yield* EventIntake
+    const deliveries = yield* Deliveries
+
+    yield* bus.consume({
+      stream: "EVENTS",
+      durable: "mail-events",
+      filter: eventSubjects,
+      ackWaitMillis: 60_000,
+      maxAckPending: 20_000,
+      batch,
+      concurrency: 1,
+      handler: Effect.fnUntraced(function* (messages) {
+        yield* deliveries.whileFull(longestPauseMillis)
+        yield* intake.take(messages)
+        for (const message of messages) message.ack()
+      }),
+    })
+    const bell = yield* bells.bell(accountsTopic)
+    yield* loop("waiting events", bell, 10_000, Effect.andThen(intake.expire, intake.resume))
+  })),
+}

@@ -3,7 +3,6 @@ import { Effect, Layer, Predicate } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../schemas/api/Credentials.ts"
 import { CsrfRejected, InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { actsAs } from "./floor/RequestActor.ts"
@@ -26,8 +25,8 @@ const isSafe = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => m
 type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
 // What a handler fails with arrives in a wrapper of the contract's, so that it is not taken for a refused credential.
-const isInvalid = (error: unknown): boolean =>
-  error instanceof HTTPValidationError || (Predicate.hasProperty(error, "error") && isInvalid(error.error))
+const isRefusal = (error: unknown): boolean =>
+  error instanceof InvalidCredentials || (Predicate.hasProperty(error, "error") && isRefusal(error.error))
 
 /** Whoever is recognised is named in the audit, even where the request fails later. */
 const recognise = (principals: Principals["Service"], credential: Credential["Service"]) =>
@@ -64,7 +63,8 @@ export const presented = (publicUrl: URL) =>
           }
           return yield* next.pipe(
             Effect.provideService(Credential, credential),
-            Effect.tapError((error) => isInvalid(error) ? recognise(principals, credential) : Effect.void),
+            // A request that does not decode never reached the statement that would have refused it.
+            Effect.tapError((error) => isRefusal(error) ? Effect.void : recognise(principals, credential)),
           )
         })
       return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })

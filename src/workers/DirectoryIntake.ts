@@ -62,7 +62,7 @@ export const directoryIntake = (options: {
         stream: "DIRECTORY_IN",
         durable: "directory-intake",
         filter: directorySubjects,
-        ackWaitMillis: 60_000,
+        ackWaitMillis: 30_000,
         maxAckPending: 20_000,
         batch: 500,
         concurrency: 1,

@@ -272,4 +272,36 @@ layer(ground)("Directory", (it) => {
       })
       yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
     }))
+
+  it.effect("any order of domains and credentials revokes exactly the strangers'", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const context = yield* Effect.context<Directory | Database>()
+      const wanted = fc.record({
+        credentials: fc.array(fc.record({ domain: fc.nat({ max: 1 }), account: fc.nat({ max: 1 }) }), { maxLength: 6 }),
+        order: fc.array(fc.nat(), { minLength: 8, maxLength: 8 }),
+        sizes: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 8, maxLength: 8 }),
+      })
+      const property = fc.asyncProperty(wanted, ({ credentials, order, sizes }) => {
+        const domains = [fresh(), fresh()] as const
+        const owners = [fresh(), fresh()] as const
+        const made = credentials.map((credential) => ({ ...credential, id: fresh() }))
+        const lines = [
+          ...domains.map((id, i) => domain(id, 1, owners[i]!)),
+          ...made.map(({ id, domain, account }) => credential(id, 1, domains[domain]!, owners[account]!)),
+        ].map((text, i) => ({ text, at: order[i]! })).sort((a, b) => a.at - b.at)
+        return Effect.runPromiseWith(context)(Effect.gen(function* () {
+          for (const size of sizes) yield* directory.apply(lines.splice(0, size).map(({ text }) => text))
+          const revoked = yield* sql<{ id: string }>`
+            select id::text from smtp_credentials
+            where domain_id = any(${[...domains]}::uuid[]) and locally_revoked_at is not null order by id`
+          assert.deepStrictEqual(
+            revoked.map(({ id }) => id),
+            made.flatMap(({ id, domain, account }) => domain === account ? [] : [id]),
+          )
+        }))
+      })
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
+    }))
 })

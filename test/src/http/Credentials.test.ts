@@ -5,10 +5,11 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { randomUUID } from "node:crypto"
 import { Credential, Presented } from "../../../schemas/api/Credentials.ts"
 import { Floor } from "../../../schemas/api/Floor.ts"
-import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
+import { InvalidCredentials, NotFound } from "../../../schemas/problems/Floor.ts"
 import { QueryInt } from "../../../schemas/Validation/Scalars.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
+import { Database } from "../../../services/platform/Database.ts"
 import { authenticated, presented } from "../../../src/http/Credentials.ts"
 import { Refusals } from "../../../src/http/floor/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
@@ -20,7 +21,7 @@ class Things extends HttpApiGroup.make("things").add(
   HttpApiEndpoint.get("list", "/v1/things", {
     query: { limit: QueryInt({ min: 1 }) },
     success: Schema.Struct({ via: Schema.String }),
-    error: InvalidCredentials,
+    error: [InvalidCredentials, NotFound],
   }),
   HttpApiEndpoint.post("change", "/v1/things", {
     payload: Schema.Struct({ name: Schema.String }),
@@ -39,7 +40,10 @@ const handlers = HttpApiBuilder.group(
       const { via } = yield* principals.authenticate(yield* Credential)
       return { via }
     })
-    return handlers.handleAll({ list: answer, change: answer })
+    return handlers.handleAll({
+      list: ({ query }) => query.limit === 404 ? Effect.fail(new NotFound()) : answer(),
+      change: answer,
+    })
   }),
 )
 
@@ -73,6 +77,16 @@ const call = Effect.fnUntraced(
 )
 
 layer(served, { excludeTestServices: true })("Presented", (it) => {
+  it.effect("a failure after it is audited in the account's name", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const id = yield* account({ plan: "free" })
+      const headers = { ...(yield* signedIn(id)), "x-request-id": `failure-${id}` }
+      assert.deepStrictEqual(yield* call("GET", "?limit=404", headers), [404, "not_found"])
+      const rows = yield* sql`select actor from audit_records where request_id = ${`failure-${id}`}`
+      assert.deepStrictEqual([...rows], [{ actor: `account:${id}` }])
+    }))
+
   it.effect("a good credential reaches the handler, and may be told what is wrong with its request", () =>
     Effect.gen(function* () {
       const good = yield* signedIn(yield* account({ plan: "free" }))

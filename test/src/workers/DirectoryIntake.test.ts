@@ -96,3 +96,26 @@ layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
       )
     }))
 })
+
+layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later", (it) => {
+  it.effect("a kind of tomorrow is set aside when no newer program took it within the hour", () =>
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const { sql } = yield* Database
+      const arrived = yield* Queue.unbounded<string>()
+      const id = randomUUID()
+      yield* bus.heal
+      yield* bus.publish(directorySubject("planet"), "{}")
+      yield* bus.publish(directorySubject("account"), account(id, 1))
+      const clock = yield* Clock.Clock
+      const later: Clock.Clock = Object.create(clock, {
+        currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (now) => now + 3_700_000) },
+      })
+      yield* Layer.build(directoryIntake({ afterAccounts: (ids) => Effect.asVoid(Queue.offerAll(arrived, ids)) })).pipe(
+        Effect.provideService(Clock.Clock, later),
+      )
+      while ((yield* Queue.take(arrived)) !== id);
+      const rows = yield* sql`select reason from intake_rejects where subject = ${directorySubject("planet")}`
+      assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])
+    }).pipe(Effect.scoped))
+})

@@ -7,7 +7,7 @@
  * comes again after any doubt.
  */
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Context, Effect, Layer, Result, Scope } from "effect"
+import { Context, Effect, Latch, Layer, Result, Scope } from "effect"
 import type { StreamName } from "../../schemas/bus/Streams.ts"
 import { BusError } from "./Bus/BusError.ts"
 import type { BusConfig } from "./Bus/Connection.ts"
@@ -108,14 +108,21 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
   const heal = awaited.pipe(Effect.flatMap((nc) => Effect.tryPromise({ try: () => keep(nc), catch: unavailable })))
 
   // Every 30 s, and at once whenever the connection was made anew: its broker may be another one.
-  const wake = Effect.callback<void>((resume) => {
-    const epoch = connection.epoch()
-    const stop = connection.onChange(() => connection.epoch() !== epoch && resume(Effect.void))
-    return Effect.sync(stop)
-  })
-  yield* heal.pipe(
+  const anew = Latch.makeUnsafe(false)
+  let epoch = 0
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      connection.onChange(() => {
+        if (connection.epoch() !== epoch) anew.openUnsafe()
+        epoch = connection.epoch()
+      })
+    ),
+    (stop) => Effect.sync(stop),
+  )
+  yield* Effect.sync(() => anew.closeUnsafe()).pipe(
+    Effect.andThen(heal),
     Effect.matchEffect({
-      onSuccess: () => Effect.raceFirst(wake, Effect.sleep("30 seconds")),
+      onSuccess: () => Effect.timeoutOption(anew.await, "30 seconds"),
       onFailure: () => Effect.sleep("1 second"),
     }),
     Effect.forever,

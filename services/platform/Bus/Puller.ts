@@ -11,7 +11,7 @@
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
-import { Effect, Latch } from "effect"
+import { Deferred, Effect, Latch } from "effect"
 import type { Connection } from "./Connection.ts"
 import type { ConsumerSpec } from "./Keeper.ts"
 import { keepConsumer } from "./Keeper.ts"
@@ -46,58 +46,64 @@ export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: nu
       }),
     )
 
-  /** Resolves with the reason for the session's end. */
-  const session = (nc: NatsConnection, epoch: number) =>
-    Effect.callback<string>((resume) => {
-      const inbox = createInbox()
-      const subject = `$JS.API.CONSUMER.MSG.NEXT.${spec.stream}.${spec.durable}`
-      let heard = performance.now()
-      asked = 0
-      ask = () => {
-        if (asked > 0 || buffer.length >= batch || nc.isClosed()) return
-        asked = batch
-        nc.publish(
-          subject,
-          JSON.stringify({ batch, expires: expiresMillis * 1e6, idle_heartbeat: heartbeatMillis * 1e6 }),
-          { reply: inbox },
-        )
+  /** Opens the inbox and asks; `end` is called with the reason why the session is over. Gives the way to close it. */
+  const open = (nc: NatsConnection, epoch: number, end: (reason: string) => void) => {
+    const inbox = createInbox()
+    const request = JSON.stringify({ batch, expires: expiresMillis * 1e6, idle_heartbeat: heartbeatMillis * 1e6 })
+    let heard = performance.now()
+    asked = 0
+    ask = () => {
+      if (asked > 0 || buffer.length >= batch || nc.isClosed()) return
+      asked = batch
+      heard = performance.now()
+      nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${spec.stream}.${spec.durable}`, request, { reply: inbox })
+    }
+    const onStatus = (msg: Msg) => {
+      const code = msg.headers?.code ?? 0
+      if (code === 100) return
+      const text = msg.headers?.description ?? ""
+      // 408 and 409 end a pull, some of them the consumer with it; 503 says that nobody listens there.
+      if (code === 503 || code === 404 || /consumer deleted|leadership/i.test(text)) end(`${code} ${text}`)
+      else {
+        asked = 0
+        ask()
       }
-      const onStatus = (msg: Msg) => {
-        const code = msg.headers?.code ?? 0
-        if (code === 100) return
-        const text = msg.headers?.description ?? ""
-        // 408 and 409 end a pull, some of them the consumer with it; 503 says that nobody listens there.
-        if (code === 503 || code === 404 || /consumer deleted|leadership/i.test(text)) resume(Effect.succeed(text))
-        else {
-          asked = 0
-          ask()
-        }
-      }
-      const sub = nc.subscribe(inbox, {
-        callback: (error, msg) => {
-          if (error !== null) return resume(Effect.succeed(error.message))
-          heard = performance.now()
-          if (msg.subject === inbox) return onStatus(msg)
-          buffer.push(new BusMessage(nc, msg.subject, msg.data, msg.headers, msg.reply ?? ""))
-          asked = Math.max(0, asked - 1)
-          filled.openUnsafe()
-          if (asked === 0) ask()
-        },
-      })
-      const stop = connection.onChange(() => {
-        if (connection.live() === null || connection.epoch() !== epoch) resume(Effect.succeed("connection lost"))
-      })
-      const watch = setInterval(() => {
-        if (asked > 0 && performance.now() - heard > silenceMillis) resume(Effect.succeed("no heartbeat"))
-      }, 1_000)
-      ask()
-      return Effect.sync(() => {
-        ask = () => {}
-        clearInterval(watch)
-        stop()
-        sub.unsubscribe()
-      })
+    }
+    const sub = nc.subscribe(inbox, {
+      callback: (error, msg) => {
+        if (error !== null) return end(error.message)
+        heard = performance.now()
+        if (msg.subject === inbox) return onStatus(msg)
+        buffer.push(new BusMessage(nc, msg.subject, msg.data, msg.headers, msg.reply ?? ""))
+        asked = Math.max(0, asked - 1)
+        filled.openUnsafe()
+        if (asked === 0) ask()
+      },
     })
+    const unwatch = connection.onChange(() => {
+      if (connection.live() === null || connection.epoch() !== epoch) end("connection lost")
+    })
+    const silence = setInterval(() => {
+      if (asked > 0 && performance.now() - heard > silenceMillis) end("no heartbeat")
+    }, 1_000)
+    ask()
+    return () => {
+      ask = () => {}
+      clearInterval(silence)
+      unwatch()
+      sub.unsubscribe()
+    }
+  }
+
+  const session = (nc: NatsConnection, epoch: number) =>
+    Effect.gen(function* () {
+      const over = yield* Deferred.make<string>()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => open(nc, epoch, (reason) => void Deferred.doneUnsafe(over, Effect.succeed(reason)))),
+        (close) => Effect.sync(close),
+      )
+      return yield* Deferred.await(over)
+    }).pipe(Effect.scoped)
 
   const run = Effect.gen(function* () {
     const nc = yield* connection.get

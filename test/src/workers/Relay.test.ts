@@ -1,83 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Exit, Fiber, Layer, Queue, Redacted, Schedule, Scope } from "effect"
-import { Bells } from "../../../services/platform/Bells.ts"
-import type { BusMessage } from "../../../services/platform/Bus.ts"
+import { Effect, Exit, Fiber, Layer, Queue, Redacted, Ref, Scope } from "effect"
 import { Bus } from "../../../services/platform/Bus.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import type { OutboxMessage } from "../../../services/platform/Outbox.ts"
+import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
 import { Outbox } from "../../../services/platform/Outbox.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
 import { ownBroker } from "../../services/platform/OwnBroker.ts"
-import { TestBus } from "../../support/TestBus.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
-
-const platform = (url: Redacted.Redacted) =>
-  Outbox.layer.pipe(Layer.provideMerge(Bells.layer), Layer.provideMerge(Bus.layer({ url })))
+import {
+  allPublished,
+  follow,
+  mail,
+  platform,
+  ready,
+  takeN,
+  transfer,
+  unpublished,
+  until,
+  withBroker,
+  withShared,
+} from "../../services/platform/OutboxWorld.ts"
 
 /** A process of its own as far as anyone can tell: own connection, own lane owner. */
 const relay = (url: Redacted.Redacted) => Layer.fresh(Relay.layer.pipe(Layer.provide(Layer.fresh(platform(url)))))
-
-const withBroker =
-  (url: Effect.Effect<Redacted.Redacted, never, Scope.Scope>) =>
-  <A, E>(use: (url: Redacted.Redacted) => Effect.Effect<A, E, Outbox | Bells | Bus | Database | Scope.Scope>) =>
-    Effect.gen(function* () {
-      const at = yield* url
-      return yield* Effect.provide(Effect.scoped(use(at)), platform(at))
-    }).pipe(Effect.provide(TestDatabase.layer), Effect.scoped)
-
-const withShared = withBroker(Effect.map(TestBus.make, ({ url }) => url))
-
-const mail = (n: number): OutboxMessage => ({ stream: "MAIL_OUT", subject: "mailer.v1.send", payload: String(n) })
-
-const transfer = (aggregateId: string, seq: number): OutboxMessage => ({
-  stream: "TRANSFERS",
-  subject: `transfers.v1.${aggregateId}.pending`,
-  payload: `${aggregateId} ${seq}`,
-  order: { aggregateId, seq },
-})
-
-/** Everything that a stream carries, in its order. */
-const follow = (stream: "MAIL_OUT" | "TRANSFERS") =>
-  Effect.gen(function* () {
-    const messages = yield* Queue.unbounded<BusMessage>()
-    yield* (yield* Bus).consume({
-      stream,
-      durable: "follow",
-      batch: 500,
-      ackWaitMillis: 30_000,
-      maxAckPending: 5_000,
-      handler: (batch) =>
-        Effect.sync(() => {
-          for (const message of batch) {
-            message.ack()
-            Queue.offerUnsafe(messages, message)
-          }
-        }),
-    })
-    return messages
-  })
-
-const takeN = (messages: Queue.Dequeue<BusMessage>, n: number) =>
-  Effect.forEach(Array.from({ length: n }), () => Effect.map(Queue.take(messages), (message) => message.text))
-
-/** Looks until it holds; a query is the only way to see a table change. */
-const until = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
-  Effect.repeat(holds, { until: (held) => held, schedule: Schedule.spaced("20 millis") })
-
-/** The epoch of a connection whose streams stand. */
-const ready = Effect.gen(function* () {
-  const bus = yield* Bus
-  yield* Effect.eventually(bus.heal)
-  return yield* bus.epoch
-})
-
-const unpublished = Effect.gen(function* () {
-  const { sql } = yield* Database
-  const rows = yield* sql<{ n: number }>`select count(*)::int n from outbox where published_at is null`
-  return rows[0]!.n
-})
-
-const allPublished = until(Effect.map(unpublished, (n) => n === 0))
 
 describe("Relay", () => {
   it.live("publishes what committed, once, and nothing of what did not", () =>
@@ -167,26 +111,22 @@ describe("Relay", () => {
       })
     ))
 
-  it.live("fences an owner that was frozen past its lease", () =>
+  it.live("rests while the clocks disagree", () =>
     withShared((url) =>
       Effect.gen(function* () {
-        const { sql } = yield* Database
         const outbox = yield* Outbox
-        const messages = yield* follow("TRANSFERS")
-        const other = yield* Layer.build(Layer.fresh(platform(url)))
-        const { relay: late } = outbox
-        const { relay: next } = Context.get(other, Outbox)
-        yield* late.holdLanes
-        yield* outbox.add(transfer("a", 1), { ...transfer("a", 2), subject: "transfers.v1..x" })
-        // Its lease ends while it believes that it has it, and another takes over.
-        yield* sql`update outbox_lanes set lease_until = ${new Date(0)}`
-        yield* next.holdLanes
-        yield* late.publishOrdered(yield* ready)
-        assert.strictEqual(yield* unpublished, 2)
-        assert.deepStrictEqual(yield* sql`select from outbox where attempts > 0`, [])
-        yield* next.publishOrdered(yield* Effect.provide(ready, other))
+        const health = yield* Ref.make({ offsetMillis: 31_000, healthy: false })
+        const looked = yield* Queue.unbounded<void>()
+        const read = Effect.andThen(Queue.offer(looked, undefined), Ref.get(health))
+        const messages = yield* follow("MAIL_OUT")
+        yield* outbox.add(mail(1))
+        yield* Layer.build(Layer.provide(relay(url), Layer.succeed(ClockHealth, { read })))
+        yield* ready
+        yield* Queue.takeN(looked, 12)
         assert.strictEqual(yield* unpublished, 1)
-        assert.deepStrictEqual(yield* takeN(messages, 1), ["a 1"])
+        assert.strictEqual(yield* Queue.size(messages), 0)
+        yield* Ref.set(health, { offsetMillis: 0, healthy: true })
+        assert.deepStrictEqual(yield* takeN(messages, 1), ["1"])
       })
     ))
 
@@ -247,45 +187,4 @@ describe("Relay", () => {
       }).pipe(Effect.scoped),
     60_000,
   )
-
-  it.live("frees what a dead relay held, purges what is old, and scans only what waits", () =>
-    withShared(() =>
-      Effect.gen(function* () {
-        const { sql, owner } = yield* Database
-        const { add, relay } = yield* Outbox
-        const now = yield* Clock.currentTimeMillis
-        yield* add(mail(1), mail(2), transfer("a", 1), transfer("a", 2))
-        yield* sql`update outbox set claim = nextval('claims'), lease_until = ${new Date(now - 1)} where payload = '1'`
-        yield* relay.free
-        assert.strictEqual((yield* sql`select from outbox where claim is null`).length, 4)
-        const epoch = yield* ready
-        yield* relay.publishDue(epoch)
-        yield* relay.holdLanes
-        yield* relay.publishOrdered(epoch)
-        assert.strictEqual(yield* unpublished, 0)
-        yield* sql`update outbox set published_at = ${new Date(now - 16 * 60_000)}`
-        assert.strictEqual(yield* relay.purge, 2)
-        yield* sql`update outbox set published_at = ${new Date(now - 91 * 86_400_000)} where seq = 1`
-        assert.strictEqual(yield* relay.purge, 1)
-
-        yield* sql`
-          insert into outbox (id, stream, subject, payload, created_at, not_before, published_at)
-          select gen_random_uuid(), 'MAIL_OUT', 'mailer.v1.send', '{}', ${new Date(now)}, ${new Date(now)}, ${new Date(
-          now,
-        )}
-          from generate_series(1, 20000)`
-        yield* owner`analyze outbox`
-        const plans = yield* Effect.forEach([
-          sql`select id from outbox t where t.claim is null and t.not_before <= ${new Date(now)}
-            and t.published_at is null and t.aggregate_id is null order by t.not_before, t.id limit 500 for update`,
-          sql`select id from outbox where claim is not null and lease_until < ${new Date(now)} limit 100`,
-          sql`select id from outbox where published_at is null and aggregate_id is not null and lane = 3::smallint
-            order by aggregate_id, seq, id limit 1`,
-          sql`select id from outbox where stream = 'MAIL_OUT' and published_at < ${new Date(now)}
-            order by published_at limit 500`,
-        ], (query) => sql<{ "QUERY PLAN": string }>`explain ${query}`)
-        const indexes = plans.map((plan) => /outbox_\w+/.exec(plan.map((row) => row["QUERY PLAN"]).join())?.[0])
-        assert.deepStrictEqual(indexes, ["outbox_due", "outbox_leases", "outbox_lane", "outbox_published"])
-      })
-    ))
 })

@@ -1,41 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as fc from "fast-check"
 import { Directory, type FileProgress, type RejectedLine } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { account, credential, domain, fresh, removal, uuid } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
-
-const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`
-let ids = 1
-const fresh = () => uuid(ids++)
-
-const account = (id: string, version: number, fields: object = {}) =>
-  JSON.stringify({
-    kind: "account",
-    id,
-    version,
-    email: "a@example.com",
-    name: "A",
-    plan: "free",
-    platform_admin: false,
-    status: "active",
-    ...fields,
-  })
-const domain = (id: string, version: number, account_id: string, fields: object = {}) =>
-  JSON.stringify({
-    kind: "domain",
-    id,
-    version,
-    name: "d.example",
-    account_id,
-    workspace_id: uuid(0xffff),
-    verified_at: null,
-    dkim_selector: "s1",
-    ...fields,
-  })
-const credential = (id: string, version: number, domain_id: string, account_id: string, fields: object = {}) =>
-  JSON.stringify({ kind: "smtp_credential", id, version, domain_id, account_id, username: "u", ...fields })
-const removal = (kind: string, id: string, version: number) => JSON.stringify({ kind, id, version, removed: true })
 
 const tags = (results: ReadonlyArray<{ readonly _tag: string }>) => results.map(({ _tag }) => _tag)
 
@@ -233,75 +201,5 @@ layer(ground)("Directory", (it) => {
         concurrency: 4,
       })
       assert.lengthOf(yield* sql`select from accounts where ${sql.in("id", many)}`, 80)
-    }))
-
-  it.effect("any interleaving and repetition of versioned lines ends in the state of the highest versions", () =>
-    Effect.gen(function* () {
-      const directory = yield* Directory
-      const { sql } = yield* Database
-      const line = fc.record({
-        entity: fc.nat({ max: 3 }),
-        version: fc.integer({ min: 1, max: 6 }),
-        removed: fc.boolean(),
-      })
-      const context = yield* Effect.context<Directory | Database>()
-      const property = fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 30 }), fc.integer(), (lines, cut) => {
-        const own = [0, 1, 2, 3].map(fresh)
-        // One version of one id is one line: its content is a function of both.
-        const dead = new Map(lines.map(({ entity, version, removed }) => [`${entity}.${version}`, removed]))
-        const texts = lines.map(({ entity, version }) =>
-          dead.get(`${entity}.${version}`)
-            ? removal("account", own[entity]!, version)
-            : account(own[entity]!, version, { name: `v${version}` })
-        )
-        const at = Math.abs(cut) % texts.length
-        return Effect.runPromiseWith(context)(Effect.gen(function* () {
-          yield* directory.apply(texts.slice(0, at))
-          yield* directory.apply([...texts.slice(at), ...texts.slice(0, at)])
-          const rows = yield* sql<{ id: string; version: bigint; removed: boolean; name: string | null }>`
-            select id::text, version, removed, case when not removed then name end as name
-            from accounts where ${sql.in("id", own)} order by id`
-          const expected = own.flatMap((id, entity) => {
-            const version = Math.max(0, ...lines.filter((l) => l.entity === entity).map((l) => l.version))
-            if (version === 0) return []
-            const removed = dead.get(`${entity}.${version}`)!
-            return [{ id, version: BigInt(version), removed, name: removed ? null : `v${version}` }]
-          })
-          assert.deepStrictEqual([...rows], expected)
-        }))
-      })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
-    }))
-
-  it.effect("any order of domains and credentials revokes exactly the strangers'", () =>
-    Effect.gen(function* () {
-      const directory = yield* Directory
-      const { sql } = yield* Database
-      const context = yield* Effect.context<Directory | Database>()
-      const wanted = fc.record({
-        credentials: fc.array(fc.record({ domain: fc.nat({ max: 1 }), account: fc.nat({ max: 1 }) }), { maxLength: 6 }),
-        order: fc.array(fc.nat(), { minLength: 8, maxLength: 8 }),
-        sizes: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 8, maxLength: 8 }),
-      })
-      const property = fc.asyncProperty(wanted, ({ credentials, order, sizes }) => {
-        const domains = [fresh(), fresh()] as const
-        const owners = [fresh(), fresh()] as const
-        const made = credentials.map((credential) => ({ ...credential, id: fresh() }))
-        const lines = [
-          ...domains.map((id, i) => domain(id, 1, owners[i]!)),
-          ...made.map(({ id, domain, account }) => credential(id, 1, domains[domain]!, owners[account]!)),
-        ].map((text, i) => ({ text, at: order[i]! })).sort((a, b) => a.at - b.at)
-        return Effect.runPromiseWith(context)(Effect.gen(function* () {
-          for (const size of sizes) yield* directory.apply(lines.splice(0, size).map(({ text }) => text))
-          const revoked = yield* sql<{ id: string }>`
-            select id::text from smtp_credentials
-            where domain_id = any(${[...domains]}::uuid[]) and locally_revoked_at is not null order by id`
-          assert.deepStrictEqual(
-            revoked.map(({ id }) => id),
-            made.flatMap(({ id, domain, account }) => domain === account ? [] : [id]),
-          )
-        }))
-      })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
     }))
 })

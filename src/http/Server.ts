@@ -1,11 +1,12 @@
 /**
  * The HTTP server: an app of routes behind the floor, on Deno's own server under Deno and on node:http elsewhere.
  *
- * When its scope closes it stops accepting, gives requests in flight five seconds, interrupts what is left and closes.
+ * When its scope closes it ends streams, stops accepting, gives requests in flight five seconds and interrupts what is
+ * left.
  * Whoever waits for the scope may then close what the handlers use.
  */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Context, Data, Effect, Fiber, Layer, Random, type Scope } from "effect"
+import { Context, Data, Deferred, Effect, Fiber, Layer, Random, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import * as Edge from "./floor/Edge.ts"
@@ -45,7 +46,7 @@ interface Listening {
 
 const drain = "5 seconds"
 
-/** Requests that run to their end have had their time. */
+/** Requests in flight have had their time. */
 const giveUp = (running: Listening["running"]) => Effect.suspend(() => Fiber.interruptAll([...running]))
 
 /** Of Deno's namespace what we use; the sources are checked without its library. */
@@ -54,7 +55,6 @@ interface Deno {
     options: {
       readonly hostname: string
       readonly port: number
-      readonly signal: AbortSignal
       readonly onListen: () => void
     },
     handler: (request: Request) => Promise<Response>,
@@ -76,25 +76,18 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
   )(listening.app(port))
   yield* Effect.acquireRelease(
     Effect.try({
-      try: () => {
-        const abort = new AbortController()
-        const server = serve(
-          { hostname: host, port, signal: abort.signal, onListen: () => {} },
-          (request) => handler(unsignalled(request)),
-        )
-        return { abort, server }
-      },
+      try: () => serve({ hostname: host, port, onListen: () => {} }, (request) => handler(unsignalled(request))),
       catch: (cause) => new CannotListen({ host, port, cause }),
     }),
-    ({ abort, server }) =>
-      Effect.promise(() => server.shutdown()).pipe(
-        Effect.interruptible,
-        Effect.timeoutOrElse({
-          duration: drain,
-          orElse: () => Effect.andThen(giveUp(listening.running), Effect.sync(() => abort.abort())),
-        }),
-        Effect.andThen(Effect.promise(() => server.finished)),
-      ),
+    (server) => {
+      const ended = Effect.interruptible(Effect.promise(() => server.shutdown()))
+      return ended.pipe(
+        Effect.timeoutOrElse({ duration: drain, orElse: () => giveUp(listening.running) }),
+        // Whoever does not even read the answer is left behind.
+        Effect.andThen(Effect.interruptible(Effect.promise(() => server.finished))),
+        Effect.timeoutOrElse({ duration: "6 seconds", orElse: () => Effect.void }),
+      )
+    },
   )
 })
 
@@ -144,13 +137,15 @@ export class Server extends Context.Service<Server, {
         ])
         yield* Layer.build(served as Layer.Layer<A, E, Exclude<HttpRouter.Request.Without<R>, Provided>>)
         const running: Listening["running"] = new Set()
-        const edge = yield* Edge.make({ routes, running })
         const bracketed = host.includes(":") ? `[${host}]` : host
+        const stopping = yield* Deferred.make<void>()
+        const edge = yield* Edge.make({ routes, running, stopping: Deferred.await(stopping) })
         const listening: Listening = {
           running,
           app: (port) => edge(routes.router.asHttpEffect(), hosts(`${bracketed}:${port}`, options.publicUrl)),
         }
         const port = yield* bind(host, options.port, listening)
+        yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
         return Server.of({ host, port, url: `http://${bracketed}:${port}` })
       }),
     )

@@ -5,8 +5,9 @@
  * A request that may change something runs to its end even where its client goes away: it is not interrupted half-way.
  * Reads are interrupted.
  */
-import { ByteSize, Context, Effect, Fiber, Option, Scope } from "effect"
+import { ByteSize, Context, Effect, Fiber, Option, Scope, Stream } from "effect"
 import {
+  HttpBody,
   HttpIncomingMessage,
   HttpMiddleware,
   HttpServerRequest,
@@ -33,8 +34,10 @@ import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
 export interface EdgeOptions {
   readonly routes: Routes
-  /** Fibers of requests that run to their end; the server interrupts what is left when it has waited long enough. */
+  /** Fibers of requests in flight; the server interrupts what is left when it has waited long enough. */
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
+  /** Ends when the server begins to stop: streams end with it. */
+  readonly stopping: Effect.Effect<void>
 }
 
 type Handled = Effect.Effect<
@@ -86,17 +89,40 @@ const refusalOf = (
   return undefined
 }
 
+const tracked = <A, E, R>(
+  fiber: Fiber.Fiber<unknown, unknown>,
+  running: EdgeOptions["running"],
+  effect: Effect.Effect<A, E, R>,
+) => {
+  running.add(fiber)
+  return Effect.ensuring(effect, Effect.sync(() => running.delete(fiber)))
+}
+
 const toTheEnd = (handled: Handled, running: EdgeOptions["running"]): Handled =>
   Effect.uninterruptible(Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.interruptible(handled), { startImmediately: true })
-    running.add(fiber)
-    return yield* Effect.ensuring(Fiber.join(fiber), Effect.sync(() => running.delete(fiber)))
+    return yield* tracked(fiber, running, Fiber.join(fiber))
   }))
+
+const whileWanted = (handled: Handled, running: EdgeOptions["running"]): Handled =>
+  Effect.withFiber((fiber) => tracked(fiber, running, handled))
+
+const ending = (response: HttpServerResponse.HttpServerResponse, stopping: Effect.Effect<void>) =>
+  response.body._tag === "Stream"
+    ? HttpServerResponse.setBody(
+      response,
+      HttpBody.stream(
+        Stream.interruptWhen(response.body.stream, stopping),
+        response.body.contentType,
+        response.body.contentLength,
+      ),
+    )
+    : response
 
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
 /** Wraps a router's app; `isOurs` tells whether a Host header is. */
-export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOptions) {
+export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: EdgeOptions) {
   const refusals = yield* Refusals
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
@@ -114,7 +140,7 @@ export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOption
         : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
     }
     if (refusal !== undefined) return yield* respond(refusal)
-    return yield* (isRead(request.method) ? app : toTheEnd(app, running)).pipe(
+    return yield* (isRead(request.method) ? whileWanted(app, running) : toTheEnd(app, running)).pipe(
       Effect.catchCause(Effect.fnUntraced(function* (cause) {
         const { response, cause: unexpected } = yield* answer(cause)
         if (unexpected) yield* Effect.logError("request failed", unexpected)
@@ -131,7 +157,7 @@ export const make = Effect.fnUntraced(function* ({ routes, running }: EdgeOption
     actor: string | null,
     response: HttpServerResponse.HttpServerResponse,
   ) {
-    if (response.status < 400) return headed(response, requestId)
+    if (response.status < 400) return headed(ending(response, stopping), requestId)
     const problem = problemIn(response)
     const auditId = yield* refusals.record({
       requestId,

@@ -8,7 +8,7 @@
  * minute and a single failure is found at once. What waits is written when the server stops; what waits when the process
  * is killed is lost.
  */
-import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Schedule, Semaphore } from "effect"
 import { Audit } from "../../../services/platform/Audit.ts"
 import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -124,6 +124,9 @@ export class Refusals extends Context.Service<Refusals, {
           Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.succeed(null) }),
           Effect.interruptible,
           Effect.catchCause((cause) => Effect.as(Effect.logWarning("a failed request was not audited", cause), null)),
+          // In a fiber of its own: the request's may have been interrupted, which is what is to be written down.
+          Effect.forkIn(scope),
+          Effect.flatMap(Fiber.join),
         )
 
       yield* Effect.addFinalizer(() =>

@@ -64,6 +64,21 @@ layer(refusals, { excludeTestServices: true, timeout: "60 seconds" })("the serve
       assert.isFalse(yield* Deferred.isDone(slow.done))
     }))
 
+  it.effect("tells a read that does not end, and ends streams", () =>
+    Effect.gen(function* () {
+      const { scope, server, slow } = yield* started
+      const inFlight = yield* Effect.forkChild(Effect.provideService(call("GET", "/v1/never"), Server, server))
+      const streaming = yield* Effect.promise(() => fetch(`${server.url}/v1/stream`))
+      const reader = streaming.body!.getReader()
+      const first = yield* Effect.promise(() => reader.read())
+      assert.strictEqual(new TextDecoder().decode(first.value), "word\n")
+      yield* Deferred.await(slow.started)
+      yield* Scope.close(scope, Exit.void).pipe(Effect.timeout("8 seconds"))
+      const told = yield* Fiber.join(inFlight)
+      assert.deepStrictEqual([told.status, told.json["code"]], [503, "dependency_unavailable"])
+      assert.isTrue((yield* Effect.promise(() => reader.read())).done)
+    }))
+
   it.effect("answers where the audit cannot be written, with audit_id null", () =>
     Effect.gen(function* () {
       const { scope, server } = yield* started

@@ -1,5 +1,6 @@
 /** A small contract that meets every part of the floor. */
-import { Deferred, Effect, Layer, Schema } from "effect"
+import { Deferred, Effect, Layer, Schema, Stream } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import { Floor, SecretRequest, strictBody } from "../../../../schemas/api/Floor.ts"
@@ -56,6 +57,7 @@ class Things extends HttpApiGroup.make("things").add(
   HttpApiEndpoint.get("away", "/away", { success: HttpApiSchema.NoContent }),
   HttpApiEndpoint.get("who", "/who", { success: HttpApiSchema.NoContent, error: [InvalidCredentials] }),
   HttpApiEndpoint.get("limited", "/limited", { success: HttpApiSchema.NoContent, error: [RateLimited] }),
+  HttpApiEndpoint.get("never", "/never", { success: HttpApiSchema.NoContent }),
   HttpApiEndpoint.post("slow", "/slow", { success: HttpApiSchema.NoContent }),
 ).middleware(Floor) {}
 
@@ -85,6 +87,7 @@ const handlers = ({ started, proceed, done }: Slow) =>
         ),
       who: () => Effect.fail(new InvalidCredentials({})),
       limited: () => Effect.fail(new RateLimited({ retry_after: 7, limit: 5, window_seconds: 60 })),
+      never: () => Effect.andThen(Deferred.succeed(started, undefined), Effect.never),
       slow: () =>
         Deferred.succeed(started, undefined).pipe(
           Effect.andThen(Deferred.await(proceed)),
@@ -93,4 +96,12 @@ const handlers = ({ started, proceed, done }: Slow) =>
         ),
     }))
 
-export const routes = (slow: Slow) => HttpApiBuilder.layer(TestApi).pipe(Layer.provide(handlers(slow)))
+/** A stream that says one word and stays open. */
+const stream = HttpRouter.add(
+  "GET",
+  "/v1/stream",
+  HttpServerResponse.stream(Stream.concat(Stream.succeed(new TextEncoder().encode("word\n")), Stream.never)),
+)
+
+export const routes = (slow: Slow) =>
+  Layer.merge(HttpApiBuilder.layer(TestApi).pipe(Layer.provide(handlers(slow))), stream)

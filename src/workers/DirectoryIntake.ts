@@ -6,7 +6,7 @@
  */
 import { Array, Clock, Effect, Layer } from "effect"
 import { directorySubjects, mailKindNames } from "../../schemas/bus/Directory.ts"
-import { Directory, type LineResult } from "../../services/directory/Directory.ts"
+import { Directory } from "../../services/directory/Directory.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { type Reject, Rejects } from "../../services/platform/Rejects.ts"
 
@@ -25,52 +25,41 @@ const rejectOf = ({ data, seq, subject }: BusMessage, reason: string, detail: st
   payload: data,
 })
 
-/** `afterAccounts` hears of accounts that arrived or changed, once that is committed: events may have waited for them. */
-export const directoryIntake = (options: {
-  readonly afterAccounts: (ids: ReadonlyArray<string>) => Effect.Effect<void>
-}) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const bus = yield* Bus
-      const directory = yield* Directory
-      const rejects = yield* Rejects
+export const directoryIntake = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const bus = yield* Bus
+    const directory = yield* Directory
+    const rejects = yield* Rejects
 
-      const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-        const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
-        const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
-          result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
-        )
-        yield* rejects.add(faulty)
-        for (const message of messages) message.ack()
-        return results
-      })
+    const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+      const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
+      const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
+        result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
+      )
+      yield* rejects.add(faulty)
+      for (const message of messages) message.ack()
+    })
 
-      const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-        const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
-        const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
-        yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
-        for (const message of old) message.ack()
-        for (const message of messages) message.nak(unknownKindDelayMillis)
-      })
+    const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+      const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
+      const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
+      yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
+      for (const message of old) message.ack()
+      for (const message of messages) message.nak(unknownKindDelayMillis)
+    })
 
-      const accountsOf = (results: ReadonlyArray<LineResult>) =>
-        Array.dedupe(
-          results.flatMap((result) => result._tag === "applied" && result.kind === "account" ? [result.id] : []),
-        )
-
-      yield* bus.consume({
-        stream: "DIRECTORY_IN",
-        durable: "directory-intake",
-        filter: directorySubjects,
-        ackWaitMillis: 30_000,
-        maxAckPending: 20_000,
-        batch: 500,
-        concurrency: 1,
-        handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
-          yield* leave(messages.filter((message) => !known.has(kindOf(message))))
-          const accounts = accountsOf(yield* apply(messages.filter((message) => known.has(kindOf(message)))))
-          if (accounts.length > 0) yield* options.afterAccounts(accounts)
-        }),
-      })
-    }),
-  )
+    yield* bus.consume({
+      stream: "DIRECTORY_IN",
+      durable: "directory-intake",
+      filter: directorySubjects,
+      ackWaitMillis: 30_000,
+      maxAckPending: 20_000,
+      batch: 500,
+      concurrency: 1,
+      handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
+        yield* leave(messages.filter((message) => !known.has(kindOf(message))))
+        yield* apply(messages.filter((message) => known.has(kindOf(message))))
+      }),
+    })
+  }),
+)

@@ -1,34 +1,29 @@
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer, Queue } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { directorySubject } from "../../../schemas/bus/Directory.ts"
+import { accountsTopic } from "../../../services/accounts/MailKinds.ts"
+import { Bells } from "../../../services/platform/Bells.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Rejects } from "../../../services/platform/Rejects.ts"
 import { directoryIntake } from "../../../src/workers/DirectoryIntake.ts"
+import { account } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
 const services = Rejects.layer.pipe(Layer.provideMerge(ground))
 
-const account = (id: string, version: number, fields: object = {}) =>
-  JSON.stringify({
-    kind: "account",
-    id,
-    version,
-    email: "a@example.com",
-    name: "A",
-    plan: "free",
-    platform_admin: false,
-    status: "active",
-    ...fields,
-  })
+const arrived = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  return (yield* sql`select from accounts where id = ${id}::uuid`).length === 1
+})
 
 layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
   it.effect("applies what is good, sets aside what is not, leaves a kind of tomorrow, and none stops the rest", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const arrived = yield* Queue.unbounded<string>()
+      const bell = yield* (yield* Bells).bell(accountsTopic)
       yield* bus.heal
       const [first, last, operator] = [randomUUID(), randomUUID(), randomUUID()]
       const publications: ReadonlyArray<readonly [string, string | Uint8Array]> = [
@@ -43,10 +38,12 @@ layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
         [directorySubject("account"), account(last, 1)],
       ]
       for (const [subject, data] of publications) yield* bus.publish(subject, data)
-      yield* Layer.build(directoryIntake({ afterAccounts: (ids) => Effect.asVoid(Queue.offerAll(arrived, ids)) }))
-      const heard = new Set<string>()
-      while (!heard.has(last)) heard.add(yield* Queue.take(arrived))
-      assert.deepStrictEqual(heard, new Set([first, last]))
+      yield* Layer.build(directoryIntake)
+      while (!(yield* arrived(last))) yield* bell.wait(30_000)
+      // One batch at a time: when a later one has been applied, all of the first was judged and written down.
+      const next = randomUUID()
+      yield* bus.publish(directorySubject("account"), account(next, 1))
+      while (!(yield* arrived(next))) yield* bell.wait(30_000)
       const accounts = yield* sql`select id::text, name from accounts where ${sql.in("id", [first, last, operator])}`
       assert.deepStrictEqual(
         accounts.map(({ id, name }) => [id, name]).sort(),
@@ -102,7 +99,7 @@ layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later",
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const arrived = yield* Queue.unbounded<string>()
+      const bell = yield* (yield* Bells).bell(accountsTopic)
       const id = randomUUID()
       yield* bus.heal
       yield* bus.publish(directorySubject("planet"), "{}")
@@ -111,10 +108,8 @@ layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later",
       const later: Clock.Clock = Object.create(clock, {
         currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (now) => now + 3_700_000) },
       })
-      yield* Layer.build(directoryIntake({ afterAccounts: (ids) => Effect.asVoid(Queue.offerAll(arrived, ids)) })).pipe(
-        Effect.provideService(Clock.Clock, later),
-      )
-      while ((yield* Queue.take(arrived)) !== id);
+      yield* Layer.build(directoryIntake).pipe(Effect.provideService(Clock.Clock, later))
+      while (!(yield* arrived(id))) yield* bell.wait(30_000)
       const rows = yield* sql`select reason from intake_rejects where subject = ${directorySubject("planet")}`
       assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])
     }).pipe(Effect.scoped))

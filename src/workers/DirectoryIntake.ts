@@ -25,41 +25,43 @@ const rejectOf = ({ data, seq, subject }: BusMessage, reason: string, detail: st
   payload: data,
 })
 
-export const directoryIntake = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const bus = yield* Bus
-    const directory = yield* Directory
-    const rejects = yield* Rejects
+export const DirectoryIntake = {
+  layer: Layer.effectDiscard(
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const directory = yield* Directory
+      const rejects = yield* Rejects
 
-    const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-      const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
-      const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
-        result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
-      )
-      yield* rejects.add(faulty)
-      for (const message of messages) message.ack()
-    })
+      const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+        const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
+        const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
+          result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
+        )
+        yield* rejects.add(faulty)
+        for (const message of messages) message.ack()
+      })
 
-    const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-      const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
-      const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
-      yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
-      for (const message of old) message.ack()
-      for (const message of messages) message.nak(unknownKindDelayMillis)
-    })
+      const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+        const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
+        const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
+        yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
+        for (const message of old) message.ack()
+        for (const message of messages) message.nak(unknownKindDelayMillis)
+      })
 
-    yield* bus.consume({
-      stream: "DIRECTORY_IN",
-      durable: "directory-intake",
-      filter: directorySubjects,
-      ackWaitMillis: 30_000,
-      maxAckPending: 20_000,
-      batch: 500,
-      concurrency: 1,
-      handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
-        yield* leave(messages.filter((message) => !known.has(kindOf(message))))
-        yield* apply(messages.filter((message) => known.has(kindOf(message))))
-      }),
-    })
-  }),
-)
+      yield* bus.consume({
+        stream: "DIRECTORY_IN",
+        durable: "directory-intake",
+        filter: directorySubjects,
+        ackWaitMillis: 30_000,
+        maxAckPending: 20_000,
+        batch: 500,
+        concurrency: 1,
+        handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
+          yield* leave(messages.filter((message) => !known.has(kindOf(message))))
+          yield* apply(messages.filter((message) => known.has(kindOf(message))))
+        }),
+      })
+    }),
+  ),
+}

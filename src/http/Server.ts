@@ -93,13 +93,20 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
 
 const onNode = Effect.fnUntraced(function* (host: string, port: number, listening: Listening) {
   const http = createServer({ headersTimeout: 10_000 })
-  const server = yield* NodeHttpServer.make(() => http, { host, port, gracefulShutdownTimeout: drain }).pipe(
+  const server = yield* NodeHttpServer.make(() => http, { host, port, disablePreemptiveShutdown: true }).pipe(
     Effect.mapError((cause) => new CannotListen({ host, port, cause })),
   )
-  yield* Effect.addFinalizer(() =>
-    Effect.andThen(giveUp(listening.running), Effect.sync(() => http.closeAllConnections()))
-  )
   yield* server.serve(listening.app(port)).pipe(Effect.provideContext(Edge.defaults))
+  // Added last, so it runs first: closing what `serve` added would wait for requests that run to their end.
+  yield* Effect.addFinalizer(() => {
+    const closed = new Promise<void>((resolve) => http.close(() => resolve()))
+    const ended = Effect.interruptible(Effect.promise(() => closed))
+    const cut = Effect.sync(() => http.closeAllConnections())
+    return ended.pipe(
+      Effect.timeoutOrElse({ duration: drain, orElse: () => giveUp(listening.running) }),
+      Effect.andThen(Effect.timeoutOrElse(ended, { duration: "500 millis", orElse: () => cut })),
+    )
+  })
 })
 
 const listen = (host: string, port: number, listening: Listening) =>

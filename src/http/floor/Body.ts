@@ -2,7 +2,7 @@
  * The body of one request, read once, within its limits: 256 KiB however it is sent, ten seconds, UTF-8, and JSON no
  * deeper than 32 levels. What was read stays readable: the contract's own decoder reads the same text again.
  */
-import { ByteSize, Effect } from "effect"
+import { ByteSize, Effect, Fiber } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
 import { BodyTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
 
@@ -18,11 +18,16 @@ const tooLarge = (error: HttpServerError.HttpServerError) =>
 
 /** The body's text. Fails with 413, or with 400 where it is late, cut off or no UTF-8. */
 export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const bytes = yield* request.arrayBuffer.pipe(
+  // Read by a fiber that ends with the request: interrupting the read would cut the connection before the answer.
+  const reading = yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
     Effect.mapError((error) =>
       tooLarge(error) ? new BodyTooLarge({}) : new MalformedRequest({ detail: "The body could not be read" })
     ),
+    Effect.interruptible,
+    Effect.forkScoped({ startImmediately: true }),
+  )
+  const bytes = yield* Fiber.join(reading).pipe(
     Effect.timeoutOrElse({
       duration: deadline,
       orElse: () => Effect.fail(new MalformedRequest({ detail: "The body did not arrive within 10 seconds" })),

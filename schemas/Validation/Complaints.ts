@@ -43,6 +43,7 @@ const rules: Readonly<Record<string, Rule>> = {
       : tooLong(input, number(p["maximum"])),
   isPattern: (p) => patternMismatch(String(p["source"]).replaceAll("\\/", "/")),
   isUUID: (_, input) => uuidParsing(String(input)),
+  isGUID: (_, input) => uuidParsing(String(input)),
   isInt: () => intFromFloat,
   isFinite: () => ({ type: "finite_number", msg: "Input should be a finite number" }),
   isGreaterThanOrEqualTo: (p) => atLeast(number(p["minimum"])),
@@ -86,7 +87,9 @@ export const ofType = (ast: SchemaAST.AST, input: unknown): Complaint => {
   const names = checksOf(ast).map(nameOf)
   switch (ast._tag) {
     case "String":
-      return names.includes("isUUID") ? uuidType : { type: "string_type", msg: "Input should be a valid string" }
+      return names.includes("isUUID") || names.includes("isGUID")
+        ? uuidType
+        : { type: "string_type", msg: "Input should be a valid string" }
     case "Number":
       return names.includes("isInt") ? intType : { type: "float_type", msg: "Input should be a valid number" }
     case "Boolean":

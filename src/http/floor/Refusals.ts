@@ -34,7 +34,7 @@ interface Gathered {
 }
 
 /** Kinds of refusal that wait at once, and request ids that one row lists; beyond that only the count grows. */
-const maxWaiting = 2_000
+const maxWaiting = 200
 const maxListed = 500
 
 const firstPause = 1_000

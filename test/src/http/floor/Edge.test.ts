@@ -1,5 +1,5 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schedule } from "effect"
+import { Deferred, Duration, Effect, Fiber, Schedule } from "effect"
 import { Database } from "../../../../services/platform/Database.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { call, layer as serverLayer, raw, type Reply, SlowHandler } from "./TestServer.ts"
@@ -269,6 +269,20 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the ed
         assert.strictEqual(row.details.credential, "mail_k_abcdefgh")
         assert.notInclude(JSON.stringify(row), "xxxx")
         assert.strictEqual((yield* audited("burst-0")).id, row.id)
+      }))
+
+    it.effect("writes a prefix that goes on failing down less and less often", () =>
+      Effect.gen(function* () {
+        const refused = (requestId: string) =>
+          Effect.timed(Effect.andThen(
+            call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_33333333", "x-request-id": requestId }),
+            audited(requestId),
+          ))
+        const [first, one] = yield* refused("again-1")
+        const [second, two] = yield* refused("again-2")
+        assert.notStrictEqual(one.id, two.id)
+        assert.isAtLeast(Duration.toMillis(first), 900)
+        assert.isAtLeast(Duration.toMillis(second), 1_900)
       }))
 
     it.effect("gathers another prefix and another route apart", () =>

@@ -58,17 +58,38 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
   return strict
 }
 
-const operation = (value: Json, strict: boolean): Json => {
+const prefix = "#/components/schemas/"
+
+/** A schema itself, where it was only named. */
+export const resolved = (schema: Json | undefined, spec: JsonObject): Json | undefined => {
+  const ref = at(schema, "$ref")
+  return typeof ref === "string" ? at(spec, "components", "schemas", ref.slice(prefix.length)) : schema
+}
+
+/** What the floor answers to bodies only, and to what can be invalid only. */
+const ofBodies = new Set(["400", "413", "415"])
+
+const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject =>
+  Object.fromEntries(
+    Object.entries(responses).filter(([status]) =>
+      (hasBody || !ofBodies.has(status)) && (hasBody || hasParameters || status !== "422")
+    ),
+  )
+
+const operation = (value: Json, strict: boolean, spec: JsonObject): Json => {
   if (!isObject(value)) return value
-  const { requestBody, ...rest } = value
-  const open = advertised(rest, true)
-  if (!isObject(open) || !isObject(requestBody)) return open
-  const body = advertised(requestBody, !strict)
-  const required = at(body, "content", "application/json", "schema", "required")
-  return {
-    ...open,
-    requestBody: isObject(body) ? { ...body, required: Array.isArray(required) && required.length > 0 } : body,
+  const { requestBody, responses, parameters, ...rest } = value
+  const hasParameters = Array.isArray(parameters) && parameters.length > 0
+  const open = {
+    ...advertised(rest, true) as JsonObject,
+    parameters: advertised(parameters ?? [], true),
+    responses: advertised(answers(responses as JsonObject, isObject(requestBody), hasParameters), true),
   }
+  if (!isObject(requestBody)) return open
+  const body = advertised(requestBody, !strict) as JsonObject
+  const schema = resolved(at(body, "content", "application/json", "schema"), spec)
+  const required = at(schema, "required")
+  return { ...open, requestBody: { ...body, required: Array.isArray(required) && required.length > 0 } }
 }
 
 const renamed = (text: string, names: ReadonlyArray<string>): string =>
@@ -86,27 +107,30 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
   const names = Object.keys(spec.components.schemas)
   const plain = JSON.parse(renamed(JSON.stringify(spec), names)) as JsonObject
   const strict = strictOperations(api)
+  const schemas = Object.fromEntries(
+    Object.entries(at(plain, "components", "schemas") as JsonObject).map(([name, schema]) => {
+      const short = name.endsWith("Encoded") && !names.includes(name.slice(0, -7)) ? name.slice(0, -7) : name
+      return [short, schema] as const
+    }).sort(([a], [b]) => a < b ? -1 : 1),
+  )
+  const known = { components: { schemas } }
   const paths = Object.entries(at(plain, "paths") as JsonObject).map(([path, methods]) =>
     [
       path,
       Object.fromEntries(
         Object.entries(methods as JsonObject).map((
           [method, value],
-        ) => [method, operation(value, strict.has(`${method.toUpperCase()} ${path}`))]),
+        ) => [method, operation(value, strict.has(`${method.toUpperCase()} ${path}`), known)]),
       ),
     ] as const
   )
-  const schemas = Object.entries(at(plain, "components", "schemas") as JsonObject).map(([name, schema]) => {
-    const short = name.endsWith("Encoded") && !names.includes(name.slice(0, -7)) ? name.slice(0, -7) : name
-    return [short, advertised(schema, true)] as const
-  }).sort(([a], [b]) => a < b ? -1 : 1)
   return {
     ...plain,
     info: { ...plain["info"] as JsonObject, version },
     paths: Object.fromEntries(paths),
     components: {
       ...plain["components"] as JsonObject,
-      schemas: { ...Object.fromEntries(schemas), ...fastApiSchemas },
+      schemas: { ...advertised(schemas, true) as JsonObject, ...fastApiSchemas },
     },
   }
 }

@@ -1,5 +1,5 @@
 /** The reference page, made from the OpenAPI document alone: no script, nothing from elsewhere. */
-import { at, isObject, type Json, type JsonObject } from "./Document.ts"
+import { at, isObject, type Json, type JsonObject, resolved } from "./Document.ts"
 import { type Html, html } from "./Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
 
@@ -75,12 +75,20 @@ const parameters = (operation: Operation): Html => {
   `
 }
 
-const body = (operation: Operation): Html => {
-  const schema = at(operation.value, "requestBody", "content", "application/json", "schema")
-  return schema === undefined ? html`` : html`<h4>Body</h4>${fieldTable(schema)}`
+const named = (schema: Json | undefined): Html => html`<p>${phrase(schema)}</p>`
+
+/** The fields of a schema, under its name where it has one. */
+const unfolded = (schema: Json | undefined, spec: JsonObject): Html => {
+  const inner = resolved(schema, spec)
+  return inner === schema ? fieldTable(schema) : html`${named(schema)}${fieldTable(inner)}`
 }
 
-const response = (status: string, value: Json): Html => {
+const body = (operation: Operation, spec: JsonObject): Html => {
+  const schema = at(operation.value, "requestBody", "content", "application/json", "schema")
+  return schema === undefined ? html`` : html`<h4>Body</h4>${unfolded(schema, spec)}`
+}
+
+const response = (status: string, value: Json, spec: JsonObject): Html => {
   const content = at(value, "content")
   const [entry] = isObject(content) ? Object.entries(content) : []
   const schema = entry && at(entry[1], "schema")
@@ -94,15 +102,15 @@ const response = (status: string, value: Json): Html => {
         open
       `
       : ""
-  }><summary>${summary}</summary>${fieldTable(schema)}</details>`
+  }><summary>${summary}</summary>${status.startsWith("2") ? unfolded(schema, spec) : named(schema)}</details>`
 }
 
 const section = (operation: Operation, spec: JsonObject, base: string): Html =>
   html`<article id="${operation.id}"><h3><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> <code>${operation.path}</code></h3>
 <p>${text(operation.value["summary"])} ${text(operation.value["description"])}</p>
-${parameters(operation)}${body(operation)}
+${parameters(operation)}${body(operation, spec)}
 <h4>Answers</h4>${
-    Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value))
+    Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value, spec))
   }
 <h4>Try it</h4><pre><code>${curl(operation, spec, base)}</code></pre></article>`
 

@@ -189,6 +189,7 @@ export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: 
         Effect.flatMap((response) =>
           finish(request, matched ?? routes.known(request.url), requestId, current.actor, response)
         ),
+        Effect.tap((response) => Effect.annotateCurrentSpan("http.response.status_code", response.status)),
         Effect.annotateLogs({ request_id: requestId, route }),
         Effect.withSpan(`${request.method} ${route ?? "unknown"}`, {
           kind: "server",

@@ -59,6 +59,15 @@ describe("the OpenAPI document", () => {
     assert.isUndefined(at(body("/v1/things/{id}"), "content", "application/json", "schema", "additionalProperties"))
     assert.strictEqual(at(body("/v1/strict"), "required"), true)
     assert.strictEqual(at(body("/v1/optional"), "required"), false)
+    assert.strictEqual(at(body("/v1/named"), "required"), true)
+  })
+
+  it("does not speak of bodies and faults where there can be none", () => {
+    const statuses = (path: string, method: string) =>
+      Object.keys(at(spec, "paths", path, method, "responses") as object)
+    assert.deepStrictEqual(statuses("/v1/current", "get"), ["200", "406", "500", "503"])
+    assert.includeMembers(statuses("/v1/things", "get"), ["200", "422"])
+    assert.includeMembers(statuses("/v1/strict", "post"), ["400", "413", "415", "422"])
   })
 })
 

@@ -37,6 +37,10 @@ class Things extends HttpApiGroup.make("things").add(
     payload: Schema.Struct({ name: Schema.String }),
     success: Schema.Struct({ name: Schema.String }),
   }).annotate(HttpApi.PayloadParseOptions, strictBody),
+  HttpApiEndpoint.post("named", "/named", {
+    payload: Schema.Struct({ name: Schema.String }).annotate({ identifier: "Named" }),
+    success: HttpApiSchema.NoContent,
+  }),
   HttpApiEndpoint.post("secret", "/secret", {
     payload: Schema.Struct({ code: Schema.String.check(Schema.isPattern(/^[0-9]{6}$/u)) }),
     success: HttpApiSchema.NoContent,
@@ -76,6 +80,7 @@ const handlers = ({ started, proceed, done }: Slow) =>
       list: ({ query }) => Effect.succeed({ limit: query.limit ?? null, all: query.all ?? null }),
       create: ({ payload }) => Effect.succeed(payload),
       strict: ({ payload }) => Effect.succeed(payload),
+      named: () => Effect.void,
       secret: () => Effect.void,
       optional: ({ payload }) => Effect.succeed({ name: payload.name ?? null }),
       token: () => Effect.andThen(actsAs("account:me"), Effect.fail(new NotFound({}))),

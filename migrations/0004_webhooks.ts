@@ -97,9 +97,11 @@ const statements = [
     webhook_id uuid not null,
     day date not null,
     status text not null,
-    n bigint not null
+    n bigint not null,
+    folded boolean not null default false
   ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000)`,
   `create index delivery_counts_of_webhook on delivery_counts (webhook_id, day, status) include (n)`,
+  `create index delivery_counts_loose on delivery_counts (webhook_id) where not folded`,
   // Whole, because they outlive the partition of their delivery.
   `create table dead_letters (
     delivery_id uuid primary key,

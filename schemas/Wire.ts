@@ -1,8 +1,8 @@
 /** Scalars of the wire that every contract shares. */
 import { Schema } from "effect"
 
-/** A UUID in the hyphenated lower-case form that we give out; either case is taken. */
-export const Uuid = Schema.String.check(Schema.isUUID())
+/** A UUID of any version and variant, in the hyphenated form; either case is taken. */
+export const Uuid = Schema.String.check(Schema.isGUID({ toJsonSchema: () => ({ format: "uuid" }) }))
 
 const hyphenated = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

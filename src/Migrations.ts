@@ -18,6 +18,16 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [4, "webhooks", Effect.succeed(webhooks)],
 ]
 
+/** Every table that this program expects. */
+export const tables: ReadonlyArray<string> = [
+  ...["schema_meta", "audit_records", "vault_keys", "rate_limits", "jobs"],
+  ...["outbox", "outbox_lanes", "relay_streams"],
+  ...["accounts", "workspaces", "workspace_memberships", "domains", "broadcasts", "scheduled_emails"],
+  ...["smtp_credentials", "api_keys", "demo_rows"],
+  ...["webhooks", "webhook_lanes", "events", "deliveries", "attempts", "delivery_queue", "delivery_counts"],
+  ...["dead_letters", "seen_events", "intake_rejects"],
+]
+
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
 const appendOnly = ["audit_records", "events"]
 

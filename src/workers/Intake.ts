@@ -3,6 +3,7 @@
  * never for longer than a moment, since a slow endpoint must not hold up another's events.
  */
 import { Effect, Layer } from "effect"
+import { accountsTopic } from "../../services/accounts/MailKinds.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
 import { Deliveries } from "../../services/webhooks/Deliveries.ts"
@@ -11,9 +12,6 @@ import { loop } from "./Loop.ts"
 
 const batch = 500
 const longestPauseMillis = 50
-
-/** The bell that says that accounts arrived: events may have waited for them. */
-export const accountsTopic = "accounts"
 
 export const Intake = {
   layer: Layer.effectDiscard(Effect.gen(function* () {

@@ -1,0 +1,35 @@
+/** The mailbox of one webhook: its commands, one at a time. Deliveries do not pass through it. */
+import { Schema } from "effect"
+import { Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import { EventType } from "../mail/MailEvent.ts"
+import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { WebhookNotFound } from "../problems/Webhooks.ts"
+import { HTTPValidationError } from "../Validation.ts"
+
+/** In whose name a command runs: the audit of an actor tells the request that caused it. */
+export const Origin = Schema.Struct({
+  requestId: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+})
+
+const command = { origin: Origin, accountId: Schema.String }
+
+export const WebhookActor = Entity.make("Webhook", [
+  Rpc.make("Update", {
+    payload: {
+      ...command,
+      url: Schema.optionalKey(Schema.String),
+      events: Schema.optionalKey(Schema.Array(EventType)),
+      isActive: Schema.optionalKey(Schema.Boolean),
+    },
+    success: WebhookView,
+    error: Schema.Union([WebhookNotFound, HTTPValidationError]),
+  }),
+  Rpc.make("Remove", { payload: command, error: WebhookNotFound }),
+  Rpc.make("Rotate", {
+    payload: { ...command, overlapSeconds: Schema.Int },
+    success: WebhookWithSecret,
+    error: WebhookNotFound,
+  }),
+])

@@ -1,0 +1,31 @@
+/** `/health` and `/ready` (specification 000, Operations and health; bodies by DECISIONS-identity 1.8). No credential. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Timestamp } from "../Wire.ts"
+import { Floor } from "./Floor.ts"
+
+export const Health = Schema.Struct({
+  status: Schema.Literal("live"),
+  version: Schema.String,
+  started_at: Timestamp,
+}).annotate({ identifier: "Health" })
+
+const Check = Schema.Literals(["ok", "fail"])
+const checks = Schema.Struct({ database: Check, schema: Check, event_bus: Check })
+
+/** `degraded` is still 200: without the broker commands succeed, and the outbox takes what they say. */
+export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded"]), checks })
+  .annotate({ identifier: "Ready" })
+
+export const NotReady = Schema.Struct({ status: Schema.Literal("not_ready"), checks })
+  .annotate({ identifier: "NotReady" })
+
+export class SystemApi extends HttpApiGroup.make("system")
+  .add(
+    HttpApiEndpoint.get("health", "/health", { success: Health })
+      .annotate(OpenApi.Summary, "Whether the process is live"),
+    HttpApiEndpoint.get("ready", "/ready", { success: [Ready, NotReady.pipe(HttpApiSchema.status(503))] })
+      .annotate(OpenApi.Summary, "Whether it can serve: database, schema, event bus"),
+  )
+  .middleware(Floor)
+  .annotateMerge(OpenApi.annotations({ title: "System", description: "Probes." })) {}

@@ -1,0 +1,47 @@
+/** What `/ready` says: whether the database answers, has every table of this program, and the broker takes messages. */
+import { Context, Effect, Layer } from "effect"
+import { Bus } from "./Bus.ts"
+import { Database } from "./Database.ts"
+
+type Check = "ok" | "fail"
+
+interface Checks {
+  readonly database: Check
+  readonly schema: Check
+  readonly event_bus: Check
+}
+
+export type Readable =
+  | { readonly status: "ready" | "degraded"; readonly checks: Checks }
+  | { readonly status: "not_ready"; readonly checks: Checks }
+
+export class Readiness extends Context.Service<Readiness, {
+  readonly look: Effect.Effect<Readable>
+}>()("bailiwick/services/platform/Readiness") {
+  /** `tables`: those that this program needs. */
+  static readonly layer = (tables: ReadonlyArray<string>) =>
+    Layer.effect(
+      Readiness,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const bus = yield* Bus
+        // The plain pool: a multiplexed one would queue the probe behind the reads that it is asked about.
+        const missing = sql<{ n: number }>`
+          select count(*)::int as n from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null`.pipe(
+          Effect.timeout("2 seconds"),
+          Effect.match({ onFailure: () => null, onSuccess: ([row]) => row!.n }),
+        )
+        const look = Effect.gen(function* (): Effect.fn.Return<Readable> {
+          const lacking = yield* missing
+          const checks: Checks = {
+            database: lacking === null ? "fail" : "ok",
+            schema: lacking === 0 ? "ok" : "fail",
+            event_bus: yield* bus.status,
+          }
+          if (lacking !== 0) return { status: "not_ready", checks }
+          return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks }
+        })
+        return Readiness.of({ look })
+      }),
+    )
+}

@@ -1,0 +1,163 @@
+/** The single place where layers meet. A role is a set of loops and edges over the same services. */
+import { Effect, Layer, Redacted } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../schemas/api/Api.ts"
+import { ApiKeys } from "../services/accounts/ApiKeys.ts"
+import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
+import { KeyUses } from "../services/accounts/KeyUses.ts"
+import { mailKinds } from "../services/accounts/MailKinds.ts"
+import { Principals } from "../services/accounts/Principals.ts"
+import { Directory } from "../services/directory/Directory.ts"
+import { Notifications } from "../services/notifications/Notifications.ts"
+import { Audit } from "../services/platform/Audit.ts"
+import { Bells } from "../services/platform/Bells.ts"
+import { Bus } from "../services/platform/Bus.ts"
+import { Database } from "../services/platform/Database.ts"
+import { DatabaseClock } from "../services/platform/DatabaseClock.ts"
+import { Jobs } from "../services/platform/Jobs.ts"
+import { Mailbox } from "../services/platform/Mailbox.ts"
+import { Outbound } from "../services/platform/Outbound.ts"
+import { Outbox } from "../services/platform/Outbox.ts"
+import { RateLimits } from "../services/platform/RateLimits.ts"
+import { Readiness } from "../services/platform/Readiness.ts"
+import { Rejects } from "../services/platform/Rejects.ts"
+import { Vault } from "../services/platform/Vault.ts"
+import { Counts } from "../services/webhooks/Counts.ts"
+import { Deliveries } from "../services/webhooks/Deliveries.ts"
+import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
+import { Endpoints } from "../services/webhooks/Endpoints.ts"
+import { EventIntake } from "../services/webhooks/EventIntake.ts"
+import { Partitions } from "../services/webhooks/Partitions.ts"
+import { Replays } from "../services/webhooks/Replays.ts"
+import { Sender } from "../services/webhooks/Sender.ts"
+import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
+import { singleProcess } from "./actors/Cluster.ts"
+import { webhookActor } from "./actors/Webhook.ts"
+import type { AppConfig, Role } from "./AppConfig.ts"
+import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
+import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
+import { apiKeys } from "./http/ApiKeys.ts"
+import { authenticated, presented } from "./http/Credentials.ts"
+import * as Docs from "./http/Docs.ts"
+import { Refusals } from "./http/floor/Refusals.ts"
+import { Server } from "./http/Server.ts"
+import { system } from "./http/System.ts"
+import { webhooks } from "./http/Webhooks.ts"
+import { migrate, tables } from "./Migrations.ts"
+import { type Places, portsOf } from "./Places.ts"
+import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
+import { Dispatcher } from "./workers/Dispatcher.ts"
+import { Intake } from "./workers/Intake.ts"
+import { Relay } from "./workers/Relay.ts"
+import { Upkeep } from "./workers/Upkeep.ts"
+
+/** PostgreSQL, migrated, with its clock, and the broker. */
+const ground = (config: AppConfig, places: Places) =>
+  Layer.mergeAll(Audit.layer, Rejects.layer, RateLimits.layer, Outbox.layer, Jobs.layer, Readiness.layer(tables)).pipe(
+    Layer.provideMerge(Bells.layer),
+    Layer.provideMerge(Layer.mergeAll(
+      Bus.layer({ url: places.natsUrl, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) }),
+      Vault.layer({ file: config.keysFile ?? "", ...(config.keys === null ? {} : { keys: config.keys }) }),
+      Outbound.layer({
+        allowedCidrs: config.allowedCidrs ?? [],
+        certificateAuthorities: config.webhooksCa === null ? [] : [config.webhooksCa],
+        timeoutMillis: config.webhooksTimeout,
+        ownPorts: [...portsOf(places), config.port, ...(config.metricsPort === null ? [] : [config.metricsPort])],
+      }),
+    )),
+    Layer.provideMerge(DatabaseClock.layer()),
+    Layer.provideMerge(Layer.effectDiscard(migrate)),
+    Layer.provideMerge(Database.layer({
+      url: places.database.url,
+      ownerUrl: places.database.ownerUrl,
+      maxConnections: 16,
+    })),
+  )
+
+const publicUrlOf = (config: AppConfig): URL => new URL(config.publicUrl ?? `http://${config.host}:${config.port}`)
+
+/** With DEMO the home's own key is an issuer, and the only one. */
+const cookies = (config: AppConfig, home: string) => {
+  const issuer = new URL("/dev/issuer", publicUrlOf(config)).href
+  return Layer.unwrap(Effect.gen(function* () {
+    if (!config.demo) return Cookies.layer(yield* configuredIssuers(config.mailIssuers))
+    return Cookies.layer([(yield* EmbeddedIssuer).cookieIssuer])
+  })).pipe(Layer.provideMerge(EmbeddedIssuer.layer({ home, issuer })))
+}
+
+const services = (config: AppConfig, places: Places) =>
+  Layer.mergeAll(
+    DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
+    Webhooks.layer({ perAccount: config.perAccount }),
+    ApiKeys.layer,
+    WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    Counts.layer,
+    Partitions.layer({
+      deliveredDays: config.deliveredDays,
+      deadLetterDays: config.deadLetterDays,
+      intakeMemoryDays: config.intakeMemoryDays,
+    }),
+    Directory.layer(mailKinds),
+  ).pipe(
+    Layer.provideMerge(Principals.layer),
+    Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places.home))),
+    Layer.provideMerge(ground(config, places)),
+  )
+
+const delivery = (config: AppConfig) => {
+  const sender = { timeoutMillis: config.webhooksTimeout }
+  return Layer.mergeAll(Intake.layer, Dispatcher.layer).pipe(
+    Layer.provide(EventIntake.layer),
+    Layer.provide(Deliveries.layer({ ...sender, schedule: config.schedule })),
+    Layer.provide([Sender.layer(sender), Endpoints.layer]),
+  )
+}
+
+const devRoutes = Layer.unwrap(Effect.gen(function* () {
+  const { jwks } = yield* EmbeddedIssuer
+  return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
+}))
+
+const api = (config: AppConfig) => {
+  const publicUrl = publicUrlOf(config)
+  const routes = Layer.mergeAll(
+    HttpApiBuilder.layer(Api).pipe(Layer.provide([system, apiKeys, webhooks])),
+    Docs.layer(Api, publicUrl.origin),
+    config.demo ? devRoutes : Layer.empty,
+  ).pipe(
+    Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
+    Layer.provide(config.roles.has("actors") ? webhookActor : Layer.succeed(Mailbox, { timeoutMillis: 0 })),
+    Layer.provide(singleProcess),
+  )
+  return Server.layer(routes, {
+    host: config.host,
+    port: config.port,
+    ...(config.publicUrl === null ? {} : { publicUrl: config.publicUrl }),
+  }).pipe(Layer.provide(Refusals.layer))
+}
+
+const demo = (config: AppConfig, { home }: Places) => Layer.effectDiscard(config.demo ? fillDemo(home) : disableDemo)
+
+/** Everything that this process does; `Server` is among what it gives where it has the role `api`. */
+export const app = (config: AppConfig, places: Places) => {
+  const has = (role: Role) => config.roles.has(role)
+  return Layer.mergeAll(
+    has("api") ? api(config) : Layer.empty,
+    has("relay") ? Relay.layer : Layer.empty,
+    has("timers") ? Upkeep.layer : Layer.empty,
+    has("intake") ? DirectoryIntake.layer : Layer.empty,
+    has("delivery") ? delivery(config) : Layer.empty,
+  ).pipe(
+    Layer.provideMerge(demo(config, places)),
+    Layer.provideMerge(services(config, places)),
+  )
+}
+
+/** What runtime.json says of the databases: secrets, for this user's own tools. */
+export const addresses = (places: Places) => ({
+  database_url: Redacted.value(places.database.url),
+  database_owner_url: Redacted.value(places.database.ownerUrl),
+  nats_url: Redacted.value(places.natsUrl),
+})

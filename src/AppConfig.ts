@@ -1,0 +1,270 @@
+/**
+ * Everything that is configured, read once (INTERFACE, variables). A wrong value stops the start with one line that names
+ * the variable, what is wrong with it and an example; all wrong values are named at once, and no value is repeated,
+ * since some are secrets.
+ */
+import { Config, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import type { ConfiguredIssuer } from "../services/accounts/Cookies.ts"
+import { CookieAlgorithm } from "../services/accounts/Cookies.ts"
+import { parseCidrs } from "../services/platform/Outbound/AddressPolicy.ts"
+import { maxAttempts, type RetrySchedule, specified } from "../services/webhooks/RetrySchedule.ts"
+
+/** One line a wrong variable, for the terminal. */
+export class ConfigFault extends Schema.TaggedError<ConfigFault>()("ConfigFault", { message: Schema.String }) {}
+
+export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
+export type Role = (typeof roles)[number]
+
+type Parsed<A> = Result.Result<A, string>
+
+const fault = (what: string): Parsed<never> => Result.fail(what)
+
+interface Variable<A> {
+  readonly name: string
+  readonly parse: (text: string) => Parsed<A>
+  readonly fallback: A
+  readonly example: string
+}
+
+const int = (min: number, max: number) => (text: string): Parsed<number> =>
+  /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max
+    ? Result.succeed(Number(text))
+    : fault(`is not a whole number from ${min} to ${max}`)
+
+const share = (text: string): Parsed<number> =>
+  /^(0|1|0?\.\d+|1\.0+)$/.test(text) ? Result.succeed(Number(text)) : fault("is not a number from 0 to 1")
+
+const boolean = (text: string): Parsed<boolean> =>
+  text === "true" || text === "false" ? Result.succeed(text === "true") : fault("is neither true nor false")
+
+const millis = (text: string): Parsed<number> => {
+  const duration = /^\d+(\.\d+)? ?[a-z]+$/.test(text.trim())
+    ? Duration.fromInput(text.trim() as Duration.Input)
+    : Option.none<Duration.Duration>()
+  return Option.isSome(duration) && Duration.toMillis(duration.value) > 0
+    ? Result.succeed(Duration.toMillis(duration.value))
+    : fault("is not a duration")
+}
+
+const list = <A>(item: (text: string) => Parsed<A>) => (text: string): Parsed<ReadonlyArray<A>> => {
+  const items: Array<A> = []
+  for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
+    const parsed = item(part)
+    if (Result.isFailure(parsed)) return fault(`has an item that ${parsed.failure}`)
+    items.push(parsed.success)
+  }
+  return Result.succeed(items)
+}
+
+const url = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> => {
+  const parsed = URL.parse(text)
+  return parsed !== null && schemes.includes(parsed.protocol.slice(0, -1))
+    ? Result.succeed(text)
+    : fault(`is not a URL of the scheme ${schemes.join(" or ")}`)
+}
+
+const literal = <const A extends string>(...values: ReadonlyArray<A>) => (text: string): Parsed<A> => {
+  const found = values.find((value) => value === text)
+  return found === undefined ? fault(`is none of ${values.join(", ")}`) : Result.succeed(found)
+}
+
+const delays = (text: string): Parsed<ReadonlyArray<number>> =>
+  Result.flatMap(
+    list(millis)(text),
+    (all) =>
+      all.length === maxAttempts ? Result.succeed(all) : fault(`has ${all.length} delays, not exactly ${maxAttempts}`),
+  )
+
+const rolesOf = (text: string): Parsed<ReadonlySet<Role>> =>
+  text === "all" ? Result.succeed(new Set(roles)) : Result.map(list(literal(...roles))(text), (some) => new Set(some))
+
+const cidrs = (text: string): Parsed<ReadonlyArray<string>> => {
+  const all = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
+  return Result.mapBoth(parseCidrs(all), {
+    onSuccess: () => all,
+    onFailure: () => "has an item that is no CIDR range",
+  })
+}
+
+const issuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(Schema.Struct({
+  issuer: Schema.String,
+  jwks_uri: Schema.String,
+  algorithms: Schema.optionalKey(Schema.Array(CookieAlgorithm)),
+}))))
+
+const issuers = (text: string): Parsed<ReadonlyArray<ConfiguredIssuer>> =>
+  Result.mapError(issuerList(text), () => "is not a JSON list of {issuer, jwks_uri, algorithms?}")
+
+const file = (text: string): Parsed<string> => {
+  try {
+    return Result.succeed(readFileSync(text, "utf8"))
+  } catch {
+    return fault("names a file that cannot be read")
+  }
+}
+
+const any = (text: string): Parsed<string> => Result.succeed(text)
+const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
+
+const variables = {
+  host: { name: "HOST", parse: any, fallback: "127.0.0.1", example: "127.0.0.1" },
+  port: { name: "PORT", parse: int(0, 32_767), fallback: 8080, example: "8080" },
+  home: { name: "BAILIWICK_HOME", parse: any, fallback: ".bailiwick", example: ".bailiwick" },
+  databaseUrl: {
+    name: "DATABASE_URL",
+    parse: optional(url("postgres", "postgresql")),
+    fallback: null,
+    example: "postgres://user:password@127.0.0.1:5432/bailiwick",
+  },
+  databaseOwnerUrl: {
+    name: "DATABASE_OWNER_URL",
+    parse: optional(url("postgres", "postgresql")),
+    fallback: null,
+    example: "postgres://owner:password@127.0.0.1:5432/bailiwick",
+  },
+  natsUrl: {
+    name: "NATS_URL",
+    parse: optional(url("nats", "tls", "ws", "wss")),
+    fallback: null,
+    example: "nats://127.0.0.1:4222",
+  },
+  natsCreds: { name: "NATS_CREDS", parse: optional(any), fallback: null, example: "/etc/bailiwick/nats.creds" },
+  publicUrl: {
+    name: "PUBLIC_URL",
+    parse: optional(url("http", "https")),
+    fallback: null,
+    example: "https://mail.example.com",
+  },
+  roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
+  demo: { name: "DEMO", parse: optional(boolean), fallback: null, example: "false" },
+  mailIssuers: {
+    name: "MAIL_ISSUERS",
+    parse: issuers,
+    fallback: [],
+    example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
+  },
+  retryDelays: {
+    name: "WEBHOOKS_RETRY_DELAYS",
+    parse: delays,
+    fallback: specified.delays,
+    example: "1 minute,5 minutes,30 minutes,2 hours,6 hours,24 hours,48 hours,72 hours",
+  },
+  retryJitter: { name: "WEBHOOKS_RETRY_JITTER", parse: share, fallback: specified.jitter, example: "0.1" },
+  webhooksTimeout: { name: "WEBHOOKS_TIMEOUT", parse: millis, fallback: 10_000, example: "10 seconds" },
+  webhooksCa: { name: "WEBHOOKS_CA_FILE", parse: optional(file), fallback: null, example: "/etc/ssl/private-ca.pem" },
+  allowedCidrs: {
+    name: "WEBHOOKS_ALLOWED_CIDRS",
+    parse: optional(cidrs),
+    fallback: null,
+    example: "10.20.0.0/16,fd00:20::/32",
+  },
+  deliveredDays: { name: "WEBHOOKS_RETENTION_DAYS", parse: int(1, 3650), fallback: 30, example: "30" },
+  deadLetterDays: {
+    name: "WEBHOOKS_DEAD_LETTER_RETENTION_DAYS",
+    parse: int(1, 3650),
+    fallback: 90,
+    example: "90",
+  },
+  perAccount: { name: "WEBHOOKS_PER_ACCOUNT", parse: int(1, 10_000), fallback: 100, example: "100" },
+  intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
+  keysFile: { name: "BAILIWICK_KEYS_FILE", parse: optional(any), fallback: null, example: "/etc/bailiwick/keys.json" },
+  keys: { name: "BAILIWICK_KEYS", parse: optional(any), fallback: null, example: "the key ring as JSON" },
+  otlp: {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    parse: optional(url("http", "https")),
+    fallback: null,
+    example: "http://127.0.0.1:4318",
+  },
+  logFormat: {
+    name: "LOG_FORMAT",
+    parse: optional(literal("pretty", "json")),
+    fallback: null,
+    example: "json",
+  },
+  logLevel: {
+    name: "LOG_LEVEL",
+    parse: literal("trace", "debug", "info", "warn", "error"),
+    fallback: "info" as const,
+    example: "info",
+  },
+  metricsPort: { name: "METRICS_PORT", parse: optional(int(1, 32_767)), fallback: null, example: "9464" },
+} satisfies Record<string, Variable<unknown>>
+
+type Variables = typeof variables
+type ValueOf<V> = V extends
+  { readonly parse: (text: string) => Result.Result<infer A, string>; readonly fallback: infer F } ? A | F
+  : never
+type Values = { readonly [K in keyof Variables]: ValueOf<Variables[K]> }
+
+const loopbackHosts = new Set(["127.0.0.1", "::1", "localhost"])
+
+const isLoopback = (address: string): boolean => {
+  const parsed = URL.parse(address)
+  return parsed !== null && loopbackHosts.has(parsed.hostname.replace(/^\[|\]$/g, ""))
+}
+
+/** Why DEMO may not be on, or null (RULES, Trust: it lets anyone in who can read the home). */
+const demoFault = (values: Values): string | null => {
+  if (!loopbackHosts.has(values.host)) return "DEMO: starts on a loopback HOST only, for example HOST=127.0.0.1"
+  if (values.publicUrl !== null && !isLoopback(values.publicUrl)) {
+    return "DEMO: starts with a loopback PUBLIC_URL only, for example PUBLIC_URL=http://127.0.0.1:8080"
+  }
+  return values.mailIssuers.length > 0 ? "DEMO: does not go with MAIL_ISSUERS, for example DEMO=false" : null
+}
+
+export interface AppConfig
+  extends Omit<Values, "home" | "demo" | "databaseUrl" | "databaseOwnerUrl" | "natsUrl" | "keys"> {
+  /** Absolute. */
+  readonly home: string
+  readonly demo: boolean
+  readonly databaseUrl: Redacted.Redacted | null
+  readonly databaseOwnerUrl: Redacted.Redacted | null
+  readonly natsUrl: Redacted.Redacted | null
+  readonly keys: Redacted.Redacted | null
+  readonly schedule: RetrySchedule
+}
+
+const secret = (text: string | null) => text === null ? null : Redacted.make(text)
+
+const decide = (values: Values): AppConfig => {
+  const embedded = values.databaseUrl === null
+  const demo = values.demo ?? (embedded && demoFault(values) === null)
+  const home = resolve(values.home)
+  return {
+    ...values,
+    home,
+    demo,
+    databaseUrl: secret(values.databaseUrl),
+    databaseOwnerUrl: secret(values.databaseOwnerUrl ?? values.databaseUrl),
+    natsUrl: secret(values.natsUrl),
+    keys: secret(values.keys),
+    keysFile: values.keysFile ?? join(home, "keys.json"),
+    allowedCidrs: values.allowedCidrs ?? (demo ? ["127.0.0.0/8", "::1/128"] : []),
+    schedule: { delays: values.retryDelays, jitter: values.retryJitter },
+  }
+}
+
+/** The configuration, or every fault of it. An empty variable counts as not set. */
+export const load: Effect.Effect<AppConfig, ConfigFault> = Effect.gen(function* () {
+  const values: Record<string, unknown> = {}
+  const faults: Array<string> = []
+  for (const [key, { example, fallback, name, parse }] of Object.entries<Variable<unknown>>(variables)) {
+    const text = yield* Config.option(Config.String(name)).pipe(Effect.orDie)
+    if (Option.isNone(text) || text.value === "") {
+      values[key] = fallback
+      continue
+    }
+    const parsed = parse(text.value)
+    if (Result.isSuccess(parsed)) values[key] = parsed.success
+    else faults.push(`${name}: ${parsed.failure}, for example ${name}=${example}`)
+  }
+  if (faults.length === 0) {
+    const all = values as unknown as Values
+    const refused = all.demo === true ? demoFault(all) : null
+    if (refused === null) return decide(all)
+    faults.push(refused)
+  }
+  return yield* new ConfigFault({ message: faults.join("\n") })
+})

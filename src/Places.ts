@@ -1,0 +1,44 @@
+/** Where the database and the broker are: what the configuration names, else servers of our own in the home. */
+import { Effect, Redacted } from "effect"
+import type { AppConfig } from "./AppConfig.ts"
+import * as EmbeddedNats from "./embedded/EmbeddedNats.ts"
+import * as EmbeddedPostgres from "./embedded/EmbeddedPostgres.ts"
+import * as Home from "./embedded/Home.ts"
+
+export interface Places {
+  /** The home, which this process holds. */
+  readonly home: string
+  readonly database: {
+    readonly url: Redacted.Redacted
+    readonly ownerUrl: Redacted.Redacted
+    readonly embedded: boolean
+  }
+  readonly natsUrl: Redacted.Redacted
+}
+
+const portOf = (url: Redacted.Redacted) => Number(URL.parse(Redacted.value(url))?.port || 0)
+
+/** Ports of these servers: never a destination of what users send us. */
+export const portsOf = (places: Places): ReadonlyArray<number> =>
+  [places.database.url, places.natsUrl].map(portOf).filter((port) => port > 0)
+
+/** Takes the home and starts what is missing; all of it stops when the scope closes. */
+export const open = Effect.fn("Places.open")(function* (config: AppConfig) {
+  const home = yield* Home.open(config.home)
+  const [database, natsUrl] = yield* Effect.all([
+    config.databaseUrl === null
+      ? Effect.map(
+        EmbeddedPostgres.start({ home }),
+        ({ appUrl, ownerUrl }) => ({ url: appUrl, ownerUrl, embedded: true }),
+      )
+      : Effect.succeed({
+        url: config.databaseUrl,
+        ownerUrl: config.databaseOwnerUrl ?? config.databaseUrl,
+        embedded: false,
+      }),
+    config.natsUrl === null
+      ? Effect.map(EmbeddedNats.start({ home }), ({ url }) => url)
+      : Effect.succeed(config.natsUrl),
+  ], { concurrency: 2 })
+  return { home, database, natsUrl } satisfies Places
+})

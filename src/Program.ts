@@ -1,0 +1,52 @@
+/** One run of the program: servers, layers, the line that says it is ready, and a clean end. */
+import { Context, Effect, Layer, Option, Schedule } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { Readiness } from "../services/platform/Readiness.ts"
+import { addresses, app } from "./App.ts"
+import { type AppConfig, load } from "./AppConfig.ts"
+import { demoFile } from "./embedded/DemoDirectory.ts"
+import * as Home from "./embedded/Home.ts"
+import { freePort } from "./embedded/Ports.ts"
+import { Server } from "./http/Server.ts"
+import * as Places from "./Places.ts"
+import { telemetry } from "./Telemetry.ts"
+
+/** Ready once the database and the schema are; for the broker it waits a moment, since commands do without it. */
+const ready = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  return yield* readiness.look.pipe(
+    Effect.flatMap((look) => look.status === "ready" ? Effect.succeed(look.status) : Effect.fail(look.status)),
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
+    Effect.catch((status) => status === "degraded" ? Effect.succeed(status) : Effect.never),
+  )
+})
+
+const say = (line: string) => Effect.sync(() => void process.stdout.write(`${line}\n`))
+
+const welcome = Effect.fnUntraced(function* (config: AppConfig, places: Places.Places, url: string) {
+  yield* say(`bailiwick ready on ${url}`)
+  yield* say(`  reference     ${url}/v1/docs`)
+  yield* say(`  home          ${places.home}`)
+  const demo = join(places.home, demoFile)
+  if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
+})
+
+/** Runs until interrupted. */
+export const program = Effect.gen(function* () {
+  const asked = yield* load
+  const config = asked.port === 0 ? { ...asked, port: yield* freePort() } : asked
+  return yield* Effect.gen(function* () {
+    const places = yield* Places.open(config)
+    const context = yield* Layer.build(app(config, places))
+    const server = Context.getOption(context, Server)
+    const url = Option.match(server, { onNone: () => "", onSome: (s) => s.url })
+    const status = yield* Effect.provideContext(ready, context)
+    yield* Home.publish(places.home, { pid: process.pid, http_url: url, ...addresses(places) })
+    if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
+    if (Option.isSome(server)) yield* welcome(config, places, url)
+    else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
+    return yield* Effect.never
+  }).pipe(Effect.scoped, Effect.provide(telemetry(config)))
+})

@@ -1,0 +1,23 @@
+/** Whatever ends a start says so in lines for a person, not in a stack trace; the trace is there with LOG_LEVEL=debug. */
+import { Cause, Effect, Predicate } from "effect"
+import process from "node:process"
+
+const messageOf = (error: unknown): string => {
+  if (Predicate.hasProperty(error, "reason") && Predicate.hasProperty(error.reason, "message")) {
+    return `PostgreSQL: ${String(error.reason.message)}`
+  }
+  return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+}
+
+/** Fails with exit code 1 after one line a reason on standard error. */
+export const refuse = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.tapCause(program, (cause) =>
+    Effect.gen(function* () {
+      if (Cause.hasInterruptsOnly(cause)) return
+      const lines = new Set(cause.reasons.flatMap((reason) => {
+        if (reason._tag === "Fail") return [messageOf(reason.error)]
+        return reason._tag === "Die" ? [messageOf(reason.defect)] : []
+      }))
+      for (const line of lines) process.stderr.write(`bailiwick: ${line}\n`)
+      yield* Effect.logDebug("the start failed", cause)
+    }))

@@ -1,0 +1,36 @@
+/** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
+import { NodeHttpClient, NodeHttpServer } from "@effect/platform-node"
+import { Layer, Logger, type LogLevel, References } from "effect"
+import { HttpRouter } from "effect/http"
+import { Otlp, PrometheusMetrics } from "effect/observability"
+import { createServer } from "node:http"
+import type { AppConfig } from "./AppConfig.ts"
+
+const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
+  trace: "Trace",
+  debug: "Debug",
+  info: "Info",
+  warn: "Warn",
+  error: "Error",
+}
+
+const logs = ({ logFormat, logLevel }: AppConfig) => {
+  const pretty = logFormat === null ? process.stdout.isTTY === true : logFormat === "pretty"
+  return Layer.merge(
+    Logger.layer([pretty ? Logger.consolePretty() : Logger.consoleJson]),
+    Layer.succeed(References.MinimumLogLevel, levels[logLevel]),
+  )
+}
+
+const traces = ({ otlp }: AppConfig) =>
+  otlp === null ? Layer.empty : Otlp.layerJson({ baseUrl: otlp, resource: { serviceName: "bailiwick" } }).pipe(
+    Layer.provide(NodeHttpClient.layerNodeHttp),
+  )
+
+const metrics = ({ host, metricsPort }: AppConfig) =>
+  metricsPort === null ? Layer.empty : HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
+    disableLogger: true,
+  }).pipe(Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: metricsPort })))
+
+export const telemetry = (config: AppConfig) =>
+  Layer.mergeAll(logs(config), traces(config), metrics(config).pipe(Layer.orDie))

@@ -1,0 +1,43 @@
+/** Errors as one line each, never a stack: what went wrong and, where it is known, what to type. */
+import { Cause, Predicate, References } from "effect"
+import { CliError } from "effect/cli"
+import { printable } from "./Printable.ts"
+
+const codeOf = (error: unknown): string | undefined =>
+  Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : undefined
+
+const hints: Readonly<Record<string, string>> = {
+  "42P01": `; the schema is not there or not whole, type "deno task cli migrate"`,
+  "42703": `; the schema is an older one, type "deno task cli migrate"`,
+}
+
+/** The innermost reason of an error: drivers wrap theirs several times over. */
+export const reasonOf = (error: unknown): string => {
+  let message = ""
+  let hint = ""
+  let at: unknown = error
+  for (let depth = 0; depth < 8 && Predicate.isObject(at); depth++) {
+    if (Predicate.hasProperty(at, "message") && typeof at.message === "string" && at.message !== "") message = at.message
+    hint = hints[codeOf(at) ?? ""] ?? hint
+    const inner: unknown = at instanceof AggregateError ? at.errors[0] : "cause" in at ? at.cause : undefined
+    at = inner ?? ("reason" in at ? at.reason : undefined)
+  }
+  return (message === "" ? String(error) : message).split("\n", 1)[0] + hint
+}
+
+const said = new Set(["Unsuccessful", "ShowHelp"])
+const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError"])
+
+/** What to print of a failure; nothing where it was printed already or nobody asked (an interruption). */
+export const linesOf = (cause: Cause.Cause<unknown>): ReadonlyArray<string> => {
+  if (Cause.hasInterruptsOnly(cause)) return []
+  const error = Cause.squash(cause)
+  const tag = Predicate.hasProperty(error, "_tag") ? String(error._tag) : ""
+  if (said.has(tag)) return []
+  if (CliError.isCliError(error)) return [printable(error.message)]
+  if (ours.has(tag) && error instanceof Error) return error.message.split("\n").map(printable)
+  return [printable(tag === "SqlError" ? `the database: ${reasonOf(error)}` : reasonOf(error))]
+}
+
+/** Warnings of services are one line on standard error, too. */
+export const minimumLogLevel = { reference: References.MinimumLogLevel, level: "Warn" } as const

@@ -1,0 +1,58 @@
+/** Durations and moments as one types them. */
+import { Duration } from "effect"
+import { Flag } from "effect/cli"
+
+const units: Readonly<Record<string, number>> = {
+  ms: 1,
+  milli: 1,
+  s: 1_000,
+  sec: 1_000,
+  second: 1_000,
+  m: 60_000,
+  min: 60_000,
+  minute: 60_000,
+  h: 3_600_000,
+  hour: 3_600_000,
+  d: 86_400_000,
+  day: 86_400_000,
+  w: 604_800_000,
+  week: 604_800_000,
+}
+
+/** Reads `10s`, `1h`, `1.5h`, `10 minutes`; undefined for anything else. */
+export const parseDuration = (text: string): Duration.Duration | undefined => {
+  const [, amount, name] = /^(\d{1,12}(?:\.\d{1,9})?) ?([a-z]+)$/.exec(text.trim()) ?? []
+  const millis = name === undefined ? undefined : units[name] ?? units[name.replace(/s$/, "")]
+  return millis === undefined ? undefined : Duration.millis(Number(amount) * millis)
+}
+
+const moment = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** Reads a moment (`2026-01-31`, `2026-01-31T12:00:00Z`) or how long ago it was (`1h`); milliseconds since the epoch. */
+export const parseSince = (text: string, now: number): number | undefined => {
+  const ago = parseDuration(text)
+  if (ago !== undefined) return now - Duration.toMillis(ago)
+  const at = moment.test(text) ? Date.parse(text) : NaN
+  return Number.isNaN(at) ? undefined : at
+}
+
+const required = <A>(value: A | undefined, what: string): A => {
+  if (value === undefined) throw what
+  return value
+}
+
+/** A flag such as `--ttl 1h`. */
+export const durationFlag = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("duration"),
+    Flag.mapTryCatch((text) => required(parseDuration(text), "a duration such as 10s, 5m or 1h"), String),
+  )
+
+/** A flag such as `--since 1h`: the moment at the time `now` that its value is given. */
+export const sinceFlag = Flag.String("since").pipe(
+  Flag.withMetavar("time"),
+  Flag.mapTryCatch((text) => {
+    required(parseSince(text, 0), "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1h")
+    return (now: number) => parseSince(text, now) ?? now
+  }, String),
+)

@@ -1,0 +1,93 @@
+/** Handlers of `/v1/webhooks` and `/v1/webhook-deliveries`. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { WebhookActor } from "../../schemas/actors/Webhook.ts"
+import { Credential, Principal } from "../../schemas/api/Credentials.ts"
+import { WebhooksApi } from "../../schemas/api/Webhooks.ts"
+import { WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
+import { send } from "../../services/platform/Mailbox.ts"
+import { DeliveryRecords } from "../../services/webhooks/DeliveryRecords.ts"
+import { Replays } from "../../services/webhooks/Replays.ts"
+import { Webhooks } from "../../services/webhooks/Webhooks.ts"
+
+const Api = HttpApi.make("bailiwick").add(WebhooksApi)
+
+const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
+
+/** A mailbox is only for what can exist: any other id is not found at once. */
+const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
+
+const caller = Effect.gen(function* () {
+  return { accountId: (yield* Principal).accountId, origin: yield* CurrentRequest }
+})
+
+export const webhooks = HttpApiBuilder.group(
+  Api,
+  "webhooks",
+  Effect.fn(function* (handlers) {
+    const service = yield* Webhooks
+    const records = yield* DeliveryRecords
+    const replays = yield* Replays
+    const actor = yield* WebhookActor.client
+
+    return handlers.handleAll({
+      listWebhooks: Effect.fnUntraced(function* ({ query }) {
+        return json(yield* service.list(yield* Credential, query.include_paused))
+      }),
+      createWebhook: Effect.fnUntraced(function* ({ payload }) {
+        return yield* service.create((yield* Principal).accountId, payload)
+      }),
+      updateWebhook: Effect.fnUntraced(function* ({ params, payload }) {
+        const id = yield* idOf(params.webhook_id)
+        const who = yield* caller
+        const change = {
+          ...(payload.url == null ? {} : { url: payload.url }),
+          ...(payload.events == null ? {} : { events: payload.events }),
+          ...(payload.is_active == null ? {} : { isActive: payload.is_active }),
+        }
+        return yield* send(actor(id).Update({ ...who, ...change }), service.update(who.accountId, id, change))
+      }),
+      deleteWebhook: Effect.fnUntraced(function* ({ params }) {
+        const id = yield* idOf(params.webhook_id)
+        const who = yield* caller
+        yield* send(actor(id).Remove(who), service.remove(who.accountId, id))
+      }),
+      rotateSecret: Effect.fnUntraced(function* ({ params, payload }) {
+        const id = yield* idOf(params.webhook_id)
+        const who = yield* caller
+        const overlapSeconds = payload.overlap_seconds
+        return yield* send(
+          actor(id).Rotate({ ...who, overlapSeconds }),
+          service.rotate(who.accountId, id, overlapSeconds),
+        )
+      }),
+      testWebhook: Effect.fnUntraced(function* ({ params }) {
+        return yield* replays.test((yield* Principal).accountId, params.webhook_id)
+      }),
+      replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
+        const replayed = yield* replays.many((yield* Principal).accountId, params.webhook_id, {
+          since: Date.parse(payload.since),
+          until: payload.until == null ? null : Date.parse(payload.until),
+          status: payload.status ?? "dead_letter",
+        })
+        return { replayed }
+      }),
+      listDeliveries: Effect.fnUntraced(function* ({ params, query }) {
+        return json(yield* records.page(yield* Credential, params.webhook_id, query))
+      }),
+      getWebhookDelivery: Effect.fnUntraced(function* ({ params }) {
+        return json(yield* records.get((yield* Principal).accountId, params.delivery_id, params.webhook_id))
+      }),
+      getDelivery: Effect.fnUntraced(function* ({ params }) {
+        return json(yield* records.get((yield* Principal).accountId, params.delivery_id))
+      }),
+      replayDelivery: Effect.fnUntraced(function* ({ params }) {
+        yield* replays.one((yield* Principal).accountId, params.delivery_id)
+        return { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+      }),
+    })
+  }),
+)

@@ -1,0 +1,28 @@
+/** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
+import { Effect, Layer } from "effect"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
+import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { Counts } from "../../services/webhooks/Counts.ts"
+import { Partitions } from "../../services/webhooks/Partitions.ts"
+import { WebhookJobs } from "../../services/webhooks/WebhookJobs.ts"
+import { every, loop } from "./Loop.ts"
+
+const hour = 3_600_000
+
+export const Upkeep = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const bells = yield* Bells
+    const counts = yield* Counts
+    const jobs = yield* Jobs
+    const limits = yield* RateLimits
+    const partitions = yield* Partitions
+    const { workers } = yield* WebhookJobs
+
+    yield* every("partitions", hour, partitions.upkeep)
+    yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
+    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work(workers))
+    yield* every("jobs' leases", 5_000, jobs.free)
+    yield* every("rate limits", 60_000, limits.prune)
+  })),
+}

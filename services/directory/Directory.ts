@@ -18,7 +18,7 @@ import { type Line, reader, type Rejection } from "./Lines.ts"
 import { upsert } from "./Upsert.ts"
 
 export type { Kind } from "./Kind.ts"
-export { maxLineBytes, type Reason, type Rejection } from "./Lines.ts"
+export type { Reason, Rejection } from "./Lines.ts"
 
 export type LineResult =
   | { readonly _tag: "applied"; readonly kind: string; readonly id: string }

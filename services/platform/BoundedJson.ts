@@ -2,7 +2,7 @@
  * JSON from outside, bounded before it is parsed: a parser that recurses into a million brackets overflows its stack, and
  * PostgreSQL's text holds no U+0000.
  */
-import { Result } from "effect"
+import { Array, Result, type Schema, SchemaIssue } from "effect"
 
 export interface JsonFault {
   readonly reason: "too_large" | "too_deep" | "malformed_json"
@@ -29,15 +29,39 @@ const isDeep = (text: string): boolean => {
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true })
+const encoder = new TextEncoder()
+const fault = (reason: JsonFault["reason"], detail: string) => Result.fail<JsonFault>({ reason, detail })
+const tooLarge = fault("too_large", `more than ${maxBytes} bytes`)
+
+const bounded = (text: string): Result.Result<unknown, JsonFault> => {
+  if (isDeep(text)) return fault("too_deep", `more than ${maxDepth} levels`)
+  try {
+    return Result.succeed(JSON.parse(text) as unknown)
+  } catch {
+    return fault("malformed_json", "not a JSON text")
+  }
+}
 
 /** Parses at most 64 KiB of UTF-8, at most 32 levels deep. The fault repeats nothing of the text. */
 export const parse = (bytes: Uint8Array): Result.Result<unknown, JsonFault> => {
-  if (bytes.length > maxBytes) return Result.fail({ reason: "too_large", detail: `more than ${maxBytes} bytes` })
+  if (bytes.length > maxBytes) return tooLarge
   try {
-    const text = decoder.decode(bytes)
-    if (isDeep(text)) return Result.fail({ reason: "too_deep", detail: `more than ${maxDepth} levels` })
-    return Result.succeed(JSON.parse(text) as unknown)
+    return bounded(decoder.decode(bytes))
   } catch {
-    return Result.fail({ reason: "malformed_json", detail: "not JSON in UTF-8" })
+    return fault("malformed_json", "not UTF-8")
   }
+}
+
+/** The same for a text, which is bounded by its bytes in UTF-8. */
+export const parseText = (text: string): Result.Result<unknown, JsonFault> =>
+  text.length > maxBytes || encoder.encode(text).length > maxBytes ? tooLarge : bounded(text)
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Names the fields at fault, never their values; `whole` stands for the thing itself. */
+export const fieldsAtFault = (error: Schema.SchemaError, whole: string): string => {
+  const paths = issuesOf(error.issue).issues.map(({ path }) =>
+    (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".") || whole
+  )
+  return `at fault: ${Array.dedupe(paths).join(", ")}`
 }

@@ -2,10 +2,10 @@
  * Email events as they arrive: bounded, decoded, and either accepted, kept waiting for their account, or set aside with
  * the reason. One bad event never stops the others: what PostgreSQL refuses is halved down to the one that it refuses.
  */
-import { Clock, Context, Effect, Layer, Result, Schema, SchemaIssue } from "effect"
+import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { type EventType, MailEvent } from "../../schemas/mail/MailEvent.ts"
-import { parse } from "../platform/BoundedJson.ts"
+import { fieldsAtFault, parse } from "../platform/BoundedJson.ts"
 import { Database } from "../platform/Database.ts"
 import { type Reject, Rejects } from "../platform/Rejects.ts"
 import { isDataFault } from "../platform/SqlFaults.ts"
@@ -26,16 +26,6 @@ const patienceMillis = 7 * 24 * 60 * 60_000
 const batch = 500
 
 const decodeEvent = Schema.decodeUnknownResult(MailEvent, { errors: "all", onExcessProperty: "ignore" })
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/** Names the fields at fault, never their values. */
-const faults = (error: Schema.SchemaError): string => {
-  const paths = issuesOf(error.issue).issues.map(({ path }) =>
-    (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".") || "the message"
-  )
-  return `at fault: ${[...new Set(paths)].join(", ")}`
-}
-
 type Fault = { readonly reason: string; readonly detail: string }
 
 /** The event of a message, and its webhook body exactly as every attempt will send it. */
@@ -44,7 +34,7 @@ export const read = ({ subject, data }: Pick<EventMessage, "subject" | "data">):
     const json = yield* parse(data)
     const event = yield* Result.mapError(
       decodeEvent(json),
-      (error): Fault => ({ reason: "invalid_event", detail: faults(error) }),
+      (error): Fault => ({ reason: "invalid_event", detail: fieldsAtFault(error, "the message") }),
     )
     if (subjectOf(event.event) !== subject) {
       return yield* Result.fail<Fault>({

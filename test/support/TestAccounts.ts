@@ -8,6 +8,7 @@ import type { Plan } from "../../schemas/mail/Account.ts"
 import { Cookies } from "../../services/accounts/Cookies.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
+import { Notifications } from "../../services/notifications/Notifications.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
@@ -19,7 +20,7 @@ import { TestDatabase } from "./TestDatabase.ts"
 const bus = Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))
 
 /** Database, bus, outbox, audit and the directory of the mail kinds. */
-export const ground = Directory.layer(mailKinds).pipe(
+export const ground = Layer.merge(Directory.layer(mailKinds), Notifications.layer).pipe(
   Layer.provideMerge(Outbox.layer),
   Layer.provideMerge(Bells.layer),
   Layer.provideMerge(bus),

@@ -16,6 +16,7 @@ import { Database } from "../platform/Database.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliveries/Claim.ts"
+import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
 import { attemptsMessages } from "./Deliveries/Report.ts"
 import { settle, type Settled } from "./Deliveries/Settle.ts"
 import { Endpoints } from "./Endpoints.ts"
@@ -100,6 +101,7 @@ export class Deliveries extends Context.Service<Deliveries, {
           )
           sender.send(acceptance.tasks)
           if (acceptance.overflow) yield* bells.ring(dueTopic)
+          yield* countAccepted(acceptance, events.length)
           return acceptance
         })
 
@@ -163,6 +165,7 @@ export class Deliveries extends Context.Service<Deliveries, {
             }).pipe(sql.withTransaction)
             : yield* settle(sql, config.schedule, batch)
           settled.openUnsafe()
+          yield* countSettled(done, slots.load.claimed)
           for (const { subject, data } of attemptsMessages(batch, done)) yield* bus.publishCore(subject, data)
           return done.length
         })

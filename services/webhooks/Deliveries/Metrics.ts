@@ -1,0 +1,28 @@
+/** What the pipeline counts, a batch at a time. */
+import { Effect, Metric } from "effect"
+import type { Acceptance } from "./Accept.ts"
+import type { Settled } from "./Settle.ts"
+
+const events = Metric.counter("bailiwick_mail_events_total", { description: "Email events by what became of them" })
+const deliveries = Metric.counter("bailiwick_deliveries_total", { description: "Deliveries made of events" })
+const attempts = Metric.counter("bailiwick_delivery_attempts_total", { description: "Settled claims by outcome" })
+const claimed = Metric.gauge("bailiwick_deliveries_claimed", { description: "Deliveries in this process's memory" })
+
+export const countAccepted = ({ deliveries: made, duplicates, unknown }: Acceptance, taken: number) =>
+  Effect.all([
+    Metric.update(Metric.withAttributes(events, { outcome: "accepted" }), taken - duplicates - unknown.length),
+    Metric.update(Metric.withAttributes(events, { outcome: "duplicate" }), duplicates),
+    Metric.update(Metric.withAttributes(events, { outcome: "waiting" }), unknown.length),
+    Metric.update(deliveries, made),
+  ], { discard: true })
+
+export const countSettled = (settled: ReadonlyArray<Settled>, load: number) => {
+  const outcomes = new Map<string, number>()
+  for (const { next } of settled) outcomes.set(next, (outcomes.get(next) ?? 0) + 1)
+  return Effect.andThen(
+    Effect.forEach(outcomes, ([outcome, n]) => Metric.update(Metric.withAttributes(attempts, { outcome }), n), {
+      discard: true,
+    }),
+    Metric.update(claimed, load),
+  )
+}

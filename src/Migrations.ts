@@ -9,6 +9,7 @@ import platform from "../migrations/0001_platform.ts"
 import outbox from "../migrations/0002_outbox.ts"
 import accounts from "../migrations/0003_accounts.ts"
 import webhooks from "../migrations/0004_webhooks.ts"
+import auditLookup from "../migrations/0005_audit_lookup.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -16,7 +17,11 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [2, "outbox", Effect.succeed(outbox)],
   [3, "accounts", Effect.succeed(accounts)],
   [4, "webhooks", Effect.succeed(webhooks)],
+  [5, "audit_lookup", Effect.succeed(auditLookup)],
 ]
+
+/** The number of the newest migration. */
+export const newest = Math.max(...migrations.map(([id]) => id))
 
 /** Every table that this program expects. */
 export const tables: ReadonlyArray<string> = [

@@ -61,9 +61,7 @@ export const database = Layer.unwrap(Effect.map(Effect.flatMap(instance, databas
 
 /** Where the broker is, if anything says so. */
 export const natsUrl = ({ config, runtime }: Instance): Option.Option<Redacted.Redacted> =>
-  config.natsUrl !== null
-    ? Option.some(config.natsUrl)
-    : Option.map(runtime, ({ nats_url }) => Redacted.make(nats_url))
+  config.natsUrl !== null ? Option.some(config.natsUrl) : Option.map(runtime, ({ nats_url }) => Redacted.make(nats_url))
 
 export const busAt = ({ config }: Instance, url: Redacted.Redacted) =>
   Bus.layer({ url, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) })

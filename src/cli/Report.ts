@@ -1,6 +1,7 @@
 /** Errors as one line each, never a stack: what went wrong and, where it is known, what to type. */
-import { Cause, Predicate, References } from "effect"
+import { Cause, Logger, Predicate } from "effect"
 import { CliError } from "effect/cli"
+import process from "node:process"
 import { printable } from "./Printable.ts"
 
 const codeOf = (error: unknown): string | undefined =>
@@ -17,7 +18,9 @@ export const reasonOf = (error: unknown): string => {
   let hint = ""
   let at: unknown = error
   for (let depth = 0; depth < 8 && Predicate.isObject(at); depth++) {
-    if (Predicate.hasProperty(at, "message") && typeof at.message === "string" && at.message !== "") message = at.message
+    if (Predicate.hasProperty(at, "message") && typeof at.message === "string" && at.message !== "") {
+      message = at.message
+    }
     hint = hints[codeOf(at) ?? ""] ?? hint
     const inner: unknown = at instanceof AggregateError ? at.errors[0] : "cause" in at ? at.cause : undefined
     at = inner ?? ("reason" in at ? at.reason : undefined)
@@ -39,5 +42,12 @@ export const linesOf = (cause: Cause.Cause<unknown>): ReadonlyArray<string> => {
   return [printable(tag === "SqlError" ? `the database: ${reasonOf(error)}` : reasonOf(error))]
 }
 
-/** Warnings of services are one line on standard error, too. */
-export const minimumLogLevel = { reference: References.MinimumLogLevel, level: "Warn" } as const
+const text = (part: unknown): string => typeof part === "string" ? part : reasonOf(part)
+
+/** What services log is one line each on standard error. */
+export const logger = Logger.layer([
+  Logger.make(({ logLevel, message }) => {
+    const parts = Array.isArray(message) ? message : [message]
+    process.stderr.write(`${logLevel.toLowerCase()}: ${printable(parts.map(text).join(" "))}\n`)
+  }),
+])

@@ -1,0 +1,11 @@
+/** Refused requests stand many to a record; the id of each of them finds it. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+export default Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(
+    `create index audit_records_gathered on audit_records using gin ((details->'request_ids') jsonb_path_ops)
+      where details ? 'request_ids'`,
+  )
+})

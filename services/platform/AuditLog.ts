@@ -1,0 +1,73 @@
+/**
+ * Reading the audit: for operators, over all accounts. Records are redacted as they are written (`Audit`), so what is
+ * read here may be shown. A request that was refused before anyone was recognised stands with others in one record that
+ * lists their ids; it is found like any other.
+ */
+import { Context, Effect, Layer, Option, Stream } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "./Database.ts"
+import { floorOf } from "./Ids.ts"
+
+export interface AuditRecord {
+  readonly id: string
+  readonly at: Date
+  readonly request_id: string | null
+  readonly route: string | null
+  readonly action: string
+  readonly actor: string | null
+  readonly subject: string | null
+  readonly outcome: "done" | "refused" | "failed"
+  readonly status: number | null
+  readonly code: string | null
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface AuditQuery {
+  readonly requestId?: string | undefined
+  /** On what: `webhook:<id>`, or the id alone, for which there is no index. */
+  readonly subject?: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly since?: number | undefined
+}
+
+const page = 500
+
+export class AuditLog extends Context.Service<AuditLog, {
+  /** The records that all of the query's parts fit, oldest first. */
+  readonly read: (query: AuditQuery) => Stream.Stream<AuditRecord, SqlError.SqlError>
+}>()("bailiwick/services/platform/AuditLog") {
+  static readonly layer = Layer.effect(
+    AuditLog,
+    Effect.gen(function* () {
+      const { wide } = yield* Database
+
+      const after = (id: string, { requestId, subject }: AuditQuery) =>
+        wide<AuditRecord>`
+          select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
+          from audit_records
+          where ${
+          wide.and([
+            wide`id > ${id}::uuid`,
+            ...(subject === undefined
+              ? []
+              : [subject.includes(":") ? wide`subject = ${subject}` : wide`split_part(subject, ':', 2) = ${subject}`]),
+            ...(requestId === undefined ? [] : [
+              wide`(request_id = ${requestId} or details ? 'request_ids' and
+                details->'request_ids' @> ${JSON.stringify([requestId])}::jsonb)`,
+            ]),
+          ])
+        }
+          order by id limit ${page}`
+
+      // A record's id carries its time; the smallest id of a millisecond is nobody's, so `>` loses none.
+      const read = (query: AuditQuery) =>
+        Stream.paginate(floorOf(query.since ?? 0), (from) =>
+          Effect.map(after(from, query), (rows) => {
+            const last = rows.at(-1)
+            return [rows, last === undefined || rows.length < page ? Option.none() : Option.some(last.id)] as const
+          }))
+
+      return AuditLog.of({ read })
+    }),
+  )
+}

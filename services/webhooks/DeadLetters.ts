@@ -1,0 +1,109 @@
+/**
+ * Dead letters as an operator sees them, over all accounts. Sending again is `Replays.again`; each transaction of it
+ * locks the webhook first, since the letters of a deleted one must stay where they are.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { floorOf } from "../platform/Ids.ts"
+import { Replays } from "./Replays.ts"
+
+export interface DeadLetter {
+  readonly delivery_id: string
+  readonly webhook_id: string
+  readonly account_id: string
+  readonly event_type: string
+  readonly response_status: number | null
+  readonly error: string | null
+  readonly endpoint_url: string | null
+  readonly died_at: Date
+}
+
+/** Deliveries of one transaction at most. */
+const chunk = 1_000
+
+export class DeadLetters extends Context.Service<DeadLetters, {
+  /** The newest first, of one webhook or of all. */
+  readonly newest: (
+    webhookId: string | null,
+    limit: number,
+  ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
+  /** Sends one again; `gone`: its webhook was deleted, and it stays what it is. Ids are UUIDs. */
+  readonly replayOne: (deliveryId: string) => Effect.Effect<"replayed" | "unknown" | "gone", SqlError.SqlError>
+  /**
+   * Sends a webhook's again whose events came at `since` (milliseconds since the epoch) or later; `tell` hears how many
+   * so far. Gives how many, or `gone` where there is no such webhook.
+   */
+  readonly replaySince: (
+    webhookId: string,
+    since: number,
+    tell: (done: number) => Effect.Effect<void>,
+  ) => Effect.Effect<number | "gone", SqlError.SqlError>
+}>()("bailiwick/services/webhooks/DeadLetters") {
+  static readonly layer = Layer.suspend(() => Layer.effect(DeadLetters, make))
+}
+
+const make = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const replays = yield* Replays
+
+  const newest = (webhookId: string | null, limit: number) =>
+    sql<DeadLetter>`
+      select delivery_id::text as delivery_id, webhook_id::text as webhook_id, account_id::text as account_id, event_type,
+        response_status, error, endpoint_url, died_at
+      from dead_letters
+      where ${webhookId === null ? sql`true` : sql`webhook_id = ${webhookId}::uuid`}
+      order by ${webhookId === null ? sql`died_at` : sql`delivery_id`} desc limit ${limit}`
+
+  const lives = Effect.fnUntraced(function* (webhookId: string) {
+    const rows = yield* sql`select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
+    return rows.length > 0
+  })
+
+  const record = (action: string, subject: string, details = {}) =>
+    audit.append({ action, actor: "operator", subject, outcome: "done", details })
+
+  const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: string) {
+    const [letter] = yield* sql<{ webhook_id: string }>`
+      select webhook_id::text as webhook_id from dead_letters where delivery_id = ${deliveryId}::uuid`
+    if (letter === undefined) return "unknown"
+    if (!(yield* lives(letter.webhook_id))) return "gone"
+    // Somebody else was quicker: it is not dead any more.
+    if ((yield* replays.again(letter.webhook_id, [deliveryId])) === 0) return "unknown"
+    yield* record("delivery.replayed", `delivery:${deliveryId}`)
+    return "replayed"
+  }, sql.withTransaction)
+
+  const step = Effect.fnUntraced(function* (webhookId: string, from: string, to: string) {
+    if (!(yield* lives(webhookId))) return "gone"
+    const ids = yield* replays.ended({ webhook_id: webhookId, status: "dead_letter", from, to }, from, chunk)
+    const done = yield* replays.again(webhookId, ids)
+    if (done > 0) yield* record("webhook.replayed", `webhook:${webhookId}`, { deliveries: done })
+    return { done, next: ids.length < chunk ? undefined : ids.at(-1) }
+  }, sql.withTransaction)
+
+  const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(
+    function* (webhookId, since, tell) {
+      // What dies again meanwhile has the same id: only what is behind the cursor can, so each goes out once.
+      const to = floorOf(yield* Clock.currentTimeMillis)
+      let from: string | undefined = floorOf(since)
+      let total = 0
+      while (from !== undefined) {
+        const done: "gone" | { readonly done: number; readonly next: string | undefined } = yield* step(
+          webhookId,
+          from,
+          to,
+        )
+        if (done === "gone") return total === 0 ? "gone" : total
+        total += done.done
+        yield* tell(total)
+        from = done.next
+      }
+      return total
+    },
+  )
+
+  return DeadLetters.of({ newest, replayOne, replaySince })
+})

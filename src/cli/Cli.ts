@@ -1,0 +1,17 @@
+/** The commands of INTERFACE, each in a file of its own. */
+import { Command } from "effect/cli"
+import { audit } from "./Audit.ts"
+import { deadLetters } from "./DeadLetters.ts"
+import { directory } from "./DirectoryApply.ts"
+import { doctor } from "./Doctor.ts"
+import { migrateCommand } from "./Migrate.ts"
+import { publish } from "./Publish.ts"
+import { session } from "./Session.ts"
+import { tail } from "./Tail.ts"
+
+export const cli = Command.make("cli").pipe(
+  Command.withDescription(
+    "Looks after a Bailiwick instance: the one that runs with BAILIWICK_HOME, or the one that DATABASE_URL and NATS_URL name.",
+  ),
+  Command.withSubcommands([migrateCommand, directory, session, publish, tail, deadLetters, audit, doctor]),
+)

@@ -1,0 +1,63 @@
+/** `directory apply FILE`: what the platform around us tells, from a file instead of the bus. */
+import { Console, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { mailKinds } from "../../services/accounts/MailKinds.ts"
+import { Directory } from "../../services/directory/Directory.ts"
+import { Audit } from "../../services/platform/Audit.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Outbox } from "../../services/platform/Outbox.ts"
+import { Unsuccessful } from "./CliFault.ts"
+import { busIfKnown, database } from "./Instance.ts"
+import { fileArgument, linesOf } from "./Lines.ts"
+import { printable } from "./Printable.ts"
+import * as Progress from "./Progress.ts"
+
+const ground = Directory.layer(mailKinds).pipe(
+  Layer.provideMerge(Outbox.layer),
+  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(busIfKnown),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(database),
+)
+
+interface Counts {
+  readonly applied: number
+  readonly ignored: number
+  readonly rejected: number
+}
+
+const counts = (total: Counts) => `applied ${total.applied}, ignored ${total.ignored}, rejected ${total.rejected}`
+
+const apply = Command.make(
+  "apply",
+  { file: fileArgument },
+  Effect.fn("cli.directory.apply")(function* ({ file }) {
+    const progress = yield* Progress.make
+    let so: Counts = { applied: 0, ignored: 0, rejected: 0 }
+    const summary = Effect.suspend(() => Effect.andThen(progress.clear, Console.log(counts(so))))
+    const total = yield* (yield* Directory).applyFile(
+      linesOf(file),
+      Effect.fnUntraced(function* (now, rejected) {
+        so = now
+        if (rejected.length > 0) yield* progress.clear
+        for (const { detail, line, reason } of rejected) {
+          yield* Console.log(`line ${line}: ${reason}: ${printable(detail)}`)
+        }
+        yield* progress.tell(counts(now))
+      }),
+      // Where it is cut off, what was committed stays, and is told.
+    ).pipe(Effect.ensuring(summary))
+    if (total.rejected > 0) return yield* new Unsuccessful()
+  }, Effect.provide(ground)),
+).pipe(
+  Command.withDescription("Applies a file of directory lines in order; lines of an older or equal version are ignored"),
+  Command.withExamples([
+    { command: "cli directory apply accounts.ndjson", description: "Apply a file" },
+    { command: "cli directory apply -", description: "Apply what comes on standard input" },
+  ]),
+)
+
+export const directory = Command.make("directory").pipe(
+  Command.withDescription("Accounts, workspaces, domains and what belongs to them"),
+  Command.withSubcommands([apply]),
+)

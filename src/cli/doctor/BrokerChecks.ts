@@ -1,0 +1,49 @@
+/** Looks at the broker. To connect is to make missing streams, as every instance does. */
+import { Effect, Result } from "effect"
+import { streamNames } from "../../../schemas/bus/Streams.ts"
+import { Bus } from "../../../services/platform/Bus.ts"
+import { fail, ok, warn } from "./Finding.ts"
+
+/** Brokers before it forget acknowledged messages in ways that were mended since. */
+const soundVersion = "2.10.27"
+
+/** Whether version `a` is older than `b`; what follows a hyphen does not count. */
+export const isOlder = (a: string, b: string): boolean => {
+  const numbers = (version: string) => version.split("-", 1)[0]!.split(".").map((part) => Number(part) || 0)
+  const [left, right] = [numbers(a), numbers(b)]
+  for (let i = 0; i < 3; i++) {
+    const difference = (left[i] ?? 0) - (right[i] ?? 0)
+    if (difference !== 0) return difference < 0
+  }
+  return false
+}
+
+export const brokerChecks = (place: string) =>
+  Effect.gen(function* () {
+    const bus = yield* Bus
+    const healed = yield* Effect.result(bus.heal)
+    const version = yield* bus.serverVersion
+    if (version === null) {
+      return [
+        fail("broker", `nobody answers at ${place}: start nats-server there, or set NATS_URL and NATS_CREDS right`),
+      ]
+    }
+    const broker = isOlder(version, soundVersion)
+      ? warn("broker", `nats-server ${version} may forget what it acknowledged: upgrade to ${soundVersion} or newer`)
+      : ok("broker", `nats-server ${version}`)
+    if (Result.isFailure(healed)) {
+      return [
+        broker,
+        fail("streams", `${healed.failure.detail}: start nats-server with JetStream (-js), room and rights`),
+      ]
+    }
+    const marks = yield* Effect.forEach(streamNames, (name) => Effect.result(bus.mark(name)), { concurrency: 4 })
+    const missing = streamNames.filter((_, i) => Result.isFailure(marks[i]!))
+    const messages = marks.reduce((sum, mark) => sum + (Result.isSuccess(mark) ? mark.success.lastSeq : 0), 0)
+    return [
+      broker,
+      missing.length === 0
+        ? ok("streams", `${streamNames.length} streams took ${messages} messages so far`)
+        : fail("streams", `${missing.join(", ")} cannot be read: look at this user's rights on $JS.API`),
+    ]
+  })

@@ -1,0 +1,122 @@
+/** Looks at the database: is it one that we run on, does it have our schema, and does anybody do the work in it. */
+import { Clock, Effect } from "effect"
+import { Database } from "../../../services/platform/Database.ts"
+import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
+import { newest, tables } from "../../Migrations.ts"
+import { fail, type Finding, ok, warn } from "./Finding.ts"
+
+const oldestMajor = 15
+/** Work that is due longer than this is done by nobody, or by too few. */
+const lateMillis = 60_000
+const noticeableMillis = 2_000
+
+const version = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ number: number; name: string }>`
+    select current_setting('server_version_num')::int as number, current_setting('server_version') as name`
+  const { name, number } = row!
+  return Math.floor(number / 10_000) >= oldestMajor
+    ? ok("database", `PostgreSQL ${name}`)
+    : fail("database", `PostgreSQL ${name} is too old: use ${oldestMajor} or newer`)
+})
+
+const role = Effect.gen(function* () {
+  const { owner, sql } = yield* Database
+  const [app] = yield* sql<{ role: string }>`select current_user::text as role`
+  const [own] = yield* owner<{ role: string }>`select current_user::text as role`
+  return app!.role !== own!.role
+    ? ok("roles", `${app!.role} works, ${own!.role} migrates`)
+    : warn("roles", `${app!.role} does both: give DATABASE_OWNER_URL another role than DATABASE_URL`)
+})
+
+const applied = Effect.gen(function* () {
+  const { owner } = yield* Database
+  const [found] = yield* owner<{ there: boolean }>`
+    select to_regclass('effect_sql_migrations') is not null as there`
+  if (!found!.there) return 0
+  const [row] = yield* owner<{ id: number }>`
+    select coalesce(max(migration_id), 0)::int as id from effect_sql_migrations`
+  return row!.id
+})
+
+const schema = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const id = yield* applied
+  if (id < newest) return fail("schema", `migration ${id} of ${newest} is applied: type "deno task cli migrate"`)
+  const missing = yield* sql<{ name: string }>`
+    select t.name from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null order by 1`
+  if (missing.length > 0) {
+    return fail("schema", `lacks ${missing.map((t) => t.name).join(", ")}: restore from a backup`)
+  }
+  return id === newest
+    ? ok("schema", `migration ${id}, ${tables.length} tables`)
+    : warn("schema", `migration ${id} is newer than this program's ${newest}: upgrade it`)
+})
+
+const clock = Effect.gen(function* () {
+  const { healthy, offsetMillis } = yield* (yield* ClockHealth).read
+  const apart = `${Math.abs(offsetMillis)} ms ${offsetMillis < 0 ? "ahead of" : "behind"} the database's`
+  if (!healthy) return fail("clock", `this machine is ${apart}: work is paused until both keep time (chrony, ntp)`)
+  return Math.abs(offsetMillis) > noticeableMillis
+    ? warn("clock", `this machine is ${apart}: have both keep time (chrony, ntp)`)
+    : ok("clock", `this machine is ${apart}`)
+})
+
+const outbox = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
+  const [row] = yield* sql<{ waiting: number; late: number; failing: number; last: string | null }>`
+    select count(*)::int as waiting, count(*) filter (where created_at < ${late})::int as late,
+      count(last_error)::int as failing, max(last_error) as last
+    from (select created_at, last_error from outbox where published_at is null limit 10000) o`
+  const { failing, last, late: behind, waiting } = row!
+  if (failing > 0) return warn("outbox", `${waiting} wait, ${failing} of them failed (${last}): look at the broker`)
+  return behind > 0
+    ? warn("outbox", `${waiting} wait, ${behind} for over a minute: start an instance with the role relay`)
+    : ok("outbox", `${waiting} wait`)
+})
+
+const rejects = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ state: string; reason: string; n: number }>`
+    select state, reason, count(*)::int as n from intake_rejects where state <> 'resolved'
+    group by state, reason order by n desc, reason`
+  const sum = (state: string) => rows.filter((row) => row.state === state).reduce((n, row) => n + row.n, 0)
+  const counts = `${sum("waiting")} wait for their account, ${sum("rejected")} rejected`
+  const reasons = rows.filter((row) => row.state === "rejected").map(({ n, reason }) => `${reason} ${n}`).join(", ")
+  return reasons === ""
+    ? ok("intake", counts)
+    : warn("intake", `${counts} (${reasons}): mend the publisher, the messages are in intake_rejects`)
+})
+
+const workers = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
+  const [row] = yield* sql<{ leases: number; lanes: number; jobs: number }>`
+    select
+      (select count(*)::int from (
+        (select from delivery_queue where claim is not null and lease_until < ${late} limit 1000)
+        union all (select from outbox where claim is not null and lease_until < ${late} limit 1000)
+        union all (select from jobs where claim is not null and lease_until < ${late} limit 1000)
+      ) l) as leases,
+      (select count(*)::int from webhook_lanes where not paused and next_due_at < ${late}) as lanes,
+      (select count(*)::int from jobs where state = 'pending' and claim is null and not_before < ${late}) as jobs`
+  const { jobs, lanes, leases } = row!
+  const stale = [
+    ...(leases > 0 ? [`${leases} leases nobody freed`] : []),
+    ...(lanes > 0 ? [`${lanes} webhooks with deliveries overdue`] : []),
+    ...(jobs > 0 ? [`${jobs} jobs overdue`] : []),
+  ]
+  return stale.length === 0
+    ? ok("workers", "nothing is overdue")
+    : warn("workers", `${stale.join(", ")} for over a minute: start an instance, or one more with the role delivery`)
+})
+
+/** Every look, in order; those that need the schema only where it is there. */
+export const databaseChecks = Effect.gen(function* () {
+  const first = [yield* version, yield* role, yield* clock]
+  const whole = yield* schema
+  if (whole.level === "FAIL") return [...first, whole]
+  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* workers]
+  return [...first, whole, ...rest]
+})

@@ -1,0 +1,55 @@
+/**
+ * `deno task cli <command>`. Data goes to standard output, everything else to standard error; the exit code is 0, 1, or
+ * 130 after Ctrl-C (a command that only ends that way says 0).
+ */
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Cause, Effect, Exit, Layer, References } from "effect"
+import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
+import process from "node:process"
+import { cli } from "./Cli.ts"
+import { printable } from "./Printable.ts"
+import { linesOf, logger } from "./Report.ts"
+
+const version = "0.2.0"
+
+/** A wrong invocation is one line, not a page of help. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.sync(() => {
+        const what = event.errors.map(({ message }) => printable(message)).join("; ")
+        process.stderr.write(`${what}; type "deno task ${event.commandPath.join(" ")} --help"\n`)
+      })
+      : CliOutput.defaultPresenter.present(event),
+}
+
+const settings = Layer.mergeAll(
+  NodeServices.layer,
+  logger,
+  Layer.succeed(References.MinimumLogLevel, "Warn"),
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] }),
+  CliOutput.layerPresenter(presenter),
+)
+
+const report = (cause: Cause.Cause<unknown>) =>
+  Effect.sync(() => {
+    for (const line of linesOf(cause)) process.stderr.write(`${line}\n`)
+  })
+
+// Whoever reads us has seen enough (`| head`).
+process.stdout.on("error", () => process.exit(0))
+
+NodeRuntime.runMain(
+  Command.run(cli, { version }).pipe(Effect.tapCause(report), Effect.provide(settings)),
+  {
+    disableErrorReporting: true,
+    teardown: (exit, onExit) =>
+      onExit(
+        Exit.isSuccess(exit)
+          ? Number(process.exitCode ?? 0)
+          : Cause.hasInterruptsOnly(exit.cause)
+          ? Number(process.exitCode ?? 130)
+          : 1,
+      ),
+  },
+)

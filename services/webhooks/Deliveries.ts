@@ -13,6 +13,7 @@ import { Notifications } from "../notifications/Notifications.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
+import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliveries/Claim.ts"
@@ -94,11 +95,13 @@ export class Deliveries extends Context.Service<Deliveries, {
           })
 
         const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
+          yield* faultPoint("intake.taken")
           const acceptance = yield* reserving((reserve) =>
             accept({ sql, endpoints, lease, reserve: (id, account) => reserve(id, account, 1) === 1 }, events).pipe(
               sql.withTransaction,
             )
           )
+          yield* faultPoint("intake.committed")
           sender.send(acceptance.tasks)
           if (acceptance.overflow) yield* bells.ring(dueTopic)
           yield* countAccepted(acceptance, events.length)
@@ -117,6 +120,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         })
 
         const dispatch = Effect.fn("Deliveries.dispatch")(function* (announcements: ReadonlyArray<Announcement>) {
+          yield* faultPoint("dispatch.taken")
           const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
             const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
               const got = reserve(webhookId, accountId, deliveryIds.length)
@@ -130,6 +134,7 @@ export class Deliveries extends Context.Service<Deliveries, {
             }
             return claimed
           }))
+          yield* faultPoint("dispatch.claimed")
           sender.send(tasks)
         })
 
@@ -154,6 +159,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         })
 
         const settleAll = Effect.fnUntraced(function* (batch: ReadonlyArray<Result>) {
+          yield* faultPoint("settle.before")
           const mayDie = batch.some(({ ending, fatal, task }) =>
             fatal === true || ending !== "released" && task.attempt >= 8
           )
@@ -164,6 +170,7 @@ export class Deliveries extends Context.Service<Deliveries, {
               return all
             }).pipe(sql.withTransaction)
             : yield* settle(sql, config.schedule, batch)
+          yield* faultPoint("settle.committed")
           settled.openUnsafe()
           yield* countSettled(done, slots.load.claimed)
           for (const { subject, data } of attemptsMessages(batch, done)) yield* bus.publishCore(subject, data)

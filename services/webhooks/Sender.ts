@@ -3,6 +3,7 @@
  * per delivery cost a quarter of the throughput; who may send when is decided by Slots.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import { Faults } from "../platform/Faults.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { Slots } from "./Sender/Slots.ts"
@@ -43,12 +44,14 @@ export class Sender extends Context.Service<Sender, {
       Effect.gen(function* () {
         const outbound = yield* Outbound
         const clock = yield* Clock.Clock
+        const { hit } = yield* Faults
         const slots = new Slots<Task>()
         const room = config.timeoutMillis + leaseReserve
         let listener: (result: Result) => void = () => {}
         let stopped = false
 
         const finish = (task: Task, startedAt: number, outcome: Outcome) => {
+          hit("post.after")
           const answered = outcome.status !== null && outcome.error !== "timeout"
           slots.done(task, answered)
           listener({
@@ -71,6 +74,7 @@ export class Sender extends Context.Service<Sender, {
             listener(releasedOf(task))
             return
           }
+          hit("post.before")
           const { url, secret, old } = task.endpoint
           void outbound.post({
             url,

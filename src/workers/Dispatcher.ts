@@ -8,6 +8,7 @@ import { Subject } from "../../schemas/bus/Subject.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { faultPoint } from "../../services/platform/Faults.ts"
 import { Deliveries, dueTopic } from "../../services/webhooks/Deliveries.ts"
 import { every, loop } from "./Loop.ts"
 
@@ -38,6 +39,7 @@ export const Dispatcher = {
       handler: Effect.fnUntraced(function* (messages) {
         yield* deliveries.dispatch(messages.flatMap(read))
         for (const message of messages) message.ack()
+        yield* faultPoint("dispatch.acknowledged")
       }),
     })
 
@@ -46,11 +48,13 @@ export const Dispatcher = {
       if (!(yield* clocks.read).healthy) return false
       const due = yield* deliveries.scan
       if (due.length === 0) return false
+      yield* faultPoint("scan.committed")
       if ((yield* bus.status) !== "ok") return yield* Effect.as(deliveries.dispatch(due), false)
       const outcomes = yield* bus.publishAll(due.map(({ accountId, deliveryIds, webhookId }) => ({
         subject: `webhooks.v1.retry.${Subject.token(webhookId)}`,
         data: JSON.stringify({ webhook_id: webhookId, account_id: accountId, delivery_ids: deliveryIds }),
       })))
+      yield* faultPoint("scan.announced")
       yield* deliveries.dispatch(due.filter((_, i) => Result.isFailure(outcomes[i]!)))
       return false
     })

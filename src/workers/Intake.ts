@@ -6,6 +6,7 @@ import { Effect, Layer } from "effect"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
+import { faultPoint } from "../../services/platform/Faults.ts"
 import { Deliveries } from "../../services/webhooks/Deliveries.ts"
 import { EventIntake, eventSubjects } from "../../services/webhooks/EventIntake.ts"
 import { loop } from "./Loop.ts"
@@ -32,6 +33,7 @@ export const Intake = {
         yield* deliveries.whileFull(longestPauseMillis)
         yield* intake.take(messages)
         for (const message of messages) message.ack()
+        yield* faultPoint("intake.acknowledged")
       }),
     })
     const bell = yield* bells.bell(accountsTopic)

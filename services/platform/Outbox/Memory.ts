@@ -96,7 +96,7 @@ export const sweepStreams = Effect.fnUntraced(function* (sql: PgClient.PgClient)
     let found = 0
     // The pass that finds nothing is what closes the first round.
     for (let rows = sweepBatch; rows > 0; found += rows) rows = yield* sweepOne(sql, stream)
-    if (found > 0) yield* Effect.logWarning(`${stream}: the broker may have forgotten ${found} messages, sent again`)
+    if (found > 0) yield* Effect.logInfo(`${stream}: the broker may have forgotten ${found} messages, sent again`)
     total += found
   }
   return total

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Result } from "effect"
 import type { Bus } from "../Bus.ts"
+import { faultPoint } from "../Faults.ts"
 import type { LeasedTable } from "../Leases.ts"
 import { backoffMillis, claimDue, settleFailed } from "../Leases.ts"
 import type { OutboxRecord } from "./Row.ts"
@@ -25,9 +26,11 @@ export const publishDue = Effect.fnUntraced(
     })
     const claim = rows[0]?.claim
     if (claim === undefined) return 0
+    yield* faultPoint("relay.claimed")
     // The moment before the first byte leaves: a broker found forgetful later lost what was published until then.
     const began = yield* Clock.currentTimeMillis
     const outcomes = yield* bus.publishAll(rows.map(publicationOf), epoch)
+    yield* faultPoint("relay.published")
     const published = rows.filter((_, i) => Result.isSuccess(outcomes[i]!)).map((row) => row.id)
     const failures = rows.flatMap((row, i) => {
       const outcome = outcomes[i]!
@@ -42,6 +45,7 @@ export const publishDue = Effect.fnUntraced(
       where id = any(${published}::uuid[]) and claim = ${claim} and lease_until > ${new Date(now)}`
     }
     yield* settleFailed(sql, outboxTable, claim, failures)
+    yield* faultPoint("relay.settled")
     return rows.length
   },
 )

@@ -34,7 +34,7 @@ const record = `
 
 const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
 const letterColumns =
-  "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz, created_at"
+  "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz as next_retry_at, created_at"
 
 /** The rows of a page by status, over the parameters: hook (the webhook's id), oldest (first id kept), size. */
 const source = (status: string | undefined): string => {

@@ -1,0 +1,62 @@
+/** The program under test: started from its command, told by its environment alone, killed and started again. */
+import { Effect, Exit, Scope } from "effect"
+import { mkdtempSync } from "node:fs"
+import { join } from "node:path"
+import { type Program, start as startProgram } from "../../support/Processes.ts"
+
+export interface Instance {
+  /** Where it answers now. */
+  readonly origin: () => string
+  readonly pid: () => number
+  readonly output: () => string
+  /** Starts it and waits for the line that says it is ready; changes of the environment stay. */
+  readonly start: (changes?: Readonly<Record<string, string>>) => Effect.Effect<void>
+  /** Ends it and waits until it is gone; gives its exit code, null after a signal. */
+  readonly end: (signal: NodeJS.Signals) => Effect.Effect<number | null>
+}
+
+/** Not started yet; ended when the scope closes. */
+export const instance = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
+  let running: { readonly scope: Scope.Closeable; readonly program: Program; readonly origin: string } | null = null
+  let env = environment
+  const now = () => {
+    if (running === null) throw new Error("the program does not run")
+    return running
+  }
+  const start: Instance["start"] = Effect.fnUntraced(function* (changes = {}) {
+    env = { ...env, ...changes }
+    const scope = yield* Scope.make()
+    const program = yield* startProgram({ env }).pipe(Scope.provide(scope))
+    const [, origin] = yield* program.line(/bailiwick ready on (http:\S+)/).pipe(
+      Effect.onError(() => Scope.close(scope, Exit.void)),
+    )
+    running = { scope, program, origin: origin! }
+  }, Effect.orDie)
+  const end: Instance["end"] = (signal) =>
+    Effect.gen(function* () {
+      const { program, scope } = now()
+      running = null
+      yield* program.kill(signal)
+      const code = yield* program.exited
+      yield* Scope.close(scope, Exit.void)
+      return code
+    })
+  yield* Effect.addFinalizer(() => running === null ? Effect.void : Scope.close(running.scope, Exit.void))
+  return {
+    origin: () => now().origin,
+    pid: () => now().program.pid,
+    output: () => now().program.output(),
+    start,
+    end,
+  } satisfies Instance
+})
+
+/** Runs `deno task cli` with these arguments to its end. */
+export const cli = Effect.fnUntraced(function* (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) {
+  const program = yield* startProgram({ module: "src/cli/main.ts", args, env })
+  const code = yield* program.exited
+  return { code, output: program.output() }
+}, Effect.scoped)
+
+/** A folder of its own below `home`. */
+export const folder = (home: string) => mkdtempSync(join(home, "f"))

@@ -128,7 +128,8 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
         this.silent += answered ? 1 - host.active : host.active - 1
       }
       host.active--
-      if (host.active === 0 && (host.answers || this.hosts.size > laneMemory)) this.hosts.delete(task.host)
+      // A silent one starts like one that is not known; that one answers is what must be remembered while it rests.
+      if (host.active === 0 && (!host.answers || this.hosts.size > laneMemory)) this.hosts.delete(task.host)
     }
     this.active--
     this.claimed--

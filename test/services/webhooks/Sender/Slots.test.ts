@@ -1,0 +1,221 @@
+/** Who may send when, against a model that counts by itself: what is reserved, waits and is on the wire. */
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { type SlotLimits, Slots } from "../../../../services/webhooks/Sender/Slots.ts"
+
+interface Job {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly host: string
+}
+
+const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
+
+/** Webhook n belongs to account n mod 3 and is served by host n mod 4. */
+const jobOf = (n: number): Job => ({ webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${n % 4}` })
+
+/** What the header of Slots promises, counted apart from it. */
+class Model {
+  readonly slots = new Slots<Job>(limits)
+  reserved = new Map<string, number>()
+  waiting = new Map<string, number>()
+  active: Array<Job> = []
+  windows = new Map<string, number>()
+  answers = new Map<string, boolean>()
+
+  count(of: (job: Job) => boolean) {
+    return this.active.filter(of).length
+  }
+  silent() {
+    return this.count(({ host }) => this.answers.get(host) !== true)
+  }
+  window(webhookId: string) {
+    return this.windows.get(webhookId) ?? 16
+  }
+  bump(map: Map<string, number>, key: string, by: number) {
+    map.set(key, (map.get(key) ?? 0) + by)
+  }
+  admissible(job: Job) {
+    if (this.active.length >= limits.active) return false
+    if (this.count((j) => j.webhookId === job.webhookId) >= this.window(job.webhookId)) return false
+    const on = this.count((j) => j.host === job.host)
+    if (this.answers.get(job.host) === true) return on < limits.perHost
+    return on < limits.perSilentHost && this.silent() < limits.active / 2
+  }
+  start(job: Job) {
+    assert.isTrue(this.admissible(job), "went beyond a limit")
+    this.bump(this.waiting, job.webhookId, -1)
+    this.active.push(job)
+  }
+  pump() {
+    for (let job = this.slots.next(); job !== undefined; job = this.slots.next()) this.start(job)
+    for (const [webhookId, n] of this.waiting) {
+      if (n > 0) assert.isFalse(this.admissible(jobOf(Number(webhookId.slice(1)))), `${webhookId} was left waiting`)
+    }
+  }
+  end(answered: boolean | null, at: number) {
+    const [job] = this.active.splice(at % this.active.length, 1)
+    this.slots.done(job!, answered)
+    if (answered === null) return
+    this.answers.set(job!.host, answered)
+    const window = this.window(job!.webhookId)
+    this.windows.set(job!.webhookId, answered ? Math.min(128, window + 1) : Math.max(1, window >> 1))
+  }
+  held() {
+    const sum = (map: Map<string, number>) => [...map.values()].reduce((a, b) => a + b, 0)
+    return sum(this.reserved) + sum(this.waiting) + this.active.length
+  }
+  check() {
+    assert.deepStrictEqual(this.slots.load, { claimed: this.held(), active: this.active.length })
+    assert.isAtMost(this.held(), limits.claimed)
+    assert.strictEqual(this.slots.full, this.held() === limits.claimed)
+  }
+}
+
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("reserve" as const),
+      n: fc.nat(7),
+      wanted: fc.integer({ min: 1, max: 30 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant("add" as const), n: fc.nat(7), wanted: fc.integer({ min: 1, max: 30 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("drop" as const), n: fc.nat(7), wanted: fc.nat(5) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("pump" as const), n: fc.constant(0), wanted: fc.constant(0) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom("answer" as const, "silence" as const, "nothing" as const),
+      n: fc.nat(100),
+      wanted: fc.nat(8),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("drain" as const), n: fc.constant(0), wanted: fc.constant(0) }) },
+)
+
+const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbitrary<infer S> ? S : never) => {
+  const job = jobOf(n)
+  const reserved = model.reserved.get(job.webhookId) ?? 0
+  if (what === "reserve") {
+    const room = model.slots.room(job.webhookId)
+    const got = model.slots.reserve(job.webhookId, job.accountId, wanted)
+    assert.strictEqual(got, Math.min(wanted, room))
+    model.bump(model.reserved, job.webhookId, got)
+  } else if (what === "add") {
+    const some = Math.min(wanted, reserved)
+    for (let i = 0; i < some; i++) model.slots.add(job)
+    model.bump(model.reserved, job.webhookId, -some)
+    model.bump(model.waiting, job.webhookId, some)
+  } else if (what === "drop") {
+    const some = Math.min(wanted, reserved)
+    model.slots.drop(job.webhookId, some)
+    model.bump(model.reserved, job.webhookId, -some)
+  } else if (what === "pump") model.pump()
+  else if (what === "drain") {
+    for (const { webhookId } of model.slots.drain()) model.bump(model.waiting, webhookId, -1)
+    assert.isTrue([...model.waiting.values()].every((left) => left === 0))
+  } else {
+    for (let i = 0; i <= wanted && model.active.length > 0; i++) {
+      model.end(what === "nothing" ? null : what === "answer", n)
+    }
+  }
+  model.check()
+}
+
+const fill = (slots: Slots<Job>, job: Job, n: number) => {
+  const got = slots.reserve(job.webhookId, job.accountId, n)
+  for (let i = 0; i < got; i++) slots.add(job)
+  return got
+}
+const pumpAll = (slots: Slots<Job>) => {
+  const started: Array<Job> = []
+  for (let job = slots.next(); job !== undefined; job = slots.next()) started.push(job)
+  return started
+}
+
+describe("Slots", () => {
+  it("keeps every limit and every count through any history, and starts whatever may start", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120, size: "max" }), (steps) => {
+        const model = new Model()
+        for (const one of steps) run(model, one)
+        for (const [webhookId, n] of model.reserved) model.slots.drop(webhookId, n)
+        model.reserved.clear()
+        for (let rounds = 0; model.held() > 0 && rounds < 2_000; rounds++) {
+          model.pump()
+          if (model.active.length > 0) model.end(rounds % 3 !== 0, rounds)
+        }
+        model.check()
+        assert.deepStrictEqual(model.slots.load, { claimed: 0, active: 0 })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("an endpoint that answered starts at once, however many black holes there are and however long it rested", () => {
+    fc.assert(fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 }), (holes, times) => {
+      const slots = new Slots<Job>({ ...limits, claimed: 10_000 })
+      const healthy: Job = { webhookId: "good", accountId: "good", host: "good" }
+      fill(slots, healthy, 1)
+      slots.done(slots.next()!, true)
+      for (let i = 0; i < holes; i++) fill(slots, { webhookId: `b${i}`, accountId: `b${i % 7}`, host: `b${i}` }, 16)
+      const dark = pumpAll(slots)
+      assert.isAtMost(dark.length, limits.active / 2)
+      for (let i = 0; i < times; i++) {
+        fill(slots, healthy, 1)
+        const next = slots.next()
+        assert.deepStrictEqual(next, healthy)
+        slots.done(next!, true)
+      }
+    }))
+  })
+
+  it("accounts take turns, and the webhooks of an account within its turn", () => {
+    const slots = new Slots<Job>({ active: 100, claimed: 1_000, perHost: 100, perSilentHost: 100 })
+    const job = (accountId: string, webhookId: string) => ({ accountId, webhookId, host: webhookId })
+    fill(slots, job("a", "a1"), 6)
+    fill(slots, job("a", "a2"), 6)
+    fill(slots, job("b", "b1"), 3)
+    const order = pumpAll(slots).map(({ webhookId }) => webhookId)
+    assert.deepStrictEqual(order.slice(0, 6), ["a1", "b1", "a2", "b1", "a1", "b1"])
+    assert.lengthOf(order, 15)
+  })
+
+  it("the window halves on silence down to one, grows by one on an answer up to 128, and rules what may be claimed", () => {
+    const slots = new Slots<Job>()
+    const job = jobOf(1)
+    assert.strictEqual(slots.room("w1"), 16)
+    for (const left of [8, 4, 2, 1, 1]) {
+      fill(slots, job, 1)
+      slots.done(slots.next()!, false)
+      assert.strictEqual(slots.room("w1"), left)
+    }
+    fill(slots, job, 1)
+    slots.done(slots.next()!, true)
+    assert.strictEqual(slots.room("w1"), 2 * 4)
+    for (let i = 0; i < 200; i++) {
+      fill(slots, job, 1)
+      slots.done(slots.next()!, true)
+    }
+    assert.strictEqual(slots.room("w1"), 128 * 4)
+  })
+
+  it("who asked for more than there was room for is hungry until half a window is free, and is told once", () => {
+    const slots = new Slots<Job>()
+    assert.strictEqual(fill(slots, jobOf(1), 20), 16)
+    assert.isTrue(slots.hasHungry)
+    assert.deepStrictEqual(slots.takeHungry(), [])
+    const started = pumpAll(slots)
+    for (const job of started) slots.done(job, true)
+    assert.deepStrictEqual(slots.takeHungry(), ["w1"])
+    assert.deepStrictEqual(slots.takeHungry(), [])
+    slots.markHungry("w9")
+    assert.deepStrictEqual(slots.takeHungry(), ["w9"])
+    assert.isFalse(slots.hasHungry)
+  })
+})

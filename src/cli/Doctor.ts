@@ -1,12 +1,13 @@
 /** `doctor`: one line a look, each `ok`, or what to do. */
 import { Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
+import { Bus } from "../../services/platform/Bus.ts"
 import { Unsuccessful } from "./CliFault.ts"
 import { brokerChecks } from "./doctor/BrokerChecks.ts"
 import { databaseChecks } from "./doctor/DatabaseChecks.ts"
 import { fail, type Finding, lineOf, ok, warn } from "./doctor/Finding.ts"
 import { keyCheck } from "./doctor/KeyChecks.ts"
-import { busAt, databaseAt, databaseUrls, type Instance, instance, natsUrl, placeOf } from "./Instance.ts"
+import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl, placeOf } from "./Instance.ts"
 import { printable } from "./Printable.ts"
 import { reasonOf } from "./Report.ts"
 
@@ -36,7 +37,7 @@ const databaseFindings = (found: Instance) =>
 const brokerFindings = (found: Instance) =>
   Option.match(natsUrl(found), {
     onNone: () => Effect.succeed([fail("broker", `NATS_URL is not set and no instance runs: type "deno task start"`)]),
-    onSome: (url) => looked("broker", brokerChecks(placeOf(url)).pipe(Effect.provide(busAt(found, url)))),
+    onSome: (url) => looked("broker", brokerChecks(placeOf(url)).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 
 const examine = Effect.gen(function* () {

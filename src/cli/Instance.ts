@@ -63,24 +63,32 @@ export const database = Layer.unwrap(Effect.map(Effect.flatMap(instance, databas
 export const natsUrl = ({ config, runtime }: Instance): Option.Option<Redacted.Redacted> =>
   config.natsUrl !== null ? Option.some(config.natsUrl) : Option.map(runtime, ({ nats_url }) => Redacted.make(nats_url))
 
-export const busAt = ({ config }: Instance, url: Redacted.Redacted) =>
-  Bus.layer({ url, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) })
+/** How to reach the broker. */
+export const configOf = ({ config }: Instance, url: Redacted.Redacted) => ({
+  url,
+  ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }),
+})
+
+/** How to reach the broker; fails where nothing says so. */
+export const brokerOf = (found: Instance) =>
+  Option.match(natsUrl(found), {
+    onNone: () => Effect.fail(none(found, "NATS_URL")),
+    onSome: (url) => Effect.succeed(configOf(found, url)),
+  })
 
 /** The broker, connected and with its streams in place. */
 export const bus = Layer.unwrap(Effect.gen(function* () {
-  const found = yield* instance
-  const url = natsUrl(found)
-  if (Option.isNone(url)) return yield* none(found, "NATS_URL")
+  const broker = yield* brokerOf(yield* instance)
   const reached = Layer.effectDiscard(Effect.gen(function* () {
     yield* (yield* Bus).heal
   })).pipe(
     Layer.catch((error) =>
       Layer.effectDiscard(Effect.fail(
-        new CliFault({ message: `cannot use the broker at ${placeOf(url.value)}: ${error.detail}` }),
+        new CliFault({ message: `cannot use the broker at ${placeOf(broker.url)}: ${error.detail}` }),
       ))
     ),
   )
-  return Layer.provideMerge(reached, busAt(found, url.value))
+  return Layer.provideMerge(reached, Bus.layer(broker))
 }))
 
 const nowhere = new BusError({ reason: "unavailable", detail: "NATS_URL is not set" })
@@ -108,6 +116,7 @@ const unconnected = Layer.succeed(
 export const busIfKnown = Layer.unwrap(
   Effect.map(
     instance,
-    (found) => Option.match(natsUrl(found), { onNone: () => unconnected, onSome: (url) => busAt(found, url) }),
+    (found) =>
+      Option.match(natsUrl(found), { onNone: () => unconnected, onSome: (url) => Bus.layer(configOf(found, url)) }),
   ),
 )

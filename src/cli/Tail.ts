@@ -1,60 +1,66 @@
-/**
- * `tail [SUBJECT]`: what arrives on the streams from now on, as the broker hands it to every subscriber. It reads no
- * history and holds no consumer, so following changes nothing and leaves nothing behind.
- */
-import { Clock, Console, Effect, Latch } from "effect"
+/** `tail [SUBJECT]`: what the streams take from now on, one line a message. Following changes nothing on the broker. */
+import { Console, Effect, Latch } from "effect"
 import { Argument, Command } from "effect/cli"
 import process from "node:process"
 import { streamNames, Streams } from "../../schemas/bus/Streams.ts"
-import { Bus } from "../../services/platform/Bus.ts"
-import { bus } from "./Instance.ts"
+import { makeConnection } from "../../services/platform/Bus/Connection.ts"
+import { CliFault } from "./CliFault.ts"
+import { brokerOf, instance, placeOf } from "./Instance.ts"
 import { printable, shortened } from "./Printable.ts"
-import { covers, isPattern } from "./Tail/pattern.ts"
+import { follow } from "./Tail/follow.ts"
+import { covers, isPattern, overlaps } from "./Tail/pattern.ts"
 
 const payloadLength = 240
-
-const subjects = streamNames.flatMap((stream) => Streams[stream].subjects.map((subject) => ({ stream, subject })))
+const everything = ">"
 
 const subject = Argument.String("SUBJECT").pipe(
-  Argument.withDescription("Which subjects, wildcards * and > allowed; those of all streams without it"),
+  Argument.withDescription("Which subjects, wildcards * and > allowed; every stream's without it"),
   Argument.filter(isPattern, () => "dot-separated tokens of A-Za-z0-9_-, * and a > at the end"),
-  Argument.withDefault(">"),
+  Argument.withDefault(everything),
 )
 
-const follow = Effect.fnUntraced(function* (wanted: string) {
-  const bus = yield* Bus
-  const clock = yield* Clock.Clock
-  const listener = (data: string, subject: string) => {
-    const stream = subjects.find((known) => covers(known.subject, subject))?.stream
-    if (stream === undefined || !covers(wanted, subject)) return
-    const time = new Date(clock.currentTimeMillisUnsafe()).toISOString()
-    process.stdout.write(`${time} ${stream} ${printable(subject)} ${shortened(data, payloadLength)}\n`)
-  }
-  for (const { subject } of subjects) yield* bus.subscribeCore(subject, listener)
-  yield* subscribed
-  yield* Console.error(`following ${wanted === ">" ? "every stream" : wanted}, Ctrl-C ends`)
+/** The streams that may hold such subjects. The broker filters only by what lies within one of a stream's own. */
+const followedBy = (wanted: string) =>
+  streamNames.filter((stream) => Streams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
+    stream,
+    filter: Streams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
+  }))
+
+const run = Effect.fnUntraced(function* (wanted: string) {
+  const broker = yield* brokerOf(yield* instance)
+  const connection = yield* makeConnection(broker)
+  const followed = followedBy(wanted)
+  if (followed.length === 0) return yield* new CliFault({ message: `no stream takes ${wanted}` })
+  yield* connection.get.pipe(Effect.timeoutOrElse({
+    duration: "5 seconds",
+    orElse: () => Effect.fail(new CliFault({ message: `cannot reach the broker at ${placeOf(broker.url)}` })),
+  }))
+  yield* Effect.forEach(followed, (one) =>
+    Effect.gen(function* () {
+      const begun = Latch.makeUnsafe(false)
+      yield* Effect.forkScoped(follow(
+        connection,
+        one,
+        (message) => {
+          if (!covers(wanted, message.subject)) return
+          const head = `${message.time.toISOString()} ${one.stream} ${printable(message.subject)}`
+          process.stdout.write(`${head} ${shortened(message.string(), payloadLength)}\n`)
+        },
+        Effect.sync(() => void begun.openUnsafe()),
+      ))
+      // A stream that is not there yet is followed as soon as it is.
+      yield* Effect.timeoutOption(begun.await, "3 seconds")
+    }), { concurrency: "unbounded" })
+  yield* Console.error(`following ${followed.map(({ stream }) => stream).join(", ")}; Ctrl-C ends`)
   // Nothing else ends it.
   yield* Effect.sync(() => void (process.exitCode = 0))
   return yield* Effect.never
-})
-
-/** The broker handles one connection's words in order: once it echoes ours, what was subscribed before is, too. */
-const subscribed = Effect.gen(function* () {
-  const bus = yield* Bus
-  const echo = `bailiwick.tail.${crypto.randomUUID()}`
-  const heard = Latch.makeUnsafe(false)
-  yield* bus.subscribeCore(echo, () => heard.openUnsafe())
-  yield* bus.publishCore(echo, "").pipe(
-    Effect.andThen(Effect.sleep("50 millis")),
-    Effect.forever,
-    Effect.raceFirst(heard.await),
-  )
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
 export const tail = Command.make(
   "tail",
   { subject },
-  Effect.fn("cli.tail")(({ subject }) => Effect.scoped(follow(subject)), Effect.provide(bus)),
+  Effect.fn("cli.tail")(({ subject }) => run(subject)),
 ).pipe(
   Command.withDescription("Follows streams, one line a message: time, stream, subject, payload"),
   Command.withExamples([

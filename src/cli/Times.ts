@@ -2,27 +2,19 @@
 import { Duration } from "effect"
 import { Flag } from "effect/cli"
 
-const units: Readonly<Record<string, number>> = {
-  ms: 1,
-  milli: 1,
-  s: 1_000,
-  sec: 1_000,
-  second: 1_000,
-  m: 60_000,
-  min: 60_000,
-  minute: 60_000,
-  h: 3_600_000,
-  hour: 3_600_000,
-  d: 86_400_000,
-  day: 86_400_000,
-  w: 604_800_000,
-  week: 604_800_000,
-}
+const units = new Map([
+  ...["ms", "milli"].map((unit) => [unit, 1] as const),
+  ...["s", "sec", "second"].map((unit) => [unit, 1_000] as const),
+  ...["m", "min", "minute"].map((unit) => [unit, 60_000] as const),
+  ...["h", "hour"].map((unit) => [unit, 3_600_000] as const),
+  ...["d", "day"].map((unit) => [unit, 86_400_000] as const),
+  ...["w", "week"].map((unit) => [unit, 604_800_000] as const),
+])
 
 /** Reads `10s`, `1h`, `1.5h`, `10 minutes`; undefined for anything else. */
 export const parseDuration = (text: string): Duration.Duration | undefined => {
   const [, amount, name] = /^(\d{1,12}(?:\.\d{1,9})?) ?([a-z]+)$/.exec(text.trim()) ?? []
-  const millis = name === undefined ? undefined : units[name] ?? units[name.replace(/s$/, "")]
+  const millis = name === undefined ? undefined : units.get(name) ?? units.get(name.replace(/s$/, ""))
   return millis === undefined ? undefined : Duration.millis(Number(amount) * millis)
 }
 

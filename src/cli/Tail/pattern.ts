@@ -8,12 +8,21 @@ export const isPattern = (text: string): boolean => {
     tokens.every((part, i) => part === "*" || (part === ">" && i === tokens.length - 1) || token.test(part))
 }
 
-/** Whether `subject`, which has no wildcard, is one of `pattern`'s. */
-export const covers = (pattern: string, subject: string): boolean => {
-  const wanted = pattern.split(".")
-  const given = subject.split(".")
-  if (wanted.at(-1) === ">") return given.length >= wanted.length && wanted.slice(0, -1).every(matches(given))
-  return given.length === wanted.length && wanted.every(matches(given))
+/** Whether everything that `inner` stands for (itself, where it has no wildcard) is among what `pattern` stands for. */
+export const covers = (pattern: string, inner: string): boolean => {
+  const [outer, given] = [pattern.split("."), inner.split(".")]
+  return (outer.at(-1) === ">" ? given.length >= outer.length : given.length === outer.length) &&
+    outer.every((part, i) => part === ">" || part === given[i] || (part === "*" && given[i] !== ">"))
 }
 
-const matches = (given: ReadonlyArray<string>) => (part: string, i: number) => part === "*" || part === given[i]
+/** Whether some subject is among both. */
+export const overlaps = (one: string, other: string): boolean => {
+  const [a, b] = [one.split("."), other.split(".")]
+  for (let i = 0; i < Math.max(a.length, b.length); i++) {
+    const [x, y] = [a[i], b[i]]
+    if (x === undefined || y === undefined) return false
+    if (x === ">" || y === ">") return true
+    if (x !== y && x !== "*" && y !== "*") return false
+  }
+  return true
+}

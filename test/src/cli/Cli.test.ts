@@ -1,0 +1,61 @@
+/** Who is found, and what goes wrong before anything is done. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import process from "node:process"
+import * as Home from "../../../src/embedded/Home.ts"
+import * as Processes from "../../support/Processes.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { lines, servers, type } from "./Terminal.ts"
+
+layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
+  it.effect("finds the instance that runs in its home, and says what to type where none does", () =>
+    Effect.gen(function* () {
+      const { DATABASE_OWNER_URL, DATABASE_URL, NATS_URL } = yield* servers
+      const home = yield* Processes.home
+      const nobody = yield* type(home, {}, ["migrate"])
+      assert.strictEqual(nobody.code, 1)
+      assert.strictEqual(nobody.stdout, "")
+      assert.match(nobody.stderr, /^no instance runs with BAILIWICK_HOME=.*deno task start.*DATABASE_URL\n$/)
+
+      yield* Home.open(home)
+      yield* Home.publish(home, {
+        pid: process.pid,
+        http_url: "http://127.0.0.1:1",
+        database_url: DATABASE_URL,
+        database_owner_url: DATABASE_OWNER_URL,
+        nats_url: NATS_URL,
+      })
+      const [migrated, unreachable] = yield* Effect.all([
+        type(home, {}, ["migrate"]),
+        type(home, { DATABASE_URL: "postgres://someone:the-password@127.0.0.1:9/nowhere" }, ["audit"]),
+      ], { concurrency: 2 })
+      assert.deepStrictEqual(migrated, { code: 0, stdout: "nothing to apply, the schema is up to date\n", stderr: "" })
+      assert.strictEqual(unreachable.code, 1)
+      assert.match(unreachable.stderr, /^cannot use the database at 127\.0\.0\.1:9\/nowhere: .*\n$/)
+      assert.notInclude(unreachable.stderr, "the-password")
+    }))
+
+  it.effect("answers a wrong invocation in one line, and --help everywhere", () =>
+    Effect.gen(function* () {
+      const home = yield* Processes.home
+      const [unknown, missing, wrong, variable, help] = yield* Effect.all([
+        type(home, {}, ["unknown\u001b[31m"]),
+        type(home, {}, ["session"]),
+        type(home, {}, ["publish", "a b", "-"]),
+        type(home, { NATS_URL: "nonsense" }, ["tail"]),
+        type(home, {}, ["dead-letters", "replay", "--help"]),
+      ], { concurrency: 2 })
+      for (const { code, stderr, stdout } of [unknown, missing, wrong, variable]) {
+        assert.strictEqual(code, 1)
+        assert.strictEqual(stdout, "")
+        assert.strictEqual(lines(stderr).length, 1, stderr)
+        assert.notInclude(stderr, "\u001b")
+      }
+      assert.include(missing.stderr, "--account")
+      assert.include(missing.stderr, "deno task cli session --help")
+      assert.match(variable.stderr, /^NATS_URL: .*for example NATS_URL=nats:/)
+      assert.strictEqual(help.code, 0)
+      assert.include(help.stdout, "--since")
+    }))
+})

@@ -1,0 +1,104 @@
+/** What goes in by hand: directory lines, messages, sessions; and what is seen of it on the streams. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import process from "node:process"
+import { Cookies } from "../../../services/accounts/Cookies.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import * as Processes from "../../support/Processes.ts"
+import { account, uuid } from "../../support/DirectoryLines.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { lines, servers, type, written } from "./Terminal.ts"
+
+layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
+  it.effect("applies a directory's file, whatever is wrong in it, and then ignores it", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const good = Array.from({ length: 150 }, (_, i) => account(uuid(1000 + i), 1))
+      const bad = [account(uuid(1), 0), "not json", account(uuid(2), 1, { email: 7 })]
+      const file = yield* written(home, [...good.slice(0, 120), "", ...bad, ...good.slice(120)].join("\n"))
+      const { NATS_URL: _, ...database } = env
+      const first = yield* type(home, database, ["directory", "apply", file])
+      assert.strictEqual(first.code, 1)
+      assert.strictEqual(first.stderr, "")
+      const told = lines(first.stdout)
+      assert.match(told[0]!, /^line 122: invalid_line: .*version/)
+      assert.match(told[1]!, /^line 123: malformed_json: /)
+      assert.match(told[2]!, /^line 124: invalid_line: .*email/)
+      assert.deepStrictEqual(told.slice(3), ["applied 150, ignored 0, rejected 3"])
+
+      const again = yield* type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n")))
+      assert.deepStrictEqual(again, { code: 0, stdout: "applied 0, ignored 150, rejected 0\n", stderr: "" })
+      const [count] = yield* (yield* Database).sql<{ n: number }>`select count(*)::int as n from accounts`
+      assert.strictEqual(count!.n, 150)
+    }))
+
+  it.effect("publishes lines once, and shows on one line what arrived", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const follower = yield* Processes.start({
+        module: "src/cli/main.ts",
+        args: ["tail", "intake.v1.>"],
+        env: { ...env, BAILIWICK_HOME: home },
+      })
+      yield* follower.line(/following EVENTS, DIRECTORY_IN/)
+      const event = (id: string) => JSON.stringify({ account_id: "a", id, subject: "\u202eturned\u001b[31m" })
+      const file = yield* written(home, [event("1"), event("2"), "", event("1"), "\u001b[31mjunk", "last"].join("\n"))
+      const subject = "intake.v1.mail-events.sent"
+      const published = yield* type(home, env, ["publish", subject, file])
+      assert.deepStrictEqual(published, { code: 0, stdout: "published 4, duplicates 1, failed 0\n", stderr: "" })
+      yield* follower.line(/ last\n/)
+      const shown = lines(follower.output()).filter((line) => line.includes(subject))
+      assert.strictEqual(shown.length, 4, "the dropped repeat is not on the stream")
+      assert.match(
+        shown[0]!,
+        /^\d{4}-\d\d-\d\dT[\d:.]+Z EVENTS intake\.v1\.mail-events\.sent \{"account_id":"a","id":"1"/,
+      )
+      assert.include(shown[0]!, "\\u202eturned\\u001b[31m")
+      assert.match(shown[2]!, / \\u001b\[31mjunk$/)
+      // Deno calls a child that it sent a signal killed by it, whatever its exit code.
+      yield* Effect.sync(() => process.kill(follower.pid, "SIGINT"))
+      assert.strictEqual(yield* follower.exited, 0)
+
+      const [lost, large] = yield* Effect.all([
+        type(home, env, ["publish", "no.such.stream", file]),
+        type(home, env, ["publish", subject, yield* written(home, `${event("3")}\n${"x".repeat(1_100_000)}\n`)]),
+      ], { concurrency: 2 })
+      assert.strictEqual(lost.code, 1)
+      assert.strictEqual(lost.stdout, "published 0, duplicates 0, failed 5\n")
+      assert.match(lost.stderr, /^stopped at line 1, .*no-stream.*\n$/)
+      assert.strictEqual(large.code, 1)
+      assert.strictEqual(large.stdout, "published 1, duplicates 0, failed 1\n")
+      assert.match(large.stderr, /^line 2: size: /)
+    }))
+
+  it.effect("prints a session that the instance's verifier takes, and nothing else", () =>
+    Effect.gen(function* () {
+      const home = yield* Processes.home
+      const without = yield* type(home, {}, ["session", "--account", uuid(1)])
+      assert.strictEqual(without.code, 1)
+      assert.match(without.stderr, /^BAILIWICK_HOME=.* has no embedded issuer: .*DEMO/)
+
+      const issuer = EmbeddedIssuer.layer({ home, issuer: "https://mail.example/dev/issuer" })
+      yield* Effect.gen(function* () {
+        const { cookieIssuer } = yield* EmbeddedIssuer
+        const before = Math.floor(Date.now() / 1000)
+        const { code, stderr, stdout } = yield* type(
+          home,
+          { PUBLIC_URL: "https://mail.example" },
+          ["session", "--account", uuid(1), "--authenticated-ago", "10 minutes", "--ttl", "5m"],
+        )
+        assert.deepStrictEqual([code, stderr], [0, ""])
+        assert.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+        const session = yield* Effect.provide(
+          Effect.flatMap(Cookies, (cookies) => cookies.verify(stdout.trim())),
+          Cookies.layer([cookieIssuer]),
+        )
+        assert.strictEqual(session.accountId, uuid(1))
+        assert.closeTo(session.authTime!, before - 600, 5)
+      }).pipe(Effect.provide(issuer))
+    }))
+})

@@ -1,0 +1,194 @@
+/** What an operator asks and mends: dead letters, the audit, the doctor. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { join } from "node:path"
+import { Database } from "../../../services/platform/Database.ts"
+import { Ids } from "../../../services/platform/Ids.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import * as Processes from "../../support/Processes.ts"
+import { uuid } from "../../support/DirectoryLines.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { lines, servers, type } from "./Terminal.ts"
+
+const webhook = Effect.fnUntraced(function* (id: string, deleted: boolean) {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`insert into webhooks ${
+    sql.insert({
+      id,
+      account_id: uuid(1),
+      url: "https://hooks.example/x",
+      events: ["email.sent"],
+      is_active: true,
+      version: 1,
+      secret_kid: "k",
+      secret: new Uint8Array([1]),
+      created_at: now,
+      updated_at: now,
+      deleted_at: deleted ? now : null,
+    })
+  }`
+  yield* sql`insert into webhook_lanes ${sql.insert({ webhook_id: id, account_id: uuid(1) })}`
+})
+
+/** A dead letter whose delivery's day was dropped. */
+const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https://hooks.example/x") {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const [event, delivery] = yield* (yield* Ids).batch(2)
+  yield* sql`insert into dead_letters ${
+    sql.insert({
+      delivery_id: delivery!,
+      webhook_id: webhookId,
+      account_id: uuid(1),
+      event_id: event!,
+      event_type: "email.sent",
+      source_id: `source-${event}`,
+      body: "{}",
+      cycle: 1,
+      attempt: 8,
+      response_status: 503,
+      endpoint_url: url,
+      attempts: "[]",
+      created_at: now,
+      died_at: now,
+    })
+  }`
+  return delivery!
+})
+
+layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
+  it.effect("lists dead letters and sends them again, those of a deleted webhook excepted", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const { sql } = yield* Database
+      yield* Effect.all([webhook(uuid(10), false), webhook(uuid(11), true)])
+      const one = yield* deadLetter(uuid(10), "https://hooks.example/\u001b[31m")
+      const gone = yield* deadLetter(uuid(11))
+      const cli = (...args: ReadonlyArray<string>) => type(home, env, ["dead-letters", ...args])
+
+      const listed = yield* cli("list", "--webhook", uuid(10))
+      assert.strictEqual(listed.code, 0)
+      assert.match(listed.stdout, new RegExp(`^${one} .* webhook ${uuid(10)} email.sent 503 https://hooks`))
+      assert.include(listed.stdout, "\\u001b[31m")
+      assert.notInclude(listed.stdout, gone)
+
+      const replayed = yield* cli("replay", one, gone, uuid(99), "nonsense")
+      assert.strictEqual(replayed.code, 1)
+      assert.strictEqual(replayed.stdout, `${one} replayed\n`)
+      assert.match(replayed.stderr, new RegExp(`${gone} cannot go out: its webhook was deleted`))
+      assert.strictEqual(lines(replayed.stderr).filter((line) => line.includes("is no dead letter")).length, 2)
+
+      const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
+      const [late, bulk] = [
+        yield* cli("replay", "--webhook", uuid(10), "--since", "2999-01-01"),
+        yield* cli("replay", "--webhook", uuid(10), "--since", "1h"),
+      ]
+      assert.deepStrictEqual([late.stdout, late.code], ["replayed 0\n", 0])
+      assert.deepStrictEqual([bulk.stdout, bulk.code], ["replayed 2\n", 0])
+      const none = yield* cli("replay", "--webhook", uuid(11), "--since", "1h")
+      assert.deepStrictEqual([none.stdout, none.code], ["", 1])
+
+      const queue = yield* sql<{ id: string; cycle: number }>`
+        select delivery_id::text as id, cycle from delivery_queue order by 1`
+      assert.deepStrictEqual(queue, [one, ...more].sort().map((id) => ({ id, cycle: 2 })))
+      const left = yield* sql<{ id: string }>`select delivery_id::text as id from dead_letters`
+      assert.deepStrictEqual(left, [{ id: gone }])
+
+      const audited = yield* type(home, env, ["audit", "--subject", uuid(10), "--since", "1h"])
+      const [record, ...others] = lines(audited.stdout).map((line) => JSON.parse(line))
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(
+        [record.action, record.actor, record.subject, record.details],
+        ["webhook.replayed", "operator", `webhook:${uuid(10)}`, { deliveries: 2 }],
+      )
+    }))
+
+  it.effect("finds a request's record by its id, alone or among others", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const { sql } = yield* Database
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const ids = yield* (yield* Ids).batch(1_203)
+      const record = (i: number, fields: object) => ({
+        id: ids[i]!,
+        at: now,
+        request_id: null as string | null,
+        action: "request.failed",
+        outcome: "refused",
+        route: "/v1/webhooks",
+        details: "{}",
+        ...fields,
+      })
+      yield* sql`insert into audit_records ${
+        sql.insert([
+          record(0, { request_id: "alone" }),
+          record(1, {
+            request_id: "first",
+            details: JSON.stringify({ count: 2, request_ids: ["first", "second"], credential: "\u202ecookie\u001b" }),
+          }),
+          record(2, { request_id: "someone's" }),
+          ...Array.from({ length: 1_200 }, (_, i) => record(3 + i, { route: "/many" })),
+        ])
+      }`
+      const found = yield* Effect.forEach(["alone", "second", "first", "nobody's"], (id) =>
+        Effect.map(type(home, env, ["audit", "--request-id", id]), ({ stdout }) => stdout), { concurrency: 2 })
+      const idsOf = (text: string) =>
+        lines(text).map((line) =>
+          JSON.parse(line).id
+        )
+      assert.deepStrictEqual(found.map(idsOf), [[ids[0]], [ids[1]], [ids[1]], []])
+      assert.notMatch(found[1]!.trimEnd(), /[\p{Cf}\p{Cc}]/u)
+      assert.strictEqual(JSON.parse(found[1]!).details.credential, "\u202ecookie\u001b")
+
+      const all = yield* type(home, env, ["audit", "--since", "1h"])
+      const routes = lines(all.stdout).map((line) => JSON.parse(line)).filter(({ route }) => route === "/many")
+      assert.deepStrictEqual(routes.map(({ id }) => id), ids.slice(3), "every page, oldest first")
+    }))
+
+  it.effect("looks at everything and says what to do", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const { owner } = yield* Database
+      const levels = (stdout: string) =>
+        Object.fromEntries(lines(stdout).map((line) => line.split(/\s+/).slice(0, 2).reverse()))
+      yield* Layer.build(Vault.layer({ file: join(home, "keys.json") }))
+      const healthy = yield* type(home, env, ["doctor"])
+      assert.strictEqual(healthy.code, 0, healthy.stdout)
+      const found = levels(healthy.stdout)
+      for (
+        const what of ["configuration", "database", "roles", "clock", "schema", "outbox", "intake", "keys", "streams"]
+      ) {
+        assert.strictEqual(found[what], "ok", healthy.stdout)
+      }
+      assert.strictEqual(found["instance"], "warn")
+      assert.include(["ok", "warn"], found["broker"])
+
+      yield* owner`drop table relay_streams`
+      yield* owner`insert into intake_rejects (id, stream, stream_seq, subject, reason, payload, state, received_at)
+        values (${uuid(5)}::uuid, 'EVENTS', 1, 's', 'malformed_json', '', 'rejected', '2026-01-01Z')`
+      const other = yield* Processes.home
+      const [broken, strange] = yield* Effect.all([
+        type(home, { ...env, NATS_URL: "nats://127.0.0.1:9" }, ["doctor"]),
+        type(other, { ...env, BAILIWICK_KEYS: JSON.stringify({ active: "x", keys: {} }), PORT: "70000" }, ["doctor"]),
+      ], { concurrency: 2 })
+      assert.strictEqual(broken.code, 1)
+      assert.match(broken.stdout, /^FAIL schema .*relay_streams/m)
+      assert.match(broken.stdout, /^FAIL broker .*127\.0\.0\.1:9/m)
+      assert.strictEqual(strange.code, 1)
+      assert.match(strange.stdout, /^FAIL configuration PORT: .*example/m)
+
+      yield* owner`create table relay_streams (stream text primary key)`
+      const foreign = yield* type(other, {
+        ...env,
+        BAILIWICK_KEYS: JSON.stringify({ active: "x", keys: { x: "A".repeat(43) + "=" } }),
+      }, ["doctor"])
+      assert.strictEqual(foreign.code, 1)
+      assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
+      assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
+    }))
+})

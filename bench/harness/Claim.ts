@@ -1,0 +1,43 @@
+/** What a claim is: something that can be measured in rounds, and what it found. */
+import type { Effect, Scope } from "effect"
+import type { BenchError } from "./Child.ts"
+import type { Servers } from "./Servers.ts"
+
+export interface Table {
+  readonly title: string
+  readonly columns: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<ReadonlyArray<string | number>>
+}
+
+export interface Finding {
+  readonly tables: ReadonlyArray<Table>
+  /** What a reader has to know about how it was measured, a sentence each. */
+  readonly notes: ReadonlyArray<string>
+  /** Every round's figures, for whoever wants another statistic. */
+  readonly raw: unknown
+}
+
+export interface Run {
+  readonly servers: Servers
+  /** Five, or fewer with `--quick`. */
+  readonly rounds: number
+  readonly quick: boolean
+  readonly tell: (text: string) => Effect.Effect<void>
+}
+
+export interface Claim {
+  readonly name: string
+  readonly title: string
+  readonly measure: (run: Run) => Effect.Effect<Finding, BenchError, Scope.Scope>
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+export const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? NaN
+
+export const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))

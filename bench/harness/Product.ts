@@ -1,0 +1,31 @@
+/** The program as users start it, on a database and a broker of the bench's, with receivers allowed on loopback. */
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { join } from "node:path"
+import * as Child from "./Child.ts"
+import type { Servers, World } from "./Servers.ts"
+
+export const keysFileOf = (servers: Servers): string => join(servers.home, "keys.json")
+
+export const environment = (servers: Servers, world: World, env: Readonly<Record<string, string>> = {}) => ({
+  BAILIWICK_HOME: join(servers.home, `program-${randomUUID()}`),
+  BAILIWICK_KEYS_FILE: keysFileOf(servers),
+  DATABASE_URL: world.databaseUrl,
+  DATABASE_OWNER_URL: world.ownerUrl,
+  NATS_URL: world.natsUrl,
+  HOST: "127.0.0.1",
+  PORT: "0",
+  DEMO: "false",
+  WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
+  LOG_FORMAT: "json",
+  LOG_LEVEL: "warn",
+  ...env,
+})
+
+/** Starts it; it may be at work before it says that it is ready. */
+export const start = (servers: Servers, world: World, env?: Readonly<Record<string, string>>) =>
+  Child.start({ module: "src/main.ts", env: environment(servers, world, env) })
+
+/** Waits until it is ready and gives its address ("" without the role `api`). */
+export const ready = (program: Child.Child) =>
+  Effect.map(program.line(/^bailiwick ready/), (line) => /http:\S+/.exec(line)?.[0] ?? "")

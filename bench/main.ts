@@ -1,0 +1,60 @@
+/**
+ * The measured claims: `deno task bench [--quick] [claim …]`. Loopback only, on servers of its own, bounded in count and
+ * time; progress on a terminal, a table at the end, JSON and a page under bench/results.
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect } from "effect"
+import process from "node:process"
+import * as Progress from "../src/cli/Progress.ts"
+import { latency } from "./claims/Latency.ts"
+import { memory } from "./claims/Memory.ts"
+import { reads } from "./claims/Reads.ts"
+import { throughput } from "./claims/Throughput.ts"
+import { BenchError } from "./harness/Child.ts"
+import type { Claim } from "./harness/Claim.ts"
+import { conditions, type Reported, save, terminal } from "./harness/Report.ts"
+import * as Servers from "./harness/Servers.ts"
+
+const args = process.argv.slice(2)
+const quick = args.includes("--quick")
+const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
+const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory]
+const named = args.filter((arg) => !arg.startsWith("--"))
+const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
+
+const measure = Effect.fnUntraced(function* (claim: Claim) {
+  const progress = yield* Progress.make
+  const servers = yield* Servers.start
+  const finding = yield* claim.measure({
+    servers,
+    rounds,
+    quick,
+    tell: (text) => progress.tell(`${claim.name}: ${text}`),
+  })
+  yield* progress.clear
+  return { title: claim.title, conditions: conditions(servers.versions, rounds), ...finding } satisfies Reported
+}, Effect.scoped)
+
+const bench = Effect.gen(function* () {
+  const unknown = named.filter((name) => !all.some((claim) => claim.name === name))
+  if (unknown.length > 0 || !(rounds >= 1 && rounds <= 20)) {
+    const known = all.map((claim) => claim.name).join(", ")
+    return yield* new BenchError({ message: `usage: bench [--quick] [--rounds=1…20] [claim …], claims: ${known}` })
+  }
+  for (const claim of all.filter(({ name }) => named.length === 0 || named.includes(name))) {
+    const found = yield* measure(claim)
+    yield* Effect.sync(() => console.log(`\n${terminal(found)}`))
+    const partial = quick || only !== undefined || rounds < 5
+    const file = yield* Effect.sync(() => save({ [claim.name]: found }, partial))
+    yield* Effect.sync(() => console.log(`\n  written to ${file}`))
+  }
+})
+
+NodeRuntime.runMain(bench.pipe(
+  Effect.catch((error) =>
+    Effect.sync(() => {
+      console.error(error instanceof BenchError ? error.message : error)
+      process.exitCode = 1
+    })
+  ),
+))

@@ -28,6 +28,15 @@ const batch = 500
 const decodeEvent = Schema.decodeUnknownResult(MailEvent, { errors: "all", onExcessProperty: "ignore" })
 type Fault = { readonly reason: string; readonly detail: string }
 
+/** The same moment in UTC with milliseconds, or null: Date.parse takes a 30th of February for a day in March. */
+const inUtc = (text: string): string | null => {
+  const day = text.slice(0, 10)
+  const millis = Date.parse(text)
+  if (Number.isNaN(millis) || !new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return null
+  const written = new Date(millis).toISOString()
+  return written.length === "0000-00-00T00:00:00.000Z".length ? written : null
+}
+
 /** The event of a message, and its webhook body exactly as every attempt will send it. */
 export const read = ({ subject, data }: Pick<EventMessage, "subject" | "data">): Result.Result<Accepted, Fault> =>
   Result.gen(function* () {
@@ -42,8 +51,8 @@ export const read = ({ subject, data }: Pick<EventMessage, "subject" | "data">):
         detail: `the event belongs on ${subjectOf(event.event)}`,
       })
     }
-    const timestamp = Date.parse(event.timestamp)
-    if (Number.isNaN(timestamp)) {
+    const timestamp = inUtc(event.timestamp)
+    if (timestamp === null) {
       return yield* Result.fail<Fault>({ reason: "invalid_event", detail: "at fault: timestamp" })
     }
     return {
@@ -54,7 +63,7 @@ export const read = ({ subject, data }: Pick<EventMessage, "subject" | "data">):
         event: event.event,
         email_id: event.email_id,
         recipient: event.recipient,
-        timestamp: new Date(timestamp).toISOString(),
+        timestamp,
         metadata: event.metadata,
       }),
     }

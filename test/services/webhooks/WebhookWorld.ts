@@ -1,0 +1,125 @@
+/** What tests of webhooks stand on: every service of the domain over a database and a broker account of the file's own. */
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import type { EventType } from "../../../schemas/mail/MailEvent.ts"
+import { Cookies } from "../../../services/accounts/Cookies.ts"
+import { KeyUses } from "../../../services/accounts/KeyUses.ts"
+import { Principals } from "../../../services/accounts/Principals.ts"
+import { Notifications } from "../../../services/notifications/Notifications.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
+import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { Rejects } from "../../../services/platform/Rejects.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { Counts } from "../../../services/webhooks/Counts.ts"
+import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
+import { accept, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
+import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
+import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
+import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
+import { Partitions } from "../../../services/webhooks/Partitions.ts"
+import { Replays } from "../../../services/webhooks/Replays.ts"
+import type { RetrySchedule } from "../../../services/webhooks/RetrySchedule.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
+import { Sender } from "../../../services/webhooks/Sender.ts"
+import type { Result, Task } from "../../../services/webhooks/Sender/Task.ts"
+import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { account, ground } from "../../support/TestAccounts.ts"
+
+/** A day in which nothing special happens: a TestClock begins in 1970, where no UUIDv7 day lies before. */
+export const noon = Date.parse("2026-03-10T12:00:00.000Z")
+export const dayMillis = 24 * 60 * 60_000
+export const lease = 30_000
+
+const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
+
+export const retention = { deliveredDays: 30, deadLetterDays: 90, intakeMemoryDays: 400 }
+
+export interface WorldConfig {
+  readonly schedule?: RetrySchedule
+  readonly timeoutMillis?: number
+  readonly perAccount?: number
+  readonly retention?: typeof retention
+}
+
+export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }: WorldConfig = {}) => {
+  const kept = rest.retention ?? retention
+  return Layer.mergeAll(
+    EventIntake.layer.pipe(
+      Layer.provideMerge(Deliveries.layer({ timeoutMillis, schedule })),
+      Layer.provideMerge(Sender.layer({ timeoutMillis })),
+    ),
+    Webhooks.layer({ perAccount: rest.perAccount ?? 100 }),
+    WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    Counts.layer,
+    Partitions.layer(kept),
+    DeliveryRecords.layer(kept),
+  ).pipe(
+    Layer.provideMerge(Endpoints.layer),
+    Layer.provideMerge(Principals.layer),
+    Layer.provideMerge(Layer.mergeAll(Jobs.layer, Notifications.layer, Rejects.layer, RateLimits.layer, KeyUses.layer)),
+    Layer.provide(Cookies.layer([])),
+    Layer.provideMerge(Layer.mergeAll(
+      Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" }),
+      Outbound.layer({ allowedCidrs: ["127.0.0.0/8"], certificateAuthorities: [], timeoutMillis, ownPorts: [] }),
+    )),
+    Layer.provideMerge(ground),
+    Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(noon))),
+  )
+}
+
+export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
+
+/** A new account with one webhook, which listens to `events`. */
+export const webhook = Effect.fnUntraced(
+  function* (
+    options: { readonly url?: string; readonly events?: ReadonlyArray<EventType>; readonly of?: string } = {},
+  ) {
+    const accountId = options.of ?? (yield* account({ plan: "business" }))
+    const { url = "http://127.0.0.1:9/", events = ["email.delivered"] as const } = options
+    const made = yield* (yield* Webhooks).create(accountId, { url, events })
+    return { accountId, ...made }
+  },
+)
+
+let events = 0
+/** An event that was not there before. */
+export const event = (accountId: string, fields: Partial<Accepted> = {}): Accepted => {
+  const sourceId = `e${events++}`
+  return { sourceId, accountId, event: "email.delivered", body: JSON.stringify({ email_id: sourceId }), ...fields }
+}
+
+/** Accepts without a Sender: the first `slots` deliveries are born claimed. */
+export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const endpoints = yield* Endpoints
+    let left = slots
+    return yield* accept({ sql, endpoints, lease, reserve: () => left-- > 0 }, taken).pipe(sql.withTransaction)
+  })
+
+/** What an attempt came to. */
+export const resultOf = (task: Result["task"], startedAt: number, fields: Partial<Result> = {}): Result => ({
+  task,
+  ending: "answered",
+  startedAt,
+  durationMs: 7,
+  status: 200,
+  error: null,
+  body: "ok",
+  url: "http://127.0.0.1:9/",
+  ...fields,
+})
+
+export const failed = (task: Task, startedAt: number) => resultOf(task, startedAt, { status: 500, body: "no" })
+
+/** The owner of everything, as DeliveryRecords and Webhooks know a session. */
+export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
+
+export const count = Effect.fnUntraced(function* (table: string, where = "true") {
+  const { sql } = yield* Database
+  const [row] = yield* sql.unsafe<{ n: number }>(`select count(*)::int as n from ${table} where ${where}`)
+  return row!.n
+})

@@ -2,7 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import process from "node:process"
+import { Database } from "../../../services/platform/Database.ts"
 import * as Home from "../../../src/embedded/Home.ts"
+import { newest } from "../../../src/Migrations.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -34,6 +36,30 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.strictEqual(unreachable.code, 1)
       assert.match(unreachable.stderr, /^cannot use the database at 127\.0\.0\.1:9\/nowhere: .*\n$/)
       assert.notInclude(unreachable.stderr, "the-password")
+    }))
+
+  it.effect("migrates an empty database once, and says so where nobody did", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const { owner } = yield* Database
+      yield* owner`drop schema public cascade`
+      yield* owner`create schema public`
+      const [early, looked] = yield* Effect.all([type(home, env, ["audit"]), type(home, env, ["doctor"])], {
+        concurrency: 2,
+      })
+      assert.strictEqual(early.code, 1)
+      assert.match(early.stderr, /^the database: .*type "deno task cli migrate"\n$/)
+      assert.match(looked.stdout, new RegExp(`^FAIL schema .*migration 0 of ${newest} .*migrate`, "m"))
+      const applied = yield* type(home, env, ["migrate"])
+      assert.strictEqual(applied.code, 0, applied.stderr)
+      assert.strictEqual(lines(applied.stdout)[0], "applied 0001_platform")
+      assert.strictEqual(lines(applied.stdout).length, newest)
+      assert.deepStrictEqual(yield* type(home, env, ["migrate"]), {
+        code: 0,
+        stdout: "nothing to apply, the schema is up to date\n",
+        stderr: "",
+      })
     }))
 
   it.effect("answers a wrong invocation in one line, and --help everywhere", () =>

@@ -167,9 +167,12 @@ const make = Effect.gen(function* () {
           select webhook_id, ${dayOf(sql, "id")} as day, was as status, -1 as n from risen
           union all select webhook_id, ${dayOf(sql, "id")}, 'pending', 1 from risen
         ) c group by webhook_id, day, status
-      ), lane as (
-        update webhook_lanes set next_due_at = ${now}
-        where webhook_id in (select webhook_id from risen) and (next_due_at is null or next_due_at > ${now})
+      ), lane as materialized (
+        select l.webhook_id, l.next_due_at from webhook_lanes l
+        where l.webhook_id in (select webhook_id from risen) for update
+      ), moved as (
+        update webhook_lanes l set next_due_at = ${now} from lane
+        where l.webhook_id = lane.webhook_id and (lane.next_due_at is null or lane.next_due_at > ${now})
       )
       select count(*)::int as n from risen`
     yield* sql.afterCommit(bells.ring(dueTopic))

@@ -157,14 +157,17 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   })
 
   /** The lane goes with the webhook, so that pausing, resuming and deleting flip one row however much waits. */
-  const moveLane = (id: string, events: ReadonlyArray<WebhookEvent>): Effect.Effect<unknown, SqlError.SqlError> => {
+  const moveLane = (
+    id: string,
+    events: ReadonlyArray<WebhookEvent>,
+    now: Date,
+  ): Effect.Effect<unknown, SqlError.SqlError> => {
     if (events.includes("deleted")) return sql`delete from webhook_lanes where webhook_id = ${id}::uuid`
     if (events.includes("paused")) return sql`update webhook_lanes set paused = true where webhook_id = ${id}::uuid`
     if (!events.includes("resumed")) return Effect.void
+    // What waits is left to the scan: read here it could miss what is settled at this moment.
     return Effect.andThen(
-      sql`update webhook_lanes set paused = false, next_due_at = (
-          select min(due_at) from delivery_queue where webhook_id = ${id}::uuid and claim is null
-        ) where webhook_id = ${id}::uuid`,
+      sql`update webhook_lanes set paused = false, next_due_at = ${now} where webhook_id = ${id}::uuid`,
       sql.afterCommit(bells.ring(dueTopic)),
     )
   }
@@ -183,7 +186,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         update webhooks set url = ${state.url}, events = ${[...state.events]}::text[], is_active = ${state.isActive},
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
-      yield* moveLane(id, events)
+      yield* moveLane(id, events, now)
       yield* record(accountId, id, events)
       if (events.includes("paused")) {
         yield* notifications.announce({
@@ -209,7 +212,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         update webhooks set is_active = false, deleted_at = ${now}, updated_at = ${now}, version = version + 1,
           old_secret_kid = null, old_secret = null, old_secret_until = null
         where id = ${id}::uuid and version = ${row.version}`
-      yield* moveLane(id, ["deleted"])
+      yield* moveLane(id, ["deleted"], now)
       yield* jobs.add(cancelJob, { webhook_id: id, deleted_at: now.toISOString() })
       yield* record(accountId, id, ["deleted"])
     },

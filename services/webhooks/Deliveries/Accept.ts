@@ -78,7 +78,12 @@ export interface NewDelivery {
   readonly claimed: boolean
 }
 
-/** Writes events, deliveries, queue rows, counts and lanes in one statement of the caller's transaction. */
+/**
+ * Writes events, deliveries, queue rows, counts and lanes in one statement of the caller's transaction.
+ *
+ * Whoever puts into the queue what waits locks its lane, also where that points early enough: a scan that looks before
+ * the commit would otherwise move the lane on, past rows that it cannot see yet (see `announceDue`).
+ */
 export const insertDeliveries = (
   sql: PgClient.PgClient,
   events: ReadonlyArray<Accepted & { readonly id: string }>,
@@ -111,12 +116,12 @@ export const insertDeliveries = (
       insert into delivery_counts (webhook_id, day, status, n)
       select webhook_id, ${at.now}::timestamptz::date, 'pending', count(*) from input group by webhook_id
     ), lanes as materialized (
-      select l.webhook_id from webhook_lanes l
+      select l.webhook_id, l.next_due_at from webhook_lanes l
       where l.webhook_id in (select webhook_id from input where not claimed)
-        and (l.next_due_at is null or l.next_due_at > ${at.now})
       order by l.webhook_id for update
     )
-    update webhook_lanes l set next_due_at = ${at.now} from lanes where l.webhook_id = lanes.webhook_id`)
+    update webhook_lanes l set next_due_at = ${at.now} from lanes
+    where l.webhook_id = lanes.webhook_id and (lanes.next_due_at is null or lanes.next_due_at > ${at.now})`)
 
 export const accept = Effect.fnUntraced(function* (
   { sql, endpoints, reserve, lease }: {

@@ -93,10 +93,27 @@ export const claim = Effect.fnUntraced(function* (
   })
 })
 
+/** Locks the lanes to look at: those that are due, and `hungry` ones whatever they say. Another scan's are left to it. */
+const lockLanes = (sql: PgClient.PgClient, now: Date, hungry: ReadonlyArray<string>, limit: number) =>
+  sql<{ webhook_id: string }>`
+    with lane as materialized (
+      select l.webhook_id from webhook_lanes l
+      where not l.paused and l.next_due_at <= ${now}
+      order by l.next_due_at limit ${limit} for update skip locked
+    ), hungry as materialized (
+      select l.webhook_id from webhook_lanes l
+      where l.webhook_id = any(${[...hungry]}::uuid[]) and not l.paused and l.next_due_at > ${now}
+      order by l.webhook_id for update skip locked
+    )
+    select webhook_id from lane union all select webhook_id from hungry`
+
 /**
  * The due deliveries of the lanes that are due, at most `lanes` of them and `depth` deliveries each. A lane that was
  * announced is looked at again after `again` milliseconds, since the row is the truth and an announcement may be lost;
  * `hungry` lanes are looked at now.
+ *
+ * The lanes are locked by a statement of its own: the second one's snapshot then has everything whose writer held the
+ * lane before, and who comes later waits for the lane and moves it back.
  */
 export const announceDue = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -109,33 +126,29 @@ export const announceDue = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Announcement>, SqlError.SqlError> {
   const millis = yield* Clock.currentTimeMillis
   const now = new Date(millis)
-  const rows = yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
-    with lane as materialized (
-      select l.webhook_id from webhook_lanes l
-      where not l.paused and l.next_due_at <= ${now}
-      order by l.next_due_at limit ${options.lanes} for update skip locked
-    ), hungry as materialized (
-      select l.webhook_id from webhook_lanes l
-      where l.webhook_id = any(${[...options.hungry]}::uuid[]) and not l.paused and l.next_due_at > ${now}
-      order by l.webhook_id for update skip locked
-    ), looked as materialized (
-      select l.webhook_id,
-        array(
-          select q.delivery_id from delivery_queue q
-          where q.webhook_id = l.webhook_id and q.claim is null and q.due_at <= ${now}
-          order by q.due_at limit ${options.depth}
-        ) as ids,
-        (
-          select min(q.due_at) from delivery_queue q
-          where q.webhook_id = l.webhook_id and q.claim is null and q.due_at > ${now}
-        ) as later
-      from (select webhook_id from lane union all select webhook_id from hungry) l
-    )
-    update webhook_lanes l
-    set next_due_at = case when cardinality(k.ids) = 0 then k.later
-      else least(k.later, ${new Date(millis + options.again)}) end
-    from looked k where l.webhook_id = k.webhook_id
-    returning l.webhook_id, l.account_id, k.ids`
+  const rows = yield* Effect.gen(function* () {
+    const lanes = yield* lockLanes(sql, now, options.hungry, options.lanes)
+    if (lanes.length === 0) return []
+    return yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
+      with looked as materialized (
+        select l.webhook_id,
+          array(
+            select q.delivery_id from delivery_queue q
+            where q.webhook_id = l.webhook_id and q.claim is null and q.due_at <= ${now}
+            order by q.due_at limit ${options.depth}
+          ) as ids,
+          (
+            select min(q.due_at) from delivery_queue q
+            where q.webhook_id = l.webhook_id and q.claim is null and q.due_at > ${now}
+          ) as later
+        from unnest(${lanes.map((lane) => lane.webhook_id)}::uuid[]) l(webhook_id)
+      )
+      update webhook_lanes l
+      set next_due_at = case when cardinality(k.ids) = 0 then k.later
+        else least(k.later, ${new Date(millis + options.again)}) end
+      from looked k where l.webhook_id = k.webhook_id
+      returning l.webhook_id, l.account_id, k.ids`
+  }).pipe(sql.withTransaction)
   return rows.flatMap(({ webhook_id, account_id, ids }) =>
     ids === null || ids.length === 0 ? [] : [{ webhookId: webhook_id, accountId: account_id, deliveryIds: ids }]
   )

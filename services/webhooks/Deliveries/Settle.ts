@@ -111,14 +111,14 @@ export const settle = Effect.fnUntraced(function* (
         select webhook_id, ${dayOf(sql, "id")}, was, -1 from fenced where now is not null
       ) c group by webhook_id, day, status having sum(n) <> 0
     ), lanes as materialized (
-      select l.webhook_id, f.due from webhook_lanes l
+      select l.webhook_id, l.next_due_at, f.due from webhook_lanes l
       join (select webhook_id, min(due) as due from fenced where next in ('retry', 'released', 'interrupted')
         group by webhook_id) f on f.webhook_id = l.webhook_id
-      where l.next_due_at is null or l.next_due_at > f.due
       order by l.webhook_id for update of l
     ), moved as (
-      update webhook_lanes l set next_due_at = least(l.next_due_at, lanes.due)
-      from lanes where l.webhook_id = lanes.webhook_id
+      update webhook_lanes l set next_due_at = lanes.due
+      from lanes
+      where l.webhook_id = lanes.webhook_id and (lanes.next_due_at is null or lanes.next_due_at > lanes.due)
     )
     select id as delivery_id, webhook_id, account_id, next from fenced`
 })

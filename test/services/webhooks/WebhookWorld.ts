@@ -78,7 +78,7 @@ export const webhook = Effect.fnUntraced(
     options: { readonly url?: string; readonly events?: ReadonlyArray<EventType>; readonly of?: string } = {},
   ) {
     const accountId = options.of ?? (yield* account({ plan: "business" }))
-    const { url = "http://127.0.0.1:9/", events = ["email.delivered"] as const } = options
+    const { url = "http://127.0.0.1:20999/", events = ["email.delivered"] as const } = options
     const made = yield* (yield* Webhooks).create(accountId, { url, events })
     return { accountId, ...made }
   },
@@ -109,7 +109,7 @@ export const resultOf = (task: Result["task"], startedAt: number, fields: Partia
   status: 200,
   error: null,
   body: "ok",
-  url: "http://127.0.0.1:9/",
+  url: "http://127.0.0.1:20999/",
   ...fields,
 })
 
@@ -122,4 +122,15 @@ export const count = Effect.fnUntraced(function* (table: string, where = "true")
   const { sql } = yield* Database
   const [row] = yield* sql.unsafe<{ n: number }>(`select count(*)::int as n from ${table} where ${where}`)
   return row!.n
+})
+
+/** Active webhooks with a delivery that waits, whose lane points later than it and than the next announcement. */
+export const stranded = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const again = new Date((yield* now) + 30_000)
+  return yield* sql`
+    select l.webhook_id, l.next_due_at, min(q.due_at) as due_at
+    from webhook_lanes l join delivery_queue q on q.webhook_id = l.webhook_id and q.claim is null
+    where not l.paused group by l.webhook_id
+    having l.next_due_at is null or l.next_due_at > greatest(min(q.due_at), ${again})`
 })

@@ -1,0 +1,151 @@
+/** A lane never points later than its earliest delivery that waits, or that delivery is never found again. */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Database } from "../../../../services/platform/Database.ts"
+import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
+import { settle } from "../../../../services/webhooks/Deliveries/Settle.ts"
+import { Replays } from "../../../../services/webhooks/Replays.ts"
+import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
+import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
+import { event, failed, now, resultOf, stranded, take, webhook, world } from "../WebhookWorld.ts"
+
+/** Runs `change` in a transaction that commits when `meanwhile` is over. */
+const straddling = Effect.fnUntraced(
+  function* <A, E, R, E2, R2>(change: Effect.Effect<A, E, R>, meanwhile: Effect.Effect<unknown, E2, R2>) {
+    const { sql } = yield* Database
+    const changed = yield* Deferred.make<void>()
+    const commit = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(
+      Effect.tap(change, () => Effect.andThen(Deferred.succeed(changed, undefined), Deferred.await(commit))).pipe(
+        sql.withTransaction,
+      ),
+    )
+    yield* Deferred.await(changed)
+    yield* meanwhile
+    yield* Deferred.succeed(commit, undefined)
+    return yield* Fiber.join(fiber)
+  },
+)
+
+/** A webhook whose lane is due though nothing waits: it was announced 30 s ago, and delivered. */
+const dueLane = Effect.gen(function* () {
+  const hook = yield* webhook()
+  const deliveries = yield* Deliveries
+  const { sql } = yield* Database
+  yield* take([event(hook.accountId)], 0)
+  const [announcement] = (yield* deliveries.scan).filter(({ webhookId }) => webhookId === hook.id)
+  assert.lengthOf(announcement!.deliveryIds, 1)
+  const { tasks } = yield* take([event(hook.accountId)])
+  yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+  yield* sql`delete from delivery_queue where webhook_id = ${hook.id}::uuid`
+  yield* TestClock.adjust("30 seconds")
+  return { hook, delivered: tasks[0]!.deliveryId }
+})
+
+const found = Effect.fnUntraced(function* (webhookId: string) {
+  yield* TestClock.adjust("2 minutes")
+  const due = yield* (yield* Deliveries).scan
+  return due.filter((announcement) => announcement.webhookId === webhookId).flatMap(({ deliveryIds }) => deliveryIds)
+})
+
+layer(Layer.fresh(world()))("Lanes", (it) => {
+  it.effect("what was accepted while a scan looked is found by a later one", () =>
+    Effect.gen(function* () {
+      const { hook } = yield* dueLane
+      const { scan } = yield* Deliveries
+      yield* straddling(take([event(hook.accountId)], 0), scan)
+      assert.deepStrictEqual(yield* stranded, [])
+      assert.lengthOf(yield* found(hook.id), 1)
+    }))
+
+  it.effect("what failed while a scan looked is found when it is due", () =>
+    Effect.gen(function* () {
+      const { hook } = yield* dueLane
+      const { sql } = yield* Database
+      const { tasks } = yield* take([event(hook.accountId)])
+      const { scan } = yield* Deliveries
+      yield* straddling(settle(sql, specified, [failed(tasks[0]!, yield* now)]), scan)
+      assert.deepStrictEqual(yield* stranded, [])
+      assert.deepStrictEqual(yield* found(hook.id), [tasks[0]!.deliveryId])
+    }))
+
+  it.effect("what was replayed while a scan looked is found by a later one", () =>
+    Effect.gen(function* () {
+      const { delivered, hook } = yield* dueLane
+      const { scan } = yield* Deliveries
+      yield* straddling((yield* Replays).again(hook.id, [delivered]), scan)
+      assert.deepStrictEqual(yield* stranded, [])
+      assert.deepStrictEqual(yield* found(hook.id), [delivered])
+    }))
+
+  it.effect("what failed while its webhook was resumed is found when it is due", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const { sql } = yield* Database
+      const { tasks } = yield* take([event(hook.accountId)])
+      const { update } = yield* Webhooks
+      yield* update(hook.accountId, hook.id, { isActive: false })
+      const resuming = Effect.forkChild(update(hook.accountId, hook.id, { isActive: true }))
+      const waitsForLane = Effect.repeat(
+        sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+        { until: ([row]) => row!.n > 0 },
+      )
+      const resumed = yield* Deferred.make<Fiber.Fiber<unknown, unknown>>()
+      yield* straddling(
+        settle(sql, specified, [failed(tasks[0]!, yield* now)]),
+        Effect.gen(function* () {
+          yield* Deferred.succeed(resumed, yield* resuming)
+          yield* waitsForLane
+        }),
+      )
+      yield* Fiber.join(yield* Deferred.await(resumed))
+      assert.deepStrictEqual(yield* stranded, [])
+      assert.deepStrictEqual(yield* found(hook.id), [tasks[0]!.deliveryId])
+    }))
+
+  it.effect("nothing is stranded however scans, accepts and settlements cross", () =>
+    Effect.gen(function* () {
+      const hooks = [yield* webhook(), yield* webhook(), yield* webhook()]
+      const { sql } = yield* Database
+      const { scan } = yield* Deliveries
+      const writer = (of: (typeof hooks)[number]) =>
+        Effect.gen(function* () {
+          const { tasks } = yield* take([event(of.accountId), event(of.accountId)], 1)
+          const at = yield* now
+          yield* settle(sql, { ...specified, jitter: 0 }, tasks.map((task) => failed(task, at)))
+          yield* TestClock.adjust("20 seconds")
+        })
+      yield* Effect.all([
+        ...hooks.map((hook) => Effect.repeat(writer(hook), { times: 30 })),
+        Effect.repeat(scan, { times: 150 }),
+        Effect.repeat(scan, { times: 150 }),
+      ], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* stranded, [])
+    }))
+
+  it.effect("a paused webhook is not announced, and all of it is once it is resumed", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const { update } = yield* Webhooks
+      yield* take(Array.from({ length: 5 }, () => event(hook.accountId)), 0)
+      yield* update(hook.accountId, hook.id, { isActive: false })
+      assert.lengthOf(yield* found(hook.id), 0)
+      yield* update(hook.accountId, hook.id, { isActive: true })
+      assert.lengthOf(yield* found(hook.id), 5)
+    }))
+
+  it.effect("an announcement that was lost is made again 30 s later, and not before", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const { scan } = yield* Deliveries
+      yield* take([event(hook.accountId)], 0)
+      const mine = Effect.map(scan, (due) => due.filter(({ webhookId }) => webhookId === hook.id).length)
+      assert.strictEqual(yield* mine, 1)
+      yield* TestClock.adjust(29_999)
+      assert.strictEqual(yield* mine, 0)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* mine, 1)
+    }))
+})

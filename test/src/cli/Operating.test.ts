@@ -3,13 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { join } from "node:path"
 import { Database } from "../../../services/platform/Database.ts"
-import { Ids } from "../../../services/platform/Ids.ts"
+import { floorOf, Ids } from "../../../services/platform/Ids.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
 import * as Processes from "../../support/Processes.ts"
 import { uuid } from "../../support/DirectoryLines.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { lines, servers, type } from "./Terminal.ts"
+import { lines, servers, slow, type } from "./Terminal.ts"
 
 const webhook = Effect.fnUntraced(function* (id: string, deleted: boolean) {
   const { sql } = yield* Database
@@ -33,10 +33,11 @@ const webhook = Effect.fnUntraced(function* (id: string, deleted: boolean) {
 })
 
 /** A dead letter whose delivery's day was dropped. */
-const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https://hooks.example/x") {
+const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https://hooks.example/x", id?: string) {
   const { sql } = yield* Database
   const now = new Date(yield* Clock.currentTimeMillis)
-  const [event, delivery] = yield* (yield* Ids).batch(2)
+  const [event, made] = yield* (yield* Ids).batch(2)
+  const delivery = id ?? made
   yield* sql`insert into dead_letters ${
     sql.insert({
       delivery_id: delivery!,
@@ -59,52 +60,55 @@ const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https:
 })
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
-  it.effect("lists dead letters and sends them again, those of a deleted webhook excepted", () =>
-    Effect.gen(function* () {
-      const env = yield* servers
-      const home = yield* Processes.home
-      const { sql } = yield* Database
-      yield* Effect.all([webhook(uuid(10), false), webhook(uuid(11), true)])
-      const one = yield* deadLetter(uuid(10), "https://hooks.example/\u001b[31m")
-      const gone = yield* deadLetter(uuid(11))
-      const cli = (...args: ReadonlyArray<string>) => type(home, env, ["dead-letters", ...args])
+  it.effect(
+    "lists dead letters and sends them again, those of a deleted webhook excepted",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* servers
+        const home = yield* Processes.home
+        const { sql } = yield* Database
+        yield* Effect.all([webhook(uuid(10), false), webhook(uuid(11), true)])
+        const one = yield* deadLetter(uuid(10), "https://hooks.example/\u001b[31m")
+        const gone = yield* deadLetter(uuid(11))
+        const cli = (...args: ReadonlyArray<string>) => type(home, env, ["dead-letters", ...args])
 
-      const listed = yield* cli("list", "--webhook", uuid(10))
-      assert.strictEqual(listed.code, 0)
-      assert.match(listed.stdout, new RegExp(`^${one} .* webhook ${uuid(10)} email.sent 503 https://hooks`))
-      assert.include(listed.stdout, "\\u001b[31m")
-      assert.notInclude(listed.stdout, gone)
+        const listed = yield* cli("list", "--webhook", uuid(10))
+        assert.strictEqual(listed.code, 0)
+        assert.match(listed.stdout, new RegExp(`^${one} .* webhook ${uuid(10)} email.sent 503 https://hooks`))
+        assert.include(listed.stdout, "\\u001b[31m")
+        assert.notInclude(listed.stdout, gone)
 
-      const replayed = yield* cli("replay", one, gone, uuid(99), "nonsense")
-      assert.strictEqual(replayed.code, 1)
-      assert.strictEqual(replayed.stdout, `${one} replayed\n`)
-      assert.match(replayed.stderr, new RegExp(`${gone} cannot go out: its webhook was deleted`))
-      assert.strictEqual(lines(replayed.stderr).filter((line) => line.includes("is no dead letter")).length, 2)
+        const replayed = yield* cli("replay", one, gone, uuid(99), "nonsense")
+        assert.strictEqual(replayed.code, 1)
+        assert.strictEqual(replayed.stdout, `${one} replayed\n`)
+        assert.match(replayed.stderr, new RegExp(`${gone} cannot go out: its webhook was deleted`))
+        assert.strictEqual(lines(replayed.stderr).filter((line) => line.includes("is no dead letter")).length, 2)
 
-      const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
-      const [late, bulk] = [
-        yield* cli("replay", "--webhook", uuid(10), "--since", "2999-01-01"),
-        yield* cli("replay", "--webhook", uuid(10), "--since", "1h"),
-      ]
-      assert.deepStrictEqual([late.stdout, late.code], ["replayed 0\n", 0])
-      assert.deepStrictEqual([bulk.stdout, bulk.code], ["replayed 2\n", 0])
-      const none = yield* cli("replay", "--webhook", uuid(11), "--since", "1h")
-      assert.deepStrictEqual([none.stdout, none.code], ["", 1])
+        const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
+        const older = yield* deadLetter(uuid(10), undefined, floorOf((yield* Clock.currentTimeMillis) - 2 * 3_600_000))
+        const [bulk, none] = yield* Effect.all([
+          cli("replay", "--webhook", uuid(10), "--since", "1h"),
+          cli("replay", "--webhook", uuid(11), "--since", "1h"),
+        ], { concurrency: 2 })
+        assert.deepStrictEqual([bulk.stdout, bulk.code], ["replayed 2\n", 0])
+        assert.deepStrictEqual([none.stdout, none.code], ["", 1])
 
-      const queue = yield* sql<{ id: string; cycle: number }>`
+        const queue = yield* sql<{ id: string; cycle: number }>`
         select delivery_id::text as id, cycle from delivery_queue order by 1`
-      assert.deepStrictEqual(queue, [one, ...more].sort().map((id) => ({ id, cycle: 2 })))
-      const left = yield* sql<{ id: string }>`select delivery_id::text as id from dead_letters`
-      assert.deepStrictEqual(left, [{ id: gone }])
+        assert.deepStrictEqual(queue, [one, ...more].sort().map((id) => ({ id, cycle: 2 })))
+        const left = yield* sql<{ id: string }>`select delivery_id::text as id from dead_letters order by 1`
+        assert.deepStrictEqual(left, [{ id: older }, { id: gone }])
 
-      const audited = yield* type(home, env, ["audit", "--subject", uuid(10), "--since", "1h"])
-      const [record, ...others] = lines(audited.stdout).map((line) => JSON.parse(line))
-      assert.deepStrictEqual(others, [])
-      assert.deepStrictEqual(
-        [record.action, record.actor, record.subject, record.details],
-        ["webhook.replayed", "operator", `webhook:${uuid(10)}`, { deliveries: 2 }],
-      )
-    }))
+        const audited = yield* type(home, env, ["audit", "--subject", uuid(10), "--since", "1h"])
+        const [record, ...others] = lines(audited.stdout).map((line) => JSON.parse(line))
+        assert.deepStrictEqual(others, [])
+        assert.deepStrictEqual(
+          [record.action, record.actor, record.subject, record.details],
+          ["webhook.replayed", "operator", `webhook:${uuid(10)}`, { deliveries: 2 }],
+        )
+      }),
+    slow,
+  )
 
   it.effect("finds a request's record by its id, alone or among others", () =>
     Effect.gen(function* () {
@@ -134,20 +138,20 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           ...Array.from({ length: 1_200 }, (_, i) => record(3 + i, { route: "/many" })),
         ])
       }`
-      const found = yield* Effect.forEach(["alone", "second", "first", "nobody's"], (id) =>
+      const found = yield* Effect.forEach(["alone", "second"], (id) =>
         Effect.map(type(home, env, ["audit", "--request-id", id]), ({ stdout }) => stdout), { concurrency: 2 })
       const idsOf = (text: string) =>
         lines(text).map((line) =>
           JSON.parse(line).id
         )
-      assert.deepStrictEqual(found.map(idsOf), [[ids[0]], [ids[1]], [ids[1]], []])
+      assert.deepStrictEqual(found.map(idsOf), [[ids[0]], [ids[1]]])
       assert.notMatch(found[1]!.trimEnd(), /[\p{Cf}\p{Cc}]/u)
       assert.strictEqual(JSON.parse(found[1]!).details.credential, "\u202ecookie\u001b")
 
       const all = yield* type(home, env, ["audit", "--since", "1h"])
       const routes = lines(all.stdout).map((line) => JSON.parse(line)).filter(({ route }) => route === "/many")
       assert.deepStrictEqual(routes.map(({ id }) => id), ids.slice(3), "every page, oldest first")
-    }))
+    }), slow)
 
   it.effect("looks at everything and says what to do", () =>
     Effect.gen(function* () {
@@ -190,5 +194,5 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.strictEqual(foreign.code, 1)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
-    }))
+    }), slow)
 })

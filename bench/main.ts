@@ -1,5 +1,5 @@
 /**
- * The measured claims: `deno task bench [--quick] [claim …]`. Loopback only, on servers of its own, bounded in count and
+ * The measured claims: `deno task bench [--quick] [--profile] [claim …]`. Loopback only, on servers of its own, bounded in count and
  * time; progress on a terminal, a table at the end, JSON and a page under bench/results.
  */
 import { NodeRuntime } from "@effect/platform-node"
@@ -17,6 +17,7 @@ import * as Servers from "./harness/Servers.ts"
 
 const args = process.argv.slice(2)
 const quick = args.includes("--quick")
+const profile = args.includes("--profile")
 const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
 const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory]
 const named = args.filter((arg) => !arg.startsWith("--"))
@@ -29,6 +30,7 @@ const measure = Effect.fnUntraced(function* (claim: Claim) {
     servers,
     rounds,
     quick,
+    profile,
     tell: (text) => progress.tell(`${claim.name}: ${text}`),
   })
   yield* progress.clear
@@ -39,12 +41,14 @@ const bench = Effect.gen(function* () {
   const unknown = named.filter((name) => !all.some((claim) => claim.name === name))
   if (unknown.length > 0 || !(rounds >= 1 && rounds <= 20)) {
     const known = all.map((claim) => claim.name).join(", ")
-    return yield* new BenchError({ message: `usage: bench [--quick] [--rounds=1…20] [claim …], claims: ${known}` })
+    return yield* new BenchError({
+      message: `usage: bench [--quick] [--profile] [--rounds=1…20] [claim …], claims: ${known}`,
+    })
   }
   for (const claim of all.filter(({ name }) => named.length === 0 || named.includes(name))) {
     const found = yield* measure(claim)
     yield* Effect.sync(() => console.log(`\n${terminal(found)}`))
-    const partial = quick || only !== undefined || rounds < 5
+    const partial = quick || profile || only !== undefined || rounds < 5
     const file = yield* Effect.sync(() => save({ [claim.name]: found }, partial))
     yield* Effect.sync(() => console.log(`\n  written to ${file}`))
   }

@@ -22,6 +22,8 @@ export interface Run {
   /** Five, or fewer with `--quick`. */
   readonly rounds: number
   readonly quick: boolean
+  /** The program leaves CPU profiles in bench/results/tmp. */
+  readonly profile: boolean
   readonly tell: (text: string) => Effect.Effect<void>
 }
 

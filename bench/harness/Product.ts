@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
+import process from "node:process"
 import * as Child from "./Child.ts"
 import type { Servers, World } from "./Servers.ts"
 
@@ -22,9 +23,15 @@ export const environment = (servers: Servers, world: World, env: Readonly<Record
   ...env,
 })
 
-/** Starts it; it may be at work before it says that it is ready. */
-export const start = (servers: Servers, world: World, env?: Readonly<Record<string, string>>) =>
-  Child.start({ module: "src/main.ts", env: environment(servers, world, env) })
+const profiled = [process.execPath, "run", "-A", "--no-lock", "--cpu-prof", "--cpu-prof-dir=bench/results/tmp"]
+
+/** Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends. */
+export const start = (servers: Servers, world: World, env?: Readonly<Record<string, string>>, profile = false) =>
+  Child.start({
+    module: "src/main.ts",
+    env: environment(servers, world, env),
+    ...(profile ? { command: profiled } : {}),
+  })
 
 /** Waits until it is ready and gives its address ("" without the role `api`). */
 export const ready = (program: Child.Child) =>

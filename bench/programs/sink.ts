@@ -21,9 +21,12 @@ const arrived = (id: string) => {
   requests++
   if (first === 0) first = at
   seen.add(id)
-  if (seen.size === warm && warmAt === 0) warmAt = at
+  if (seen.size === warm && warmAt === 0) {
+    warmAt = at
+    say("warm", { warm })
+  }
   if (seen.size !== expected) return
-  say("done", { first, warmAt, last: at, requests, unique: seen.size, warm })
+  say("done", { first, warmAt, last: at, requests, unique: seen.size })
   expected = 0
 }
 

@@ -76,16 +76,20 @@ const ground = (config: AppConfig, places: Places) =>
     })),
   )
 
-const publicUrlOf = (config: AppConfig): URL => new URL(config.publicUrl ?? `http://${config.host}:${config.port}`)
+/** The origin that people know this installation by. */
+export const publicUrlOf = (config: AppConfig): URL =>
+  new URL(config.publicUrl ?? `http://${config.host}:${config.port}`)
+
+const demoIssuer = (config: AppConfig, { home }: Places) =>
+  EmbeddedIssuer.layer({ home, issuer: new URL("/dev/issuer", publicUrlOf(config)).href })
 
 /** With DEMO the home's own key is an issuer, and the only one. */
-const cookies = (config: AppConfig, home: string) => {
-  const issuer = new URL("/dev/issuer", publicUrlOf(config)).href
-  return Layer.unwrap(Effect.gen(function* () {
-    if (!config.demo) return Cookies.layer(yield* configuredIssuers(config.mailIssuers))
-    return Cookies.layer([(yield* EmbeddedIssuer).cookieIssuer])
-  })).pipe(Layer.provideMerge(EmbeddedIssuer.layer({ home, issuer })))
-}
+const cookies = (config: AppConfig, places: Places) =>
+  config.demo
+    ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer]))).pipe(
+      Layer.provide(demoIssuer(config, places)),
+    )
+    : Layer.unwrap(Effect.map(configuredIssuers(config.mailIssuers), Cookies.layer))
 
 const services = (config: AppConfig, places: Places) =>
   Layer.mergeAll(
@@ -102,7 +106,7 @@ const services = (config: AppConfig, places: Places) =>
     Directory.layer(mailKinds),
   ).pipe(
     Layer.provideMerge(Principals.layer),
-    Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places.home))),
+    Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
     Layer.provideMerge(ground(config, places)),
   )
 
@@ -120,12 +124,12 @@ const devRoutes = Layer.unwrap(Effect.gen(function* () {
   return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
 }))
 
-const api = (config: AppConfig) => {
+const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const routes = Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide([system, apiKeys, webhooks])),
     Docs.layer(Api, publicUrl.origin),
-    config.demo ? devRoutes : Layer.empty,
+    config.demo ? Layer.provide(devRoutes, demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(config.roles.has("actors") ? webhookActor : Layer.succeed(Mailbox, { timeoutMillis: 0 })),
@@ -144,7 +148,7 @@ const demo = (config: AppConfig, { home }: Places) => Layer.effectDiscard(config
 export const app = (config: AppConfig, places: Places) => {
   const has = (role: Role) => config.roles.has(role)
   return Layer.mergeAll(
-    has("api") ? api(config) : Layer.empty,
+    has("api") ? api(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers") ? Upkeep.layer : Layer.empty,
     has("intake") ? DirectoryIntake.layer : Layer.empty,

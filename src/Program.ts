@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { Readiness } from "../services/platform/Readiness.ts"
-import { addresses, app } from "./App.ts"
+import { addresses, app, publicUrlOf } from "./App.ts"
 import { type AppConfig, load } from "./AppConfig.ts"
 import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
@@ -43,7 +43,12 @@ export const program = Effect.gen(function* () {
     const server = Context.getOption(context, Server)
     const url = Option.match(server, { onNone: () => "", onSome: (s) => s.url })
     const status = yield* Effect.provideContext(ready, context)
-    yield* Home.publish(places.home, { pid: process.pid, http_url: url, ...addresses(places) })
+    yield* Home.publish(places.home, {
+      pid: process.pid,
+      http_url: url,
+      public_url: publicUrlOf(config).origin,
+      ...addresses(places),
+    })
     if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
     if (Option.isSome(server)) yield* welcome(config, places, url)
     else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)

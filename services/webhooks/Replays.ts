@@ -144,14 +144,18 @@ const make = Effect.gen(function* () {
 
   const again: Replays["Service"]["again"] = Effect.fnUntraced(function* (webhookId, ids) {
     if (ids.length === 0) return 0
+    // A webhook that is gone keeps its dead letters: nobody else has them.
+    const [hook] = yield* sql`
+      select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
+    if (hook === undefined) return 0
     yield* exhume(webhookId, ids)
     const now = new Date(yield* Clock.currentTimeMillis)
     const [row] = yield* sql<{ n: number }>`
-      with hook as materialized (
-        select id from webhooks where id = ${webhookId}::uuid and deleted_at is null for share
-      ), was as materialized (
-        select d.id, d.status from deliveries d join hook on hook.id = d.webhook_id
-        where d.id = any(${[...ids]}::uuid[]) and d.status in ('delivered', 'dead_letter')
+      with was as materialized (
+        select d.id, d.status from deliveries d
+        where d.id = any(${[
+      ...ids,
+    ]}::uuid[]) and d.webhook_id = ${webhookId}::uuid and d.status in ('delivered', 'dead_letter')
         order by d.id for update of d
       ), risen as (
         update deliveries d set status = 'pending', cycle = d.cycle + 1, attempt = 1, response_status = null,

@@ -37,7 +37,7 @@ export const session = Command.make(
     }
     const origin = config.publicUrl ?? Option.match(runtime, {
       onNone: () => `http://${config.host}:${config.port}`,
-      onSome: ({ http_url }) => http_url,
+      onSome: ({ http_url, public_url }) => public_url ?? http_url,
     })
     const now = yield* Clock.currentTimeMillis
     const authTime = Math.floor((now - Duration.toMillis(authenticatedAgo)) / 1000)

@@ -28,6 +28,8 @@ import { isAlive, startOf } from "./ProcessTable.ts"
 export const Runtime = Schema.Struct({
   pid: Schema.Int,
   http_url: Schema.String,
+  /** The origin that people know it by; issuers are named after it. */
+  public_url: Schema.optionalKey(Schema.String),
   database_url: Schema.String,
   database_owner_url: Schema.String,
   nats_url: Schema.String,

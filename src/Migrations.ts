@@ -10,6 +10,7 @@ import outbox from "../migrations/0002_outbox.ts"
 import accounts from "../migrations/0003_accounts.ts"
 import webhooks from "../migrations/0004_webhooks.ts"
 import auditLookup from "../migrations/0005_audit_lookup.ts"
+import mails from "../migrations/0006_mails.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -18,6 +19,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [3, "accounts", Effect.succeed(accounts)],
   [4, "webhooks", Effect.succeed(webhooks)],
   [5, "audit_lookup", Effect.succeed(auditLookup)],
+  [6, "mails", Effect.succeed(mails)],
 ]
 
 /** The number of the newest migration. */
@@ -25,7 +27,7 @@ export const newest = Math.max(...migrations.map(([id]) => id))
 
 /** Every table that this program expects. */
 export const tables: ReadonlyArray<string> = [
-  ...["schema_meta", "audit_records", "vault_keys", "rate_limits", "jobs"],
+  ...["schema_meta", "audit_records", "vault_keys", "rate_limits", "jobs", "mails"],
   ...["outbox", "outbox_lanes", "relay_streams"],
   ...["accounts", "workspaces", "workspace_memberships", "domains", "broadcasts", "scheduled_emails"],
   ...["smtp_credentials", "api_keys", "demo_rows"],

@@ -1,4 +1,4 @@
-/** HTML of the reference page: whatever is put into it is escaped, unless it was made by this tag itself. */
+/** HTML of pages and mails: whatever is put into it is escaped, unless it was made by this tag itself. */
 export class Html {
   readonly text: string
   constructor(text: string) {

@@ -1,0 +1,146 @@
+/**
+ * Mail that goes out (DECISIONS, Mail that goes out). A mail is a row, added in the transaction that decides that it
+ * shall be sent, and an outbox message that names it; what it says is made by the template of its kind when it is sent.
+ *
+ * A mail is claimed, marked as being sent, sent, settled. A claim that ended before the mark has sent nothing and is
+ * simply due again. After the mark only an answer says what became of the message: without one (cut off, or the process
+ * died) the mail is `unknown` and is repeated once, ten minutes later, under the same Message-ID. So a mail is handed to
+ * a server at most twice, and only then twice.
+ */
+import { Array, Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Bells } from "./Bells.ts"
+import { Database } from "./Database.ts"
+import { Ids } from "./Ids.ts"
+import type { MailOutcome } from "./Mails/Claims.ts"
+import { claim, free, settle, startSending } from "./Mails/Claims.ts"
+import type { ClaimedMail } from "./Mails/Claims.ts"
+import { Outbox } from "./Outbox.ts"
+
+export type { ClaimedMail, MailOutcome } from "./Mails/Claims.ts"
+
+/** No secret, token, link or text that people must not find in a database dump: `args` are stored and never sealed. */
+export interface NewMail {
+  /** The template's. */
+  readonly kind: string
+  /** What it is about: the row that its template reads again. */
+  readonly subjectId: string
+  /** One address. */
+  readonly recipient: string
+  readonly args: Readonly<Record<string, string | null>>
+}
+
+/** For `doctor` and whoever asks how the mail does. */
+export interface MailDiagnostics {
+  readonly waiting: number
+  readonly failed: number
+  /** Their last attempt ended without an answer. */
+  readonly unknown: number
+}
+
+export const mailsTopic = "mails"
+
+export class Mails extends Context.Service<Mails, {
+  /** Adds mails in the current transaction and gives their ids in order. */
+  readonly add: (...mails: ReadonlyArray<NewMail>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  readonly diagnostics: Effect.Effect<MailDiagnostics, SqlError.SqlError>
+  /** What the Mailer does; nobody else. */
+  readonly mailer: {
+    /** Claims at most `limit` due mails of these kinds, of `ids` where they are given, for the time of one attempt. */
+    readonly claim: (options: {
+      readonly kinds: ReadonlyArray<string>
+      readonly limit: number
+      readonly ids?: ReadonlyArray<string>
+    }) => Effect.Effect<ReadonlyArray<ClaimedMail>, SqlError.SqlError>
+    /**
+     * Marks that the message is about to leave, with `messageId` unless it has one from before, and gives the one that
+     * counts; null where the claim is lost and nothing may be sent.
+     */
+    readonly startSending: (mail: ClaimedMail, messageId: string) => Effect.Effect<string | null, SqlError.SqlError>
+    readonly settle: (mail: ClaimedMail, outcome: MailOutcome) => Effect.Effect<void, SqlError.SqlError>
+    /** Frees claims whose lease ended. */
+    readonly free: Effect.Effect<void, SqlError.SqlError>
+    /** Forgets mails that ended 90 days ago. */
+    readonly prune: Effect.Effect<void, SqlError.SqlError>
+  }
+}>()("bailiwick/services/platform/Mails") {
+  static readonly layer = Layer.effect(
+    Mails,
+    Effect.gen(function* () {
+      const { sql, wide } = yield* Database
+      const bells = yield* Bells
+      const outbox = yield* Outbox
+
+      const add = Effect.fn("Mails.add")(function* (...mails: ReadonlyArray<NewMail>) {
+        const ids = yield* (yield* Ids).batch(mails.length)
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const rows = mails.map(({ args, kind, recipient, subjectId }, i): Record<string, unknown> => ({
+          id: ids[i]!,
+          kind,
+          subject_id: subjectId,
+          recipient,
+          args: sql.json(args),
+          created_at: now,
+          not_before: now,
+        }))
+        if (!Array.isReadonlyArrayNonEmpty(rows)) return ids
+        yield* sql`insert into mails ${sql.insert(rows)}`
+        yield* outbox.add(...ids.map((id) => ({
+          stream: "MAIL_OUT" as const,
+          subject: "mailer.v1.send",
+          payload: JSON.stringify({ mail_id: id }),
+        })))
+        yield* sql.afterCommit(bells.ring(mailsTopic))
+        return ids
+      })
+
+      const diagnostics = Effect.map(
+        wide<MailDiagnostics>`
+          select (select count(*)::int from mails where claim is null and not_before is not null) as waiting,
+            (select count(*)::int from mails where state = 'failed') as failed,
+            (select count(*)::int from mails where state = 'unknown') as unknown`,
+        ([row]) => row!,
+      )
+
+      return Mails.of({
+        add,
+        diagnostics,
+        mailer: {
+          claim: (options) => claim(sql, options),
+          startSending: (mail, messageId) => startSending(sql, mail, messageId),
+          settle: (mail, outcome) => settle(sql, mail, outcome),
+          free: free(sql),
+          prune: Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            sql`delete from mails where id in (
+              select id from mails where ended_at < ${new Date(now - 90 * 86_400_000)} limit 1000)`),
+        },
+      })
+    }),
+  )
+}
+
+/** What one mail says. */
+export interface RenderedMail {
+  /** One line. */
+  readonly subject: string
+  readonly text: string
+  /** A whole document, made by the tag of Html.ts. */
+  readonly html: string
+}
+
+export interface MailTemplate {
+  readonly kind: string
+  /** Null: there is nothing to send any more, and the mail is dropped. A failure is tried again. */
+  readonly render: (mail: {
+    readonly id: string
+    readonly subjectId: string
+    readonly recipient: string
+    readonly args: Readonly<Record<string, string | null>>
+  }) => Effect.Effect<RenderedMail | null, SqlError.SqlError>
+}
+
+/** The templates that this process knows; mails of other kinds are left for one that does. */
+export class MailTemplates extends Context.Reference<ReadonlyArray<MailTemplate>>(
+  "bailiwick/services/platform/MailTemplates",
+  { defaultValue: () => [] },
+) {}

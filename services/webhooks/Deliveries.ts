@@ -122,10 +122,14 @@ export class Deliveries extends Context.Service<Deliveries, {
         const dispatch = Effect.fn("Deliveries.dispatch")(function* (announcements: ReadonlyArray<Announcement>) {
           yield* faultPoint("dispatch.taken")
           const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
+            // What waited in the stream for long, or was hungry, is there twice: it takes one slot.
+            const seen = new Set<string>()
             const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
-              const got = reserve(webhookId, accountId, deliveryIds.length)
+              const fresh = deliveryIds.filter((id) => !seen.has(id))
+              const ids = fresh.slice(0, reserve(webhookId, accountId, fresh.length))
+              for (const id of ids) seen.add(id)
               if (deliveryIds.length >= announced) slots.markHungry(webhookId)
-              return { webhookId, ids: deliveryIds.slice(0, got) }
+              return { webhookId, ids }
             })
             const claimed = yield* claim({ sql, endpoints, lease }, wanted.flatMap((w) => w.ids))
             const ids = new Set(claimed.map((task) => task.deliveryId))

@@ -1,6 +1,8 @@
 /** What tests of webhooks stand on: every service of the domain over a database and a broker account of the file's own. */
+import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import { setTimeout } from "node:timers/promises"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
@@ -134,3 +136,12 @@ export const stranded = Effect.gen(function* () {
     where not l.paused group by l.webhook_id
     having l.next_due_at is null or l.next_due_at > greatest(min(q.due_at), ${again})`
 })
+
+/** Waits for what sockets and settlements bring about: real time goes by, and the virtual clock by 5 ms a look. */
+export const comes = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
+  Effect.promise(() => setTimeout(2)).pipe(
+    Effect.andThen(TestClock.adjust(5)),
+    Effect.andThen(holds),
+    Effect.repeat({ until: (held) => held, times: 2_000 }),
+    Effect.map((held) => assert.isTrue(held, "it did not come about")),
+  )

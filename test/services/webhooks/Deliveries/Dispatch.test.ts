@@ -1,0 +1,48 @@
+/** Claim, send, settle through the real Sender, against receivers on loopback. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
+import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { serve } from "../../platform/Outbound/servers.ts"
+import { comes, count, event, take, webhook, world } from "../WebhookWorld.ts"
+
+const answering = (status: number) => serve((_, response) => response.writeHead(status).end("ok"))
+const at = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}/hook`
+const idle = Effect.map(Sender, ({ slots }) => slots.load.claimed === 0)
+
+// A Sender stops for good with who settles for it.
+const settling = Layer.effectDiscard(Effect.flatMap(Deliveries, (deliveries) => Effect.forkScoped(deliveries.settling)))
+
+layer(Layer.fresh(Layer.provideMerge(settling, world())))("Deliveries", (it) => {
+  it.effect("what is accepted is sent at once, settled, and its slots are free again", () =>
+    Effect.gen(function* () {
+      const receiver = yield* answering(204)
+      const hook = yield* webhook({ url: at(receiver) })
+      const deliveries = yield* Deliveries
+      const acceptance = yield* deliveries.accept(Array.from({ length: 40 }, () => event(hook.accountId)))
+      assert.deepStrictEqual([acceptance.deliveries, acceptance.duplicates, acceptance.tasks.length], [40, 0, 16])
+      assert.isTrue(acceptance.overflow)
+      const delivered = count("deliveries", `webhook_id = '${hook.id}' and status = 'delivered'`)
+      yield* comes(Effect.map(delivered, (n) => n === 16))
+      yield* deliveries.dispatch(yield* deliveries.scan)
+      yield* comes(Effect.map(delivered, (n) => n === 40))
+      yield* comes(idle)
+      assert.lengthOf(receiver.requests, 40)
+      assert.strictEqual(new Set(receiver.requests.map(({ headers }) => headers["webhook-id"])).size, 40)
+      assert.strictEqual(yield* count("delivery_queue"), 0)
+    }))
+
+  it.effect("an announcement that came twice takes its slots once", () =>
+    Effect.gen(function* () {
+      const receiver = yield* answering(200)
+      const hook = yield* webhook({ url: at(receiver) })
+      const deliveries = yield* Deliveries
+      yield* take(Array.from({ length: 10 }, () => event(hook.accountId)), 0)
+      const due = yield* deliveries.scan
+      yield* deliveries.dispatch([...due, ...due])
+      yield* deliveries.dispatch(due)
+      yield* comes(Effect.map(count("delivery_queue"), (n) => n === 0))
+      yield* comes(idle)
+      assert.lengthOf(receiver.requests, 10)
+    }))
+})

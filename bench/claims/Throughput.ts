@@ -105,10 +105,11 @@ const once = (setting: Setting, name: string): Effect.Effect<Figures, BenchError
       ...servers.cpu(),
       runtime: processes.reduce((sum, { pid }) => sum + (cpuMillis(pid) ?? 0), 0),
     })
-    const { warm } = yield* sink.event<{ readonly warm: number }>("warm")
+    const dead = Effect.raceAll(processes.map((process) => process.ended))
+    const { warm } = yield* Effect.raceFirst(sink.event<{ readonly warm: number }>("warm"), dead)
     const before = used()
-    const done = yield* sink.event<Done>("done")
-    yield* settled
+    const done = yield* Effect.raceFirst(sink.event<Done>("done"), dead)
+    yield* Effect.raceFirst(settled, dead)
     const end = performance.timeOrigin + performance.now()
     const after = used()
     const each = (what: keyof typeof before) => (after[what] - before[what]) * 1000 / (events - warm)
@@ -121,7 +122,10 @@ const once = (setting: Setting, name: string): Effect.Effect<Figures, BenchError
       nats: each("nats"),
       repeats: done.requests - done.unique,
     }
-  }).pipe(Effect.scoped)
+  }).pipe(
+    Effect.scoped,
+    Effect.mapError(({ message }) => new Failed({ message: `${name}: ${message}` })),
+  )
 
 type Rounds = ReadonlyArray<Readonly<Record<string, Figures>>>
 

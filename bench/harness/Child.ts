@@ -18,6 +18,8 @@ export interface Child {
   readonly tell: (line: string) => Effect.Effect<void>
   /** The next event of this name, which may have come already; each is given out once. */
   readonly event: <A>(name: string, seconds?: number) => Effect.Effect<A, BenchError>
+  /** Fails when it ends. */
+  readonly ended: Effect.Effect<never, BenchError>
   /** Its first line that matches, now or later. */
   readonly line: (pattern: RegExp, seconds?: number) => Effect.Effect<string, BenchError>
 }
@@ -111,6 +113,10 @@ const launch = ({ command, env, module }: ChildOptions) =>
           const at = events.findIndex(({ event }) => event === name)
           return at < 0 ? undefined : events.splice(at, 1)[0] as A
         }, seconds),
+      ended: Effect.flatMap(
+        Effect.promise(() => exited),
+        () => Effect.fail(new BenchError({ message: `${module} ended:\n${lines.join("\n")}` })),
+      ),
       line: (pattern, seconds = 60) => until(String(pattern), () => lines.find((line) => pattern.test(line)), seconds),
     }
     return { child, exited, handle }

@@ -211,11 +211,16 @@ export class Deliveries extends Context.Service<Deliveries, {
           ),
         )
 
+        // All of them: a process that was killed under load leaves thousands, and a batch every 5 s would take minutes.
         const free = Effect.gen(function* () {
-          const over = yield* expired(sql, settleBatch)
-          if (over.length === 0) return 0
-          const freed = yield* settleAll(over)
-          yield* bells.ring(dueTopic)
+          let freed = 0
+          let found = settleBatch
+          while (found === settleBatch) {
+            const over = yield* expired(sql, settleBatch)
+            found = over.length
+            if (found > 0) freed += yield* settleAll(over)
+          }
+          if (freed > 0) yield* bells.ring(dueTopic)
           return freed
         })
 

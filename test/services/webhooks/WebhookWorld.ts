@@ -17,6 +17,7 @@ import { Vault } from "../../../services/platform/Vault.ts"
 import { Counts } from "../../../services/webhooks/Counts.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { accept, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
+import { claim } from "../../../services/webhooks/Deliveries/Claim.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
@@ -145,3 +146,25 @@ export const comes = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
     Effect.repeat({ until: (held) => held, times: 2_000 }),
     Effect.map((held) => assert.isTrue(held, "it did not come about")),
   )
+
+/** Webhooks and statuses whose count is not the number of their deliveries: none, after whatever happened. */
+export const miscounted = Effect.gen(function* () {
+  const { sql } = yield* Database
+  return yield* sql`
+    with counted as (
+      select webhook_id, status, sum(n)::int as n from delivery_counts group by 1, 2 having sum(n) <> 0
+    ), real as (
+      select webhook_id, status, count(*)::int as n from (
+        select webhook_id, status from deliveries where status <> 'dead_letter'
+        union all select webhook_id, 'dead_letter' from dead_letters
+      ) d group by 1, 2
+    )
+    select webhook_id, status, c.n as counted, r.n as real from counted c full join real r using (webhook_id, status)
+    where c.n is distinct from r.n`
+})
+
+/** Claims what is due of these, as a Dispatcher with room for all of it would. */
+export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<string>) {
+  const { sql } = yield* Database
+  return yield* claim({ sql, endpoints: yield* Endpoints, lease }, deliveryIds)
+})

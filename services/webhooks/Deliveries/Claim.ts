@@ -59,12 +59,17 @@ export const claim = Effect.fnUntraced(function* (
   if (deliveryIds.length === 0) return []
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
+  // Looked up one by one by key: a plan of an empty queue would filter a webhook's whole backlog by the list of ids.
   const rows = yield* sql<Claimed>`
     with due as materialized (
       select q.delivery_id, w.version
-      from delivery_queue q join webhooks w on w.id = q.webhook_id and w.is_active and w.deleted_at is null
-      where q.delivery_id = any(${[...deliveryIds]}::uuid[]) and q.claim is null and q.due_at <= ${new Date(now)}
-      order by q.delivery_id for update of q skip locked
+      from (select id from unnest(${[...deliveryIds]}::uuid[]) wanted(id) order by id) wanted
+      cross join lateral (
+        select delivery_id, webhook_id from delivery_queue
+        where delivery_id = wanted.id and claim is null and due_at <= ${new Date(now)}
+        for update skip locked
+      ) q
+      join webhooks w on w.id = q.webhook_id and w.is_active and w.deleted_at is null
     ), own as materialized (
       select nextval('delivery_claims') as claim where exists (select from due)
     ), claimed as (

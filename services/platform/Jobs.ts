@@ -8,6 +8,7 @@ import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
 import { Ids } from "./Ids.ts"
 import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "./Leases.ts"
+import { reasonOf } from "./SqlFaults.ts"
 
 /** A kind of job: its name and the shape of its arguments, which are JSON. */
 export interface JobKind<Args> {
@@ -89,7 +90,7 @@ export class Jobs extends Context.Service<Jobs, {
           yield* step(job, known.get(job.kind)!).pipe(
             Effect.catchTag("SqlError", (error) =>
               settleFailed(sql, table, job.claim, [
-                { key: job.id, afterMillis: backoffMillis(job.attempts), error: error.reason.message },
+                { key: job.id, afterMillis: backoffMillis(job.attempts), error: reasonOf(error) },
               ])),
           )
         }

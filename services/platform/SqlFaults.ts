@@ -16,3 +16,17 @@ export const isDataFault = (error: SqlError.SqlError): boolean => {
   }
   return false
 }
+
+/** What PostgreSQL itself said, for the operator: the innermost message, with its code where it has one. */
+export const reasonOf = (error: SqlError.SqlError): string => {
+  let cause: unknown = error.reason
+  let said = error.reason.message
+  for (let depth = 0; depth < 5 && Predicate.hasProperty(cause, "cause"); depth++) {
+    cause = cause.cause
+    if (!Predicate.hasProperty(cause, "message")) break
+    said = Predicate.hasProperty(cause, "code")
+      ? `${String(cause.code)} ${String(cause.message)}`
+      : String(cause.message)
+  }
+  return said
+}

@@ -23,11 +23,11 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
       // What is in flight ends by itself: a success counts, a failure comes back into the queue and is cancelled then.
       const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
         const [row] = yield* sql<{ n: number; left: boolean }>`
-          with some as materialized (
+          with waiting as materialized (
             select delivery_id from delivery_queue where webhook_id = ${webhook_id}::uuid and claim is null
             order by due_at limit ${chunk} for update skip locked
           ), gone as (
-            delete from delivery_queue q using some where q.delivery_id = some.delivery_id
+            delete from delivery_queue q using waiting where q.delivery_id = waiting.delivery_id
             returning q.delivery_id as id, case when q.attempt = 1 then 'pending' else 'retrying' end as was
           ), cancelled as (
             update deliveries d set status = 'cancelled', next_retry_at = null from gone where d.id = gone.id
@@ -40,7 +40,7 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
           )
           select count(*)::int as n, exists (
             select from delivery_queue where webhook_id = ${webhook_id}::uuid
-              and delivery_id not in (select delivery_id from some)
+              and delivery_id not in (select delivery_id from waiting)
           ) as left from gone`
         const { left, n } = row!
         const settledAt = Date.parse(deleted_at) + lateMillis

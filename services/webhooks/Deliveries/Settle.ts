@@ -44,6 +44,7 @@ export const settle = Effect.fnUntraced(function* (
   schedule: RetrySchedule,
   results: ReadonlyArray<Result>,
 ): Effect.fn.Return<ReadonlyArray<Settled>, SqlError.SqlError> {
+  if (results.length === 0) return []
   const now = yield* Clock.currentTimeMillis
   const decisions = results.map((result) => decide(schedule, result, now, Math.random()))
   const millis = results.map((result) => millisOf(result.task.deliveryId))

@@ -17,7 +17,10 @@ import { Database } from "../services/platform/Database.ts"
 import { DatabaseClock } from "../services/platform/DatabaseClock.ts"
 import { Jobs } from "../services/platform/Jobs.ts"
 import { Mailbox } from "../services/platform/Mailbox.ts"
+import { Mails, MailTemplates } from "../services/platform/Mails.ts"
+import { MailTransport } from "../services/platform/MailTransport.ts"
 import { Outbound } from "../services/platform/Outbound.ts"
+import { OneShotTokens } from "../services/platform/OneShotTokens.ts"
 import { Outbox } from "../services/platform/Outbox.ts"
 import { RateLimits } from "../services/platform/RateLimits.ts"
 import { Readiness } from "../services/platform/Readiness.ts"
@@ -37,9 +40,12 @@ import { singleProcess } from "./actors/Cluster.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
+import { DevMailbox } from "./embedded/DevMailbox.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
 import { apiKeys } from "./http/ApiKeys.ts"
 import { authenticated, presented } from "./http/Credentials.ts"
+import { DevKey } from "./http/DevKey.ts"
+import * as DevMailboxPages from "./http/DevMailbox.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
 import { Server } from "./http/Server.ts"
@@ -50,12 +56,15 @@ import { type Places, portsOf } from "./Places.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { Dispatcher } from "./workers/Dispatcher.ts"
 import { Intake } from "./workers/Intake.ts"
+import { mailConnections, Mailer } from "./workers/Mailer.ts"
 import { Relay } from "./workers/Relay.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
 /** PostgreSQL, migrated, with its clock, and the broker. */
 const ground = (config: AppConfig, places: Places) =>
-  Layer.mergeAll(Audit.layer, Rejects.layer, RateLimits.layer, Outbox.layer, Jobs.layer, Readiness.layer(tables)).pipe(
+  Layer.mergeAll(Audit.layer, Rejects.layer, RateLimits.layer, Mails.layer, Jobs.layer, Readiness.layer(tables)).pipe(
+    Layer.merge(OneShotTokens.layer),
+    Layer.provideMerge(Outbox.layer),
     Layer.provideMerge(Bells.layer),
     Layer.provideMerge(Layer.mergeAll(
       Bus.layer({ url: places.natsUrl, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) }),
@@ -119,17 +128,33 @@ const delivery = (config: AppConfig) => {
   )
 }
 
-const devRoutes = Layer.unwrap(Effect.gen(function* () {
+/** What each domain has to say by mail: every domain registers its own kinds. */
+const mailTemplates = Layer.succeed(MailTemplates, [])
+
+const mail = (config: AppConfig, { home }: Places) => {
+  const { mailFrom: from, smtpUrl: url } = config
+  return Mailer.layer.pipe(
+    Layer.provide(mailTemplates),
+    Layer.provide(
+      url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
+    ),
+  )
+}
+
+const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
   const { jwks } = yield* EmbeddedIssuer
   return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
 }))
+
+/** With DEMO only: pages for whoever tries this out, behind the key that is printed at start. */
+const devRoutes = (home: string) => Layer.merge(issuerRoutes, DevMailboxPages.layer(home))
 
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const routes = Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide([system, apiKeys, webhooks])),
     Docs.layer(Api, publicUrl.origin),
-    config.demo ? Layer.provide(devRoutes, demoIssuer(config, places)) : Layer.empty,
+    config.demo ? Layer.provide(devRoutes(places.home), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(config.roles.has("actors") ? webhookActor : Layer.succeed(Mailbox, { timeoutMillis: 0 })),
@@ -153,8 +178,10 @@ export const app = (config: AppConfig, places: Places) => {
     has("timers") ? Upkeep.layer : Layer.empty,
     has("intake") ? DirectoryIntake.layer : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
+    has("mail") ? mail(config, places) : Layer.empty,
   ).pipe(
     Layer.provideMerge(demo(config, places)),
+    Layer.provideMerge(DevKey.layer),
     Layer.provideMerge(services(config, places)),
   )
 }

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { ConfiguredIssuer } from "../services/accounts/Cookies.ts"
 import { CookieAlgorithm } from "../services/accounts/Cookies.ts"
+import { type MailSender, parseSender } from "../services/platform/MailTransport.ts"
 import { parseCidrs } from "../services/platform/Outbound/AddressPolicy.ts"
 import { maxAttempts, type RetrySchedule, specified } from "../services/webhooks/RetrySchedule.ts"
 
@@ -105,6 +106,11 @@ const file = (text: string): Parsed<string> => {
   }
 }
 
+const sender = (text: string): Parsed<MailSender | null> => {
+  const parsed = parseSender(text)
+  return parsed === null ? fault("is neither an address nor a name with an address") : Result.succeed(parsed)
+}
+
 const any = (text: string): Parsed<string> => Result.succeed(text)
 const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
 
@@ -171,6 +177,13 @@ const variables = {
   intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
   keysFile: { name: "BAILIWICK_KEYS_FILE", parse: optional(any), fallback: null, example: "/etc/bailiwick/keys.json" },
   keys: { name: "BAILIWICK_KEYS", parse: optional(any), fallback: null, example: "the key ring as JSON" },
+  smtpUrl: {
+    name: "SMTP_URL",
+    parse: optional(url("smtp", "smtps")),
+    fallback: null,
+    example: "smtps://user:password@smtp.example.com:465",
+  },
+  mailFrom: { name: "MAIL_FROM", parse: sender, fallback: null, example: "Bailiwick <no-reply@mail.example.com>" },
   otlp: {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     parse: optional(url("http", "https")),
@@ -214,8 +227,15 @@ const demoFault = (values: Values): string | null => {
   return values.mailIssuers.length > 0 ? "DEMO: does not go with MAIL_ISSUERS, for example DEMO=false" : null
 }
 
+/** Without SMTP_URL nothing leaves this machine, and any sender will do. */
+const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
+  smtpUrl !== null && mailFrom === null
+    ? `MAIL_FROM: is needed beside SMTP_URL, for example MAIL_FROM=${variables.mailFrom.example}`
+    : null
+
 export interface AppConfig
-  extends Omit<Values, "home" | "demo" | "databaseUrl" | "databaseOwnerUrl" | "natsUrl" | "keys"> {
+  extends
+    Omit<Values, "home" | "demo" | "databaseUrl" | "databaseOwnerUrl" | "natsUrl" | "keys" | "smtpUrl" | "mailFrom"> {
   /** Absolute. */
   readonly home: string
   readonly demo: boolean
@@ -223,6 +243,8 @@ export interface AppConfig
   readonly databaseOwnerUrl: Redacted.Redacted | null
   readonly natsUrl: Redacted.Redacted | null
   readonly keys: Redacted.Redacted | null
+  readonly smtpUrl: Redacted.Redacted | null
+  readonly mailFrom: MailSender
   readonly schedule: RetrySchedule
 }
 
@@ -240,6 +262,8 @@ const decide = (values: Values): AppConfig => {
     databaseOwnerUrl: secret(values.databaseOwnerUrl ?? values.databaseUrl),
     natsUrl: secret(values.natsUrl),
     keys: secret(values.keys),
+    smtpUrl: secret(values.smtpUrl),
+    mailFrom: values.mailFrom ?? { name: "Bailiwick", address: "no-reply@localhost" },
     keysFile: values.keysFile ?? join(home, "keys.json"),
     allowedCidrs: values.allowedCidrs ?? (demo ? ["127.0.0.0/8", "::1/128"] : []),
     schedule: { delays: values.retryDelays, jitter: values.retryJitter },
@@ -262,7 +286,7 @@ export const load: Effect.Effect<AppConfig, ConfigFault> = Effect.gen(function* 
   }
   if (faults.length === 0) {
     const all = values as unknown as Values
-    const refused = all.demo === true ? demoFault(all) : null
+    const refused = (all.demo === true ? demoFault(all) : null) ?? mailFault(all)
     if (refused === null) return decide(all)
     faults.push(refused)
   }

@@ -1,5 +1,5 @@
 /** One run of the program: servers, layers, the line that says it is ready, and a clean end. */
-import { Context, Effect, Layer, Option, Schedule } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -9,6 +9,7 @@ import { type AppConfig, load } from "./AppConfig.ts"
 import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
 import { freePort } from "./embedded/Ports.ts"
+import { DevKey } from "./http/DevKey.ts"
 import { Server } from "./http/Server.ts"
 import * as Places from "./Places.ts"
 import { telemetry } from "./Telemetry.ts"
@@ -25,10 +26,18 @@ const ready = Effect.gen(function* () {
 
 const say = (line: string) => Effect.sync(() => void process.stdout.write(`${line}\n`))
 
-const welcome = Effect.fnUntraced(function* (config: AppConfig, places: Places.Places, url: string) {
+const welcome = Effect.fnUntraced(function* (
+  config: AppConfig,
+  places: Places.Places,
+  url: string,
+  devKey: Option.Option<DevKey["Service"]>,
+) {
   yield* say(`bailiwick ready on ${url}`)
   yield* say(`  reference     ${url}/v1/docs`)
   yield* say(`  home          ${places.home}`)
+  if (Option.isSome(devKey)) {
+    yield* say(`  dev mailbox   ${url}/dev/mailbox?key=${Redacted.value(devKey.value.key)}`)
+  }
   const demo = join(places.home, demoFile)
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
 })
@@ -50,7 +59,7 @@ export const program = Effect.gen(function* () {
       ...addresses(places),
     })
     if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
-    if (Option.isSome(server)) yield* welcome(config, places, url)
+    if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
     else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
     return yield* Effect.never
   }).pipe(Effect.scoped, Effect.provide(telemetry(config)))

@@ -39,7 +39,7 @@ export type Runtime = typeof Runtime.Type
 const Hold = Schema.Struct({ pid: Schema.Int, started: Schema.NullOr(Schema.String) })
 
 /** Writes a file of this user alone, whole or not at all. */
-export const writePrivate = (path: string, text: string) => {
+export const writePrivate = (path: string, text: string | Uint8Array) => {
   const unfinished = `${path}.${process.pid}.new`
   writeFileSync(unfinished, text, { mode: 0o600 })
   renameSync(unfinished, path)

@@ -1,0 +1,54 @@
+/**
+ * The key of the dev pages (RULES, Trust): new at each start and printed there, so that neither another user of this
+ * machine nor a page of another origin reads what they show. It comes as `?key=` once and is a cookie from then on; a
+ * cookie knows no ports, so each instance has one of its own name.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { html } from "../../services/platform/Html.ts"
+import { page } from "./DevPage.ts"
+
+export class DevKey extends Context.Service<DevKey, {
+  readonly key: Redacted.Redacted
+  /** The cookie's name. */
+  readonly cookie: string
+}>()("bailiwick/http/DevKey") {
+  static readonly layer = Layer.sync(DevKey, () => {
+    const key = randomBytes(24).toString("base64url")
+    return DevKey.of({ key: Redacted.make(key, { label: "dev key" }), cookie: `bailiwick_dev_${digest(key).hex}` })
+  })
+}
+
+const digest = (text: string) => {
+  const bytes = createHash("sha256").update(text).digest()
+  return { bytes, hex: bytes.toString("hex").slice(0, 8) }
+}
+
+const ask = page({
+  status: 401,
+  title: "Key needed",
+  body: html`<p>These pages show what was sent to whom. The key to them was printed when this instance started.</p>
+<form method="get"><label>Key <input name="key" autocomplete="off" autofocus required></label>
+<button>Open</button></form>`,
+})
+
+/** Serves `inner` to whoever has the key, and a form that asks for it to anyone else. */
+export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.gen(function* () {
+    const { cookie, key } = yield* DevKey
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const expected = digest(Redacted.value(key)).bytes
+    const fits = (given: string | undefined) => given !== undefined && timingSafeEqual(digest(given).bytes, expected)
+    const { pathname, searchParams } = new URL(request.url, "http://localhost")
+    if (fits(searchParams.get("key") ?? undefined)) {
+      // Away with the key from the address bar, the history and whatever follows a link.
+      return HttpServerResponse.setCookieUnsafe(
+        HttpServerResponse.empty({ status: 303, headers: { location: pathname } }),
+        cookie,
+        Redacted.value(key),
+        { httpOnly: true, sameSite: "strict", path: "/dev" },
+      )
+    }
+    return fits(request.cookies[cookie]) ? yield* inner : ask
+  })

@@ -1,0 +1,44 @@
+/** The frame of the dev pages: no scripts, nothing from elsewhere, one style sheet. */
+import { HttpServerResponse } from "effect/http"
+import { type Html, html } from "../../services/platform/Html.ts"
+
+export const devStyle = `
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem }
+h1 { font-size: 1.25rem } a { color: light-dark(#0550ae, #79b8ff) }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; overflow-wrap: anywhere;
+  border-top: 1px solid light-dark(#d8dbe0, #3a3f47); font-weight: normal }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .75rem; border-radius: .4rem;
+  font: .875rem/1.5 ui-monospace, monospace; background: light-dark(#f4f5f7, #1d2126) }
+input, button { font: inherit; padding: .25rem .5rem }
+`.trimStart()
+
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+export const page = ({ body, status, title }: {
+  readonly title: string
+  readonly body: Html
+  readonly status?: number
+}): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(
+    html`
+      <!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8">
+          <meta name="viewport" content="width=device-width, initial-scale=1">
+          <title>${title}</title>
+          <link rel="stylesheet" href="/dev/style.css">
+        </head>
+        <body><h1>${title}</h1>
+      ${body}
+        </body>
+      </html>
+    `.text,
+    {
+      status: status ?? 200,
+      contentType: "text/html; charset=utf-8",
+      headers: { "content-security-policy": policy, "cache-control": "no-store" },
+    },
+  )

@@ -1,0 +1,121 @@
+/**
+ * The Mailer: sends what waits. MAIL_OUT spreads new mails over all Mailers, a scan finds what is due again (and whatever
+ * the broker did not bring); both only claim rows, so nothing is sent twice because it was announced twice.
+ */
+import { Deferred, Effect, Layer, Metric, Result, Schedule, Schema } from "effect"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
+import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { type ClaimedMail, type MailOutcome, Mails, mailsTopic, MailTemplates } from "../../services/platform/Mails.ts"
+import { MailTransport } from "../../services/platform/MailTransport.ts"
+import { every, loop } from "./Loop.ts"
+
+/** Mails at once; also the transport's connections. */
+export const mailConnections = 5
+
+/** One attempt's time; a claim lasts longer. */
+const attemptTime = "90 seconds"
+
+/** What an attempt may still take once the process stops. */
+const stopTime = "4 seconds"
+
+const renderTime = "20 seconds"
+
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Struct({ mail_id: Schema.String })))
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** What is no mail's id is no mail: the rows are the truth. */
+const idsOf = (messages: ReadonlyArray<BusMessage>) =>
+  messages.flatMap((message) => {
+    const decoded = decode(message.text)
+    return Result.isSuccess(decoded) && uuid.test(decoded.success.mail_id) ? [decoded.success.mail_id] : []
+  })
+
+const attempts = Metric.counter("bailiwick_mail_attempts_total", { description: "Attempts to send a mail by outcome" })
+
+const run = Effect.gen(function* () {
+  const { mailer } = yield* Mails
+  const templates = new Map((yield* MailTemplates).map((template) => [template.kind, template]))
+  const transport = yield* MailTransport
+  const bus = yield* Bus
+  const bells = yield* Bells
+  const clocks = yield* ClockHealth
+  const stopping = yield* Deferred.make<void>()
+  const kinds = [...templates.keys()]
+  const domain = transport.from.address.slice(transport.from.address.lastIndexOf("@") + 1)
+
+  const giveUp = Effect.raceFirst(
+    Effect.sleep(attemptTime),
+    Effect.andThen(Deferred.await(stopping), Effect.sleep(stopTime)),
+  )
+
+  const send = Effect.fnUntraced(function* (mail: ClaimedMail): Effect.fn.Return<MailOutcome | null, unknown> {
+    const rendering = templates.get(mail.kind)!.render({
+      id: mail.id,
+      subjectId: mail.subject_id,
+      recipient: mail.recipient,
+      args: mail.args,
+    }).pipe(
+      Effect.timeout(renderTime),
+      Effect.map(Result.succeed),
+      Effect.interruptible,
+      // Its words are not ours to write down: they may hold what the mail was about to say.
+      Effect.catchCause(() => Effect.succeed(Result.fail("its template failed"))),
+    )
+    const rendered = yield* rendering
+    if (Result.isFailure(rendered)) return { _tag: "Later", error: rendered.failure }
+    if (rendered.success === null) return { _tag: "Dropped" }
+    const messageId = yield* mailer.startSending(mail, `<${mail.id}@${domain}>`)
+    if (messageId === null) return null
+    const { html, subject, text } = rendered.success
+    const { created_at: date, id, recipient } = mail
+    return yield* transport.deliver({ id, messageId, recipient, subject, text, html, date }, giveUp)
+  })
+
+  /** Runs to its end, soon, where the process stops: what became of a message must be written down. */
+  const attempt = (mail: ClaimedMail) =>
+    Effect.uninterruptible(Effect.gen(function* () {
+      const outcome = yield* send(mail)
+      if (outcome === null) return
+      yield* Metric.update(Metric.withAttributes(attempts, { outcome: outcome._tag.toLowerCase() }), 1)
+      if ("error" in outcome) {
+        yield* Effect.logWarning(`mail ${mail.id} (${mail.kind}): ${outcome._tag.toLowerCase()}, ${outcome.error}`)
+      }
+      yield* mailer.settle(mail, outcome).pipe(Effect.retry({ times: 5, schedule: Schedule.spaced("200 millis") }))
+    })).pipe(
+      // Not settled: the lease ends, and the mark says what may have happened.
+      Effect.catchCause(() => Effect.logWarning(`mail ${mail.id} (${mail.kind}): its attempt was not settled`)),
+    )
+
+  const sendAll = (mails: ReadonlyArray<ClaimedMail>) =>
+    Effect.forEach(mails, attempt, { concurrency: mailConnections, discard: true })
+
+  const scan = Effect.gen(function* () {
+    if (!(yield* clocks.read).healthy) return false
+    const claimed = yield* mailer.claim({ kinds, limit: mailConnections })
+    yield* sendAll(claimed)
+    return claimed.length === mailConnections
+  })
+
+  yield* bus.consume({
+    stream: "MAIL_OUT",
+    durable: "mailer",
+    ackWaitMillis: 120_000,
+    maxAckPending: 200,
+    batch: mailConnections,
+    handler: Effect.fnUntraced(function* (messages) {
+      const claimed = yield* mailer.claim({ kinds, ids: idsOf(messages), limit: mailConnections })
+      // From here on the rows' leases answer for them.
+      for (const message of messages) message.ack()
+      yield* sendAll(claimed)
+    }),
+  })
+  yield* loop("due mails", yield* bells.bell(mailsTopic), 1_000, scan)
+  yield* every("mails' leases", 5_000, mailer.free)
+  yield* every("ended mails", 3_600_000, mailer.prune)
+  // Added last, so it runs first.
+  yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
+})
+
+export const Mailer = { layer: Layer.effectDiscard(run) } as const

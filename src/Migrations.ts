@@ -11,6 +11,7 @@ import accounts from "../migrations/0003_accounts.ts"
 import webhooks from "../migrations/0004_webhooks.ts"
 import auditLookup from "../migrations/0005_audit_lookup.ts"
 import mails from "../migrations/0006_mails.ts"
+import notifications from "../migrations/0008_notifications.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -20,6 +21,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [4, "webhooks", Effect.succeed(webhooks)],
   [5, "audit_lookup", Effect.succeed(auditLookup)],
   [6, "mails", Effect.succeed(mails)],
+  [8, "notifications", Effect.succeed(notifications)],
 ]
 
 /** The number of the newest migration. */
@@ -33,6 +35,7 @@ export const tables: ReadonlyArray<string> = [
   ...["smtp_credentials", "api_keys", "demo_rows"],
   ...["webhooks", "webhook_lanes", "events", "deliveries", "attempts", "delivery_queue", "delivery_counts"],
   ...["dead_letters", "seen_events", "intake_rejects"],
+  ...["inboxes", "notifications", "notification_preferences", "slack_messages"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

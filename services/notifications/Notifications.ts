@@ -1,39 +1,102 @@
 /**
- * What an account is told. A notice is an outbox message of the stream NOTIFICATIONS, added in the transaction that
- * decided what it tells of; titles and bodies hold no secrets, addresses or texts that people wrote.
+ * What an account is told. A notice becomes, in the transaction that decided what it tells of: the stored notification
+ * (channel `web`), a mail, a Slack message, each where the account's preferences have that channel on, and a message of
+ * the stream NOTIFICATIONS, which holds no body and no address.
+ *
+ * Every change of an account's notifications takes its inbox's row and raises the version, so positions are in commit
+ * order and the counts are exact. Inboxes come after everything else in the order of locks (before lifecycle heads only):
+ * announce last, once a transaction, with the notices of all accounts.
  */
-import { Context, Effect, Layer } from "effect"
+import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
+import type { NotificationAnnounced } from "../../schemas/bus/Notification.ts"
+import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { Mails } from "../platform/Mails.ts"
 import { Outbox } from "../platform/Outbox.ts"
+import { merged, raise, reachable, store } from "./Notifications/Store.ts"
+import { notificationMail } from "./NotificationMail.ts"
+import { chosen } from "./Preferences.ts"
+import { addSlack } from "./SlackMessages.ts"
 
 export interface Notice {
   readonly accountId: string
-  readonly category: "alerts" | "sends" | "team" | "domains"
-  readonly severity: "info" | "success" | "warning" | "critical"
+  readonly category: Category
+  readonly severity: Severity
   readonly title: string
   readonly body: string
   /** A path of the app, beginning with one slash. */
   readonly href: string
+  /** What is said again under the same key within an hour is one notification with a count, told by other channels once. */
+  readonly coalesceKey?: string
+  /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */
+  readonly without?: ReadonlyArray<Channel>
 }
 
+/** The bell that rings after an inbox changed, in whatever process. */
+export const inboxesTopic = "inboxes"
+
 export class Notifications extends Context.Service<Notifications, {
-  /** Adds notices in the current transaction. */
+  /** Tells accounts in the current transaction, which it must be in. Gives nothing; fails as the database does. */
   readonly announce: (...notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/Notifications") {
   static readonly layer = Layer.effect(
     Notifications,
     Effect.gen(function* () {
+      const { sql } = yield* Database
+      const bells = yield* Bells
+      const mails = yield* Mails
       const outbox = yield* Outbox
-      const announce = Effect.fnUntraced(function* (...notices: ReadonlyArray<Notice>) {
-        const ids = yield* (yield* Ids).batch(notices.length)
-        yield* outbox.add(...notices.map(({ accountId, ...notice }, i) => ({
+
+      const announce = Effect.fn("Notifications.announce")(function* (...notices: ReadonlyArray<Notice>) {
+        if (!Array.isReadonlyArrayNonEmpty(notices)) return
+        const now = yield* Clock.currentTimeMillis
+        const said = merged(notices, now)
+        const ids = yield* (yield* Ids).batch(said.length)
+        const accounts = yield* reachable(sql, said.map(({ notice }) => notice.accountId))
+        const told = said.flatMap(({ count, key, notice }, i) => {
+          const account = accounts.get(notice.accountId)
+          const on = (channel: Channel) =>
+            chosen(account?.choices, notice.category, channel) && notice.without?.includes(channel) !== true
+          const entry = {
+            ...{ id: ids[i]!, notice, key, count, web: on("web") },
+            email: account !== undefined && on("email") ? account.email : null,
+            slack: account?.slack === true && on("slack"),
+          }
+          return entry.web || entry.email !== null || entry.slack ? [entry] : []
+        })
+        if (told.length === 0) return
+        const shown = told.filter(({ web }) => web)
+        const versions = yield* raise(sql, shown.map(({ notice }) => notice.accountId))
+        const fresh = yield* store(sql, told, versions, new Date(now))
+        if (shown.length > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
+        const anew = told.filter(({ id }) => fresh.has(id))
+        const created_at = new Date(now).toISOString()
+        yield* outbox.add(...anew.map(({ id, notice }) => ({
           stream: "NOTIFICATIONS" as const,
-          subject: `notifications.v1.${Subject.token(accountId)}.${notice.category}`,
-          payload: JSON.stringify({ id: ids[i], account_id: accountId, ...notice }),
+          subject: `notifications.v1.${Subject.token(notice.accountId)}.${notice.category}`,
+          payload: JSON.stringify(
+            {
+              id,
+              account_id: notice.accountId,
+              category: notice.category,
+              severity: notice.severity,
+              title: notice.title,
+              href: notice.href,
+              created_at,
+            } satisfies NotificationAnnounced,
+          ),
         })))
+        yield* mails.add(
+          ...anew.flatMap(({ email, id, notice }) => email === null ? [] : [notificationMail(id, email, notice)]),
+        )
+        const slack = anew.filter((entry) => entry.slack)
+        if (slack.length > 0) yield* addSlack(sql, bells, slack, new Date(now))
       })
+
       return Notifications.of({ announce })
     }),
   )

@@ -12,6 +12,7 @@ import { Notifications } from "../../services/notifications/Notifications.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
+import { Mails } from "../../services/platform/Mails.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { TestBus } from "./TestBus.ts"
@@ -19,8 +20,9 @@ import { TestDatabase } from "./TestDatabase.ts"
 
 const bus = Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))
 
-/** Database, bus, outbox, audit and the directory of the mail kinds. */
+/** Database, bus, outbox, mails, audit and the directory of the mail kinds. */
 export const ground = Layer.merge(Directory.layer(mailKinds), Notifications.layer).pipe(
+  Layer.provideMerge(Mails.layer),
   Layer.provideMerge(Outbox.layer),
   Layer.provideMerge(Bells.layer),
   Layer.provideMerge(bus),

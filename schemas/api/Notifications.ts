@@ -1,0 +1,74 @@
+/** `/v1/notifications` (specification 001; the live stream is an extra). */
+import { Effect, Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
+import { InvalidCredentials } from "../problems/Floor.ts"
+import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/Notifications.ts"
+import { QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { HTTPValidationError } from "../Validation.ts"
+import { Authenticated, Presented } from "./Credentials.ts"
+import { Floor } from "./Floor.ts"
+
+const query = {
+  unread: QueryBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed("false"))),
+  category: Schema.optionalKey(Schema.String),
+  limit: QueryInt({ min: 1, max: 200 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("50"))),
+}
+
+const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
+
+const Answer = Schema.Struct({ preferences: Preferences })
+
+/** Anything at all: what is wrong with it is 400 or 422 by rules of its own, and unknown keys are passed over. */
+const Change = Schema.Unknown.annotate({
+  "x-wire": {
+    type: "object",
+    required: ["preferences"],
+    properties: {
+      preferences: {
+        type: "object",
+        description: "Category to channel to boolean; what is left out stays as it is",
+        additionalProperties: { type: "object", additionalProperties: { type: "boolean" } },
+      },
+    },
+  },
+})
+
+/** `text/event-stream` (HTML Living Standard, 9.2). */
+const Events = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
+  description: "Events `notification`, `read-all`, `counts` and `reset`; each carries `total` and `unread`",
+})
+
+export class NotificationsApi extends HttpApiGroup.make("notifications")
+  .add(
+    HttpApiEndpoint.get("listNotifications", "/v1/notifications", {
+      query,
+      success: NotificationList,
+      error: InvalidCredentials,
+    }).middleware(Floor).middleware(Presented).annotate(OpenApi.Summary, "List notifications, newest first"),
+    HttpApiEndpoint.get("streamNotifications", "/v1/notifications/stream", {
+      headers: { "last-event-id": Schema.optionalKey(Schema.String) },
+      success: Events,
+      error: StreamLimit,
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Follow notifications live, from Last-Event-ID on"),
+    HttpApiEndpoint.post("readAllNotifications", "/v1/notifications/read-all", { success: ReadAll })
+      .middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Mark all notifications as read"),
+    HttpApiEndpoint.get("getNotificationPreferences", "/v1/notifications/preferences", {
+      success: Answer,
+      error: InvalidCredentials,
+    }).middleware(Floor).middleware(Presented).annotate(OpenApi.Summary, "Read the notification preferences"),
+    HttpApiEndpoint.put("putNotificationPreferences", "/v1/notifications/preferences", {
+      payload: Change,
+      success: Answer,
+      error: [PreferencesInvalid, HTTPValidationError],
+    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Change the notification preferences"),
+    HttpApiEndpoint.post("readNotification", "/v1/notifications/:notification_id/read", {
+      params: { notification_id: Schema.String },
+      success: NotificationView,
+      error: NotificationNotFound,
+    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Mark one notification as read"),
+  )
+  .annotateMerge(
+    OpenApi.annotations({ title: "Notifications", description: "What an account is told, and by which channel." }),
+  ) {}

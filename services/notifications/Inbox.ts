@@ -1,0 +1,117 @@
+/**
+ * An account's notifications as it reads them. Counts stand in the inbox's row, so they cost the same however many there
+ * are, and an answer's counts and items are of one snapshot. Whatever changes an inbox holds its row to the commit.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { NotificationNotFound } from "../../schemas/problems/Notifications.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Principals, who } from "../accounts/Principals.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
+import { notificationJson } from "./Inbox/shape.ts"
+import { inboxesTopic } from "./Notifications.ts"
+
+export interface ListRequest {
+  readonly unread: boolean
+  /** Any text; one that is no category finds nothing. */
+  readonly category?: string | undefined
+  readonly limit: number
+}
+
+export class Inbox extends Context.Service<Inbox, {
+  /** JSON text of a `NotificationList` of the credential's account, newest first. */
+  readonly list: (credential: Credential["Service"], request: ListRequest) => Effect.Effect<string, InvalidCredentials>
+  /** Marks one as read, or leaves it so; gives the JSON text of its `NotificationView`. */
+  readonly markRead: (accountId: string, id: string) => Effect.Effect<string, NotificationNotFound>
+  /** Marks all as read that are there now; gives how many. What arrives meanwhile waits, and stays unread. */
+  readonly readAll: (accountId: string) => Effect.Effect<number>
+}>()("bailiwick/services/notifications/Inbox") {
+  static readonly layer = Layer.effect(
+    Inbox,
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+      const bells = yield* Bells
+      const principals = yield* Principals
+
+      const list: Inbox["Service"]["list"] = Effect.fn("Inbox.list")(function* (credential, request) {
+        const { category, limit, unread } = request
+        const [row] = yield* reads<{ key_id: string | null; body: string }>`
+          with who as materialized (${who(reads, credential)})
+          select key_id::text, json_build_object(
+            'items', coalesce((
+              select json_agg(${reads.literal(notificationJson)} order by n.created_at desc, n.id desc) from (
+                select * from notifications
+                where account_id = who.account_id and shown
+                  ${unread ? reads`and read_at is null` : reads``}
+                  ${category === undefined ? reads`` : reads`and category = ${category}`}
+                order by created_at desc, id desc limit ${limit}
+              ) n
+            ), '[]'),
+            'total', coalesce(i.total, 0),
+            'unread', coalesce(i.unread, 0)
+          )::text as body
+          from who left join inboxes i on i.account_id = who.account_id`.pipe(Effect.orDie)
+        return (yield* principals.seen(row)).body
+      })
+
+      /** Holds the inbox's row from here to the commit. */
+      const hold = (accountId: string) =>
+        sql<{ unread: number }>`select unread from inboxes where account_id = ${accountId}::uuid for no key update`
+
+      const changed = sql.afterCommit(bells.ring(inboxesTopic))
+
+      const one = (accountId: string, id: string) =>
+        sql<{ body: string }>`
+          select ${sql.literal(notificationJson)}::text as body from notifications n
+          where n.id = ${id}::uuid and n.account_id = ${accountId}::uuid and n.shown`
+
+      const markRead: Inbox["Service"]["markRead"] = Effect.fn("Inbox.markRead")(
+        function* (accountId, id) {
+          if (!isUuid(id)) return yield* new NotificationNotFound()
+          yield* hold(accountId)
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const [done] = yield* sql`
+            with inbox as (
+              update inboxes set version = version + 1, unread = unread - 1
+              where account_id = ${accountId}::uuid and exists (
+                select from notifications
+                where id = ${id}::uuid and account_id = ${accountId}::uuid and shown and read_at is null)
+              returning version
+            )
+            update notifications n set read_at = ${now}, version = inbox.version from inbox
+            where n.id = ${id}::uuid returning n.id`
+          if (done !== undefined) yield* changed
+          const [row] = yield* one(accountId, id)
+          return row === undefined ? yield* new NotificationNotFound() : row.body
+        },
+        sql.withTransaction,
+        Effect.catchTag("SqlError", Effect.die),
+      )
+
+      const readAll: Inbox["Service"]["readAll"] = Effect.fn("Inbox.readAll")(
+        function* (accountId: string) {
+          const [inbox] = yield* hold(accountId)
+          if (inbox === undefined || inbox.unread === 0) return 0
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const [done] = yield* sql<{ n: number }>`
+            with done as (
+              update notifications set read_at = ${now}
+              where account_id = ${accountId}::uuid and shown and read_at is null returning id
+            ), inbox as (
+              update inboxes set version = version + 1, unread = 0, read_all_version = version + 1, read_all_at = ${now}
+              where account_id = ${accountId}::uuid
+            )
+            select count(*)::int as n from done`
+          yield* changed
+          return done!.n
+        },
+        sql.withTransaction,
+        Effect.catchTag("SqlError", Effect.die),
+      )
+
+      return Inbox.of({ list, markRead, readAll })
+    }),
+  )
+}

@@ -1,0 +1,45 @@
+/** The mail of a notification: what the notification says, and a link into the app. */
+import { Effect } from "effect"
+import { html } from "../platform/Html.ts"
+import type { MailTemplate, NewMail } from "../platform/Mails.ts"
+import type { Notice } from "./Notifications.ts"
+
+const kind = "notification"
+
+/** The mail that tells a notice, to be added with `Mails.add`. */
+export const notificationMail = (id: string, recipient: string, notice: Notice): NewMail => ({
+  kind,
+  subjectId: id,
+  recipient,
+  args: { title: notice.title, body: notice.body, href: notice.href, severity: notice.severity },
+})
+
+/** Registers with `MailTemplates`; `publicUrl` is the origin that people know us by. */
+export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
+  kind,
+  render: ({ args }) =>
+    Effect.sync(() => {
+      const { body, href, title } = args
+      const link = new URL(href ?? "/", publicUrl).href
+      const subject = title ?? ""
+      const paragraphs = (body ?? "").split("\n").filter((line) => line !== "")
+      return {
+        subject,
+        text: `${subject}\n\n${body ?? ""}\n\n${link}\n`,
+        html: html`
+          <!doctype html>
+          <html lang="en">
+            <head>
+              <meta charset="utf-8">
+              <title>${subject}</title>
+            </head>
+            <body>
+          <h1>${subject}</h1>
+          ${paragraphs.map((line) => html`<p>${line}</p>`)}
+          <p><a href="${link}">${link}</a></p>
+            </body>
+          </html>
+        `.text,
+      }
+    }),
+})

@@ -1,0 +1,125 @@
+/** The statements of telling: whom a notice reaches, the inbox's next positions, and the rows. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { Notice } from "../Notifications.ts"
+
+const hourMillis = 3_600_000
+
+/** Notices of one call, those under one key made one: the last is told, the count is theirs. */
+export interface Said {
+  readonly notice: Notice
+  readonly key: string | null
+  readonly count: number
+}
+
+export const merged = (notices: ReadonlyArray<Notice>, now: number): ReadonlyArray<Said> => {
+  const hour = Math.floor(now / hourMillis)
+  const byKey = new Map<string, Said>()
+  for (const [i, notice] of notices.entries()) {
+    const key = notice.coalesceKey === undefined ? null : `${notice.coalesceKey}.${hour}`
+    const slot = key === null ? String(i) : `${notice.accountId} ${key}`
+    byKey.set(slot, { notice, key, count: (byKey.get(slot)?.count ?? 0) + 1 })
+  }
+  return [...byKey.values()]
+}
+
+export interface Reachable {
+  readonly email: string
+  readonly slack: boolean
+  readonly choices: unknown
+}
+
+/** The active accounts among these: where they are reached and what they chose. */
+export const reachable = (
+  sql: PgClient.PgClient,
+  accountIds: ReadonlyArray<string>,
+): Effect.Effect<ReadonlyMap<string, Reachable>, SqlError.SqlError> =>
+  Effect.map(
+    sql<Reachable & { readonly id: string }>`
+      select a.id::text as id, a.email, a.slack_webhook_url is not null as slack, p.choices
+      from accounts a left join notification_preferences p on p.account_id = a.id
+      where a.id = any(${[...new Set(accountIds)]}::uuid[]) and a.status = 'active' and not a.removed`,
+    (rows) => new Map(rows.map((row) => [row.id, row])),
+  )
+
+/**
+ * Takes the accounts' inboxes, ids ascending, holds them to the commit, and raises each by how often its account is
+ * named. Gives the first of its new positions.
+ */
+export const raise = (
+  sql: PgClient.PgClient,
+  accountIds: ReadonlyArray<string>,
+): Effect.Effect<ReadonlyMap<string, bigint>, SqlError.SqlError> =>
+  accountIds.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    sql<{ id: string; first: bigint }>`
+      insert into inboxes as i (account_id, epoch, version, total, unread)
+      select account_id, left(md5(random()::text), 12), count(*), 0, 0
+      from unnest(${[...accountIds]}::uuid[]) a(account_id) group by account_id order by account_id
+      on conflict (account_id) do update set version = i.version + excluded.version
+      returning account_id::text as id, version - (
+        select count(*) from unnest(${[...accountIds]}::uuid[]) a(account_id) where a.account_id = i.account_id
+      ) + 1 as first`,
+    (rows) => new Map(rows.map(({ first, id }) => [id, first])),
+  )
+
+interface Entry {
+  readonly id: string
+  readonly notice: Notice
+  readonly key: string | null
+  readonly count: number
+  readonly web: boolean
+}
+
+/**
+ * Writes the rows and counts them, once their inboxes are held. Gives the ids of those that are new; the others were
+ * added to one of this hour, which is unread again.
+ */
+export const store = (
+  sql: PgClient.PgClient,
+  entries: ReadonlyArray<Entry>,
+  first: ReadonlyMap<string, bigint>,
+  now: Date,
+): Effect.Effect<ReadonlySet<string>, SqlError.SqlError> => {
+  const next = new Map(first)
+  const rows = entries.map(({ count, id, key, notice, web }) => {
+    const version = web ? next.get(notice.accountId)! : null
+    if (version !== null) next.set(notice.accountId, version + 1n)
+    const { accountId: account_id, body, category, href, severity, title } = notice
+    const coalesce_key = key
+    return { id, account_id, version: version?.toString(), category, severity, title, body, href, count, coalesce_key }
+  })
+  // Whether a row is new is told by what came of its insert: of one that is not shown nobody holds the inbox.
+  return Effect.map(
+    sql<{ id: string }>`
+      with input as materialized (
+        select * from json_to_recordset(${JSON.stringify(rows)}::json) r(id uuid, account_id uuid, version bigint,
+          category text, severity text, title text, body text, href text, count int, coalesce_key text)
+      ), old as materialized (
+        select n.id, n.read_at is not null as was_read
+        from input i join notifications n on n.account_id = i.account_id and n.coalesce_key = i.coalesce_key
+      ), put as (
+        insert into notifications as n (id, account_id, shown, version, category, severity, title, body, href, count,
+          coalesce_key, created_at)
+        select id, account_id, version is not null, version, category, severity, title, body, href, count,
+          coalesce_key, ${now}
+        from input order by account_id, coalesce_key, version
+        on conflict (account_id, coalesce_key) where coalesce_key is not null do update
+        set count = n.count + excluded.count, severity = excluded.severity, title = excluded.title,
+          body = excluded.body, href = excluded.href,
+          version = case when n.shown and excluded.shown then excluded.version else n.version end,
+          read_at = case when n.shown and excluded.shown then null else n.read_at end
+        returning n.id, n.account_id, n.shown, n.read_at is null as unread, n.xmax = 0 as fresh
+      ), counted as (
+        update inboxes i set total = i.total + c.added, unread = i.unread + c.added + c.again
+        from (
+          select p.account_id, count(*) filter (where p.fresh)::int as added,
+            count(*) filter (where not p.fresh and p.unread and o.was_read)::int as again
+          from put p left join old o on o.id = p.id where p.shown group by p.account_id
+        ) c
+        where i.account_id = c.account_id
+      )
+      select id::text from put where fresh`,
+    (written) => new Set(written.map(({ id }) => id)),
+  )
+}

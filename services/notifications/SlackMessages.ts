@@ -1,0 +1,159 @@
+/**
+ * The channel `slack`: a message is a row, added in the transaction that tells, and posted to the account's incoming
+ * webhook as it stands when the message leaves. The URL is the account's own, so its host must be one of the operator's
+ * and it goes through the address policy. Claimed, posted, settled; an attempt without an answer is repeated, so a
+ * message may arrive twice, and after the sixth attempt it is given up.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
+import { claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
+import { Outbound, type Outcome } from "../platform/Outbound.ts"
+import type { Notice } from "./Notifications.ts"
+
+export interface SlackConfig {
+  /** Host names that a Slack webhook may have. */
+  readonly hosts: ReadonlyArray<string>
+  /** The origin that people know us by. */
+  readonly publicUrl: URL
+  /** Of one post, as Outbound has it. */
+  readonly timeoutMillis: number
+}
+
+/** The bell that says that messages are due. */
+export const slackTopic = "slack"
+
+const table: LeasedTable = { table: "slack_messages", key: "id", keyType: "uuid" }
+const attemptsInAll = 6
+const batch = 16
+const keptMillis = 30 * 24 * 60 * 60_000
+
+/** After attempt n: 10 s, 40 s, 160 s, 640 s, 2,560 s. */
+const patienceMillis = (attempts: number) => 2_500 * 4 ** attempts
+
+/** Answers of Slack's that no repeat changes: the webhook is gone, or its channel. */
+const final = new Set([400, 401, 403, 404, 410])
+
+interface SlackRow {
+  readonly id: string
+  readonly account_id: string
+  readonly title: string
+  readonly body: string
+  readonly href: string
+  readonly attempts: number
+}
+
+/** Slack's own three: what is left cannot begin a mention or a link. */
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+
+/** The JSON that Slack gets. */
+export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body" | "href">, publicUrl: URL): string =>
+  JSON.stringify({
+    text: [`*${escaped(title)}*`, escaped(body), `<${escaped(new URL(href, publicUrl).href)}>`].join("\n"),
+  })
+
+/** Adds messages in the current transaction. */
+export const addSlack = (
+  sql: PgClient.PgClient,
+  bells: Bells["Service"],
+  entries: ReadonlyArray<{ readonly id: string; readonly notice: Notice }>,
+  now: Date,
+): Effect.Effect<void, SqlError.SqlError> => {
+  const rows = entries.map(({ id, notice: { accountId: account_id, body, href, severity, title } }) => ({
+    ...{ id, account_id, severity, title, body, href },
+  }))
+  return Effect.andThen(
+    sql`insert into slack_messages (id, account_id, severity, title, body, href, created_at, not_before)
+      select id, account_id, severity, title, body, href, ${now}, ${now}
+      from json_to_recordset(${JSON.stringify(rows)}::json)
+        r(id uuid, account_id uuid, severity text, title text, body text, href text)`,
+    sql.afterCommit(bells.ring(slackTopic)),
+  )
+}
+
+type Verdict = { readonly state: "sent" } | { readonly state: "failed" | "later"; readonly error: string }
+
+const verdictOf = ({ error, status }: Outcome): Verdict => {
+  if (error === null && status !== null && status >= 200 && status < 300) return { state: "sent" }
+  const reason = error ?? `status ${status}`
+  return { state: status !== null && final.has(status) ? "failed" : "later", error: reason }
+}
+
+export class SlackMessages extends Context.Service<SlackMessages, {
+  /** Posts a batch of what is due; gives whether there may be more. */
+  readonly work: Effect.Effect<boolean, SqlError.SqlError>
+  /** Frees claims whose lease ended. */
+  readonly free: Effect.Effect<void, SqlError.SqlError>
+  /** Forgets what ended 30 days ago. */
+  readonly prune: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/notifications/SlackMessages") {
+  static readonly layer = (config: SlackConfig) => Layer.effect(SlackMessages, make(config))
+}
+
+const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: SlackConfig) {
+  const { sql } = yield* Database
+  const outbound = yield* Outbound
+  const allowed = new Set(hosts.map((host) => host.toLowerCase()))
+
+  const target = Effect.fnUntraced(function* (accountId: string) {
+    const [row] = yield* sql<{ url: string }>`
+      select slack_webhook_url as url from accounts
+      where id = ${accountId}::uuid and status = 'active' and not removed and slack_webhook_url is not null`
+    return row?.url ?? null
+  })
+
+  const attempt = Effect.fnUntraced(function* (row: SlackRow): Effect.fn.Return<Verdict, SqlError.SqlError> {
+    const url = yield* target(row.account_id)
+    if (url === null) return { state: "failed", error: "the account has no Slack webhook" }
+    if (!allowed.has(URL.parse(url)?.hostname ?? "")) return { state: "failed", error: "not one of SLACK_HOSTS" }
+    return verdictOf(
+      yield* Effect.promise(() =>
+        outbound.post({
+          url,
+          headers: { "content-type": "application/json", "user-agent": "Bailiwick" },
+          body: slackBody(row, publicUrl),
+          keepOnSuccess: 0,
+          keepOnFailure: 0,
+        })
+      ),
+    )
+  })
+
+  const settle = Effect.fnUntraced(function* (row: SlackRow & { readonly claim: bigint }, verdict: Verdict) {
+    if (verdict.state === "later" && row.attempts < attemptsInAll) {
+      const afterMillis = patienceMillis(row.attempts)
+      return yield* settleFailed(sql, table, row.claim, [{ key: row.id, afterMillis, error: verdict.error }])
+    }
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* sql`
+      update slack_messages set claim = null, lease_until = null, ended_at = ${now},
+        state = ${verdict.state === "sent" ? "sent" : "failed"},
+        last_error = ${verdict.state === "sent" ? null : verdict.error}
+      where id = ${row.id}::uuid and claim = ${row.claim}`
+  })
+
+  // An account whose messages are in flight waits: one Slack that does not answer holds one batch, not every place.
+  const work = Effect.gen(function* () {
+    const due = yield* claimDue<SlackRow>(sql, table, {
+      leaseMillis: timeoutMillis + 20_000,
+      limit: batch,
+      also: sql`and t.state = 'pending' and not exists (
+        select from slack_messages o where o.account_id = t.account_id and o.claim is not null)`,
+    })
+    yield* Effect.forEach(due, (row) => Effect.flatMap(attempt(row), (verdict) => settle(row, verdict)), {
+      concurrency: batch,
+      discard: true,
+    })
+    return due.length > 0
+  }).pipe(Effect.withSpan("SlackMessages.work"))
+
+  return SlackMessages.of({
+    work,
+    free: Effect.asVoid(freeExpired(sql, table)),
+    prune: Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.asVoid(sql`delete from slack_messages where id in (
+        select id from slack_messages where ended_at < ${new Date(now - keptMillis)} limit 1000)`)),
+  })
+})

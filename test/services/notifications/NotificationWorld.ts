@@ -1,0 +1,65 @@
+/** What tests of notifications stand on: every service of the domain over a database and a broker account of the file's own. */
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import { Cookies } from "../../../services/accounts/Cookies.ts"
+import { KeyUses } from "../../../services/accounts/KeyUses.ts"
+import { Principals } from "../../../services/accounts/Principals.ts"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Inbox } from "../../../services/notifications/Inbox.ts"
+import { type Notice, Notifications } from "../../../services/notifications/Notifications.ts"
+import { Preferences } from "../../../services/notifications/Preferences.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Rejects } from "../../../services/platform/Rejects.ts"
+import type { NotificationList } from "../../../schemas/mail/Notification.ts"
+import { ground } from "../../support/TestAccounts.ts"
+
+export const world = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
+  Layer.provideMerge(Principals.layer),
+  Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Rejects.layer)),
+  Layer.provide(Cookies.layer([])),
+  Layer.provideMerge(ground),
+)
+
+/** A new active account, by way of the directory. */
+export const newAccount = Effect.fnUntraced(function* (fields: object = {}) {
+  const id = randomUUID()
+  const account = { kind: "account", id, version: 1, email: `${id}@example.com`, name: "Test", plan: "free" }
+  yield* (yield* Directory).apply([
+    JSON.stringify({ ...account, platform_admin: false, status: "active", ...fields }),
+  ])
+  return id
+})
+
+export const notice = (accountId: string, fields: Partial<Notice> = {}): Notice => ({
+  accountId,
+  category: "team",
+  severity: "info",
+  title: "Something happened",
+  body: "And this is what.",
+  href: "/somewhere",
+  ...fields,
+})
+
+/** Tells in a transaction of its own. */
+export const announce = Effect.fnUntraced(function* (...notices: ReadonlyArray<Notice>) {
+  const { sql } = yield* Database
+  yield* sql.withTransaction((yield* Notifications).announce(...notices))
+})
+
+export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
+
+export const list = Effect.fnUntraced(
+  function* (accountId: string, request: { unread?: boolean; category?: string; limit?: number } = {}) {
+    const body = yield* (yield* Inbox).list(session(accountId), { unread: false, limit: 50, ...request })
+    return JSON.parse(body) as NotificationList
+  },
+)
+
+/** What the rows themselves say, against what the inbox counts. */
+export const counted = Effect.fnUntraced(function* (accountId: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ total: number; unread: number }>`
+    select count(*)::int as total, (count(*) filter (where read_at is null))::int as unread
+    from notifications where account_id = ${accountId}::uuid and shown`
+  return row!
+})

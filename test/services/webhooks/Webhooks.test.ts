@@ -1,0 +1,198 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Result, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
+import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { account } from "../../support/TestAccounts.ts"
+import { count, event, session, take, webhook, world } from "./WebhookWorld.ts"
+
+const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
+const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
+  return decode(yield* (yield* Webhooks).list(session(accountId), paused))
+})
+const viewOf = ({ id, url, events, is_active, created_at }: WebhookWithSecret): WebhookView => ({
+  id,
+  url,
+  events,
+  is_active,
+  created_at,
+})
+const unknown = "00000000-0000-4000-8000-000000000000"
+
+/** Every table of the database whose rows hold this text, in clear, in base64 or in hex. */
+const holding = Effect.fnUntraced(function* (text: string) {
+  const { owner } = yield* Database
+  const tables = yield* owner<{ name: string }>`
+    select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'public' and c.relkind = 'r' order by 1`
+  const forms = [text, Buffer.from(text).toString("base64").slice(0, -4), Buffer.from(text).toString("hex")]
+  const found: Array<string> = []
+  for (const { name } of tables) {
+    for (const form of forms) {
+      const rows = yield* owner`select from ${owner.literal(name)} t where strpos(t::text, ${form}) > 0 limit 1`
+      if (rows.length > 0) found.push(name)
+    }
+  }
+  assert.isAbove(tables.length, 20)
+  return found
+})
+
+layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
+  it.effect("a webhook is made active, its event types once each, with a secret of 256 bits", () =>
+    Effect.gen(function* () {
+      const { create } = yield* Webhooks
+      const accountId = yield* account({ plan: "free" })
+      const made = yield* create(accountId, {
+        url: "https://hooks.example.com/a?b=c",
+        events: ["email.sent", "email.opened", "email.sent"],
+      })
+      assert.isTrue(Schema.is(WebhookWithSecret)(made))
+      assert.deepStrictEqual([made.events, made.is_active], [["email.sent", "email.opened"], true])
+      assert.lengthOf(Buffer.from(made.secret.slice("whsec_".length), "base64"), 32)
+      const other = yield* create(accountId, { url: "https://hooks.example.com/", events: ["email.sent"] })
+      assert.notStrictEqual(other.secret, made.secret)
+    }))
+
+  it.effect("20 creates at once make exactly as many as an account may have; a deleted one is not counted", () =>
+    Effect.gen(function* () {
+      const { create, remove } = yield* Webhooks
+      const accountId = yield* account({ plan: "free" })
+      const one = create(accountId, { url: "https://hooks.example.com/", events: ["email.sent"] })
+      const results = yield* Effect.all(Array.from({ length: 20 }, () => Effect.result(one)), {
+        concurrency: "unbounded",
+      })
+      const made = results.filter(Result.isSuccess)
+      assert.lengthOf(made, 5)
+      for (const result of results) {
+        if (Result.isFailure(result)) assert.instanceOf(result.failure, WebhookLimit)
+      }
+      assert.strictEqual(yield* count("webhooks", `account_id = '${accountId}'`), 5)
+      yield* (yield* Webhooks).update(accountId, made[1]!.success.id, { isActive: false })
+      assert.instanceOf(yield* Effect.flip(one), WebhookLimit)
+      yield* remove(accountId, made[0]!.success.id)
+      yield* one
+      assert.instanceOf(yield* Effect.flip(one), WebhookLimit)
+    }))
+
+  it.effect("an address outside the policy is refused at once, on create and on update", () =>
+    Effect.gen(function* () {
+      const { create, update } = yield* Webhooks
+      const hook = yield* webhook()
+      for (
+        const url of ["http://93.184.216.34/", "https://10.0.0.1/", "https://169.254.169.254/", "ftp://a.example/"]
+      ) {
+        const refused = yield* Effect.flip(create(hook.accountId, { url, events: ["email.sent"] }))
+        assert.instanceOf(refused, HTTPValidationError, url)
+        assert.instanceOf(yield* Effect.flip(update(hook.accountId, hook.id, { url })), HTTPValidationError, url)
+      }
+      assert.deepStrictEqual(yield* listed(hook.accountId), [viewOf(hook)])
+    }))
+
+  it.effect("lists the active ones, newest first, the paused ones on request, never a secret or another's", () =>
+    Effect.gen(function* () {
+      const { list, update } = yield* Webhooks
+      const one = yield* webhook()
+      yield* TestClock.adjust("1 second")
+      const two = yield* webhook({ of: one.accountId, events: ["email.sent", "email.failed"] })
+      yield* webhook()
+      assert.deepStrictEqual(yield* listed(one.accountId), [viewOf(two), viewOf(one)])
+      yield* update(one.accountId, two.id, { isActive: false })
+      assert.deepStrictEqual(yield* listed(one.accountId), [viewOf(one)])
+      assert.deepStrictEqual(yield* listed(one.accountId, true), [viewOf({ ...two, is_active: false }), viewOf(one)])
+      assert.notInclude(yield* list(session(one.accountId), true), "whsec_")
+      assert.strictEqual((yield* Effect.flip(list(session(unknown), true)))._tag, "InvalidCredentials")
+    }))
+
+  it.effect("an update changes what it names and answers with it; one that changes nothing writes nothing", () =>
+    Effect.gen(function* () {
+      const { update } = yield* Webhooks
+      const { sql } = yield* Database
+      const hook = yield* webhook()
+      const row = sql`select w.xmin::text as xmin, w::text as row,
+          (select count(*)::int from audit_records) as audited, (select count(*)::int from outbox) as told
+        from webhooks w where id = ${hook.id}::uuid`
+      const before = yield* row
+      for (
+        const same of [{}, { isActive: true }, { url: hook.url }, {
+          events: ["email.delivered", "email.delivered"],
+        }] as const
+      ) {
+        assert.deepStrictEqual(yield* update(hook.accountId, hook.id, same), viewOf(hook))
+      }
+      assert.deepStrictEqual(yield* row, before)
+      const url = "https://new.example.com/"
+      const changed = yield* update(hook.accountId, hook.id, { url, events: ["email.clicked"], isActive: false })
+      assert.deepStrictEqual(changed, { ...viewOf(hook), url, events: ["email.clicked"], is_active: false })
+      assert.deepStrictEqual(yield* listed(hook.accountId, true), [changed])
+      const audit = yield* sql<{ action: string }>`
+        select action from audit_records where subject = ${`webhook:${hook.id}`} order by id`
+      assert.deepStrictEqual(audit.map(({ action }) => action), [
+        "webhook.created",
+        "webhook.updated",
+        "webhook.paused",
+      ])
+      assert.strictEqual(yield* count("outbox", `subject = 'notifications.v1.${hook.accountId}.alerts'`), 1)
+    }))
+
+  it.effect("events that arrive while it is paused make no delivery, and do once it is resumed", () =>
+    Effect.gen(function* () {
+      const { update } = yield* Webhooks
+      const hook = yield* webhook({ events: ["email.sent"] })
+      const sent = () => event(hook.accountId, { event: "email.sent" })
+      assert.strictEqual((yield* take([sent(), event(hook.accountId)])).deliveries, 1)
+      yield* update(hook.accountId, hook.id, { isActive: false })
+      assert.strictEqual((yield* take([sent()])).deliveries, 0)
+      yield* update(hook.accountId, hook.id, { isActive: true })
+      assert.strictEqual((yield* take([sent()])).deliveries, 1)
+      yield* update(hook.accountId, hook.id, { events: ["email.opened"] })
+      assert.strictEqual((yield* take([sent()])).deliveries, 0)
+    }))
+
+  it.effect("another's webhook, an unknown one, a deleted one and what is no id are the same 404", () =>
+    Effect.gen(function* () {
+      const { remove, rotate, update } = yield* Webhooks
+      const mine = yield* webhook()
+      const gone = yield* webhook({ of: mine.accountId })
+      const theirs = yield* webhook()
+      yield* remove(mine.accountId, gone.id)
+      for (const id of [theirs.id, gone.id, unknown, "no-id"]) {
+        const refused = [
+          yield* Effect.flip(update(mine.accountId, id, { isActive: false })),
+          yield* Effect.flip(remove(mine.accountId, id)),
+          yield* Effect.flip(rotate(mine.accountId, id, 0)),
+        ]
+        for (const problem of refused) assert.instanceOf(problem, WebhookNotFound, id)
+      }
+      assert.lengthOf(yield* listed(theirs.accountId), 1)
+    }))
+
+  it.effect("20 changes at once are 20 versions, and the last answer is what is stored", () =>
+    Effect.gen(function* () {
+      const { update } = yield* Webhooks
+      const { sql } = yield* Database
+      const hook = yield* webhook()
+      const urls = Array.from({ length: 20 }, (_, i) => `https://hooks.example.com/${i}`)
+      yield* Effect.all(urls.map((url) => update(hook.accountId, hook.id, { url })), { concurrency: "unbounded" })
+      const [row] = yield* sql<{ version: number }>`select version from webhooks where id = ${hook.id}::uuid`
+      assert.strictEqual(row!.version, 21)
+      assert.include(urls, (yield* listed(hook.accountId))[0]!.url)
+    }))
+
+  it.effect("no secret stands in clear in any table, before and after a rotation", () =>
+    Effect.gen(function* () {
+      const { rotate } = yield* Webhooks
+      const hook = yield* webhook()
+      const { tasks } = yield* take([event(hook.accountId)])
+      assert.strictEqual(tasks[0]!.endpoint.secret, hook.secret)
+      const rotated = yield* rotate(hook.accountId, hook.id, 86_400)
+      assert.deepStrictEqual(viewOf(rotated), viewOf(hook))
+      assert.notStrictEqual(rotated.secret, hook.secret)
+      for (const { secret } of [hook, rotated]) {
+        assert.deepStrictEqual(yield* holding(secret.slice("whsec_".length)), [])
+      }
+      assert.deepStrictEqual(yield* holding(hook.url), ["webhooks"])
+    }))
+})

@@ -1,6 +1,6 @@
 /** What tests of webhooks stand on: every service of the domain over a database and a broker account of the file's own. */
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
@@ -45,6 +45,8 @@ export interface WorldConfig {
   readonly timeoutMillis?: number
   readonly perAccount?: number
   readonly retention?: typeof retention
+  /** What gives the world its time; a TestClock at noon where nothing is said. */
+  readonly clock?: Layer.Layer<never>
 }
 
 export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }: WorldConfig = {}) => {
@@ -69,8 +71,33 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
       Outbound.layer({ allowedCidrs: ["127.0.0.0/8"], certificateAuthorities: [], timeoutMillis, ownPorts: [] }),
     )),
     Layer.provideMerge(ground),
-    Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(noon))),
+    Layer.provideMerge(rest.clock ?? Layer.effectDiscard(TestClock.setTime(noon))),
   )
+}
+
+/** A clock that stands at `millis()`, while sleeps are those of `sleep`. */
+const standing = (millis: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock => ({
+  currentTimeMillisUnsafe: millis,
+  currentTimeMillis: Effect.sync(millis),
+  currentTimeNanosUnsafe: () => BigInt(millis()) * 1_000_000n,
+  currentTimeNanos: Effect.sync(() => BigInt(millis()) * 1_000_000n),
+  monotonicTimeNanosUnsafe: () => BigInt(millis()) * 1_000_000n,
+  monotonicTimeNanos: Effect.sync(() => BigInt(millis()) * 1_000_000n),
+  sleep,
+})
+
+/** Runs at another moment; no loop wakes for it, as all of them would if a TestClock went there. */
+export const on = (millis: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.clockWith((clock) =>
+    Effect.provideService(effect, Clock.Clock, standing(() => millis, (duration) => clock.sleep(duration)))
+  )
+
+/** A clock that stands still until it is set, though sleeps are real: days pass in an instant, loops go on working. */
+export const stoppedClock = () => {
+  let at = noon
+  const real = Context.get(Context.empty(), Clock.Clock)
+  const clock = standing(() => at, (duration) => real.sleep(duration))
+  return { layer: Layer.succeed(Clock.Clock, clock), set: (millis: number) => Effect.sync(() => void (at = millis)) }
 }
 
 export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
@@ -87,11 +114,20 @@ export const webhook = Effect.fnUntraced(
   },
 )
 
+const bodyOf = (id: string) =>
+  JSON.stringify({
+    event: "email.delivered",
+    email_id: id,
+    recipient: "pat@example.com",
+    timestamp: "2026-03-10T11:59:59.000Z",
+    metadata: { subject: "Hi", tag: null, domain: "example.com", smtp_response: "250 OK" },
+  })
+
 let events = 0
 /** An event that was not there before. */
 export const event = (accountId: string, fields: Partial<Accepted> = {}): Accepted => {
   const sourceId = `e${events++}`
-  return { sourceId, accountId, event: "email.delivered", body: JSON.stringify({ email_id: sourceId }), ...fields }
+  return { sourceId, accountId, event: "email.delivered", body: bodyOf(sourceId), ...fields }
 }
 
 /** Accepts without a Sender: the first `slots` deliveries are born claimed. */
@@ -138,14 +174,19 @@ export const stranded = Effect.gen(function* () {
     having l.next_due_at is null or l.next_due_at > greatest(min(q.due_at), ${again})`
 })
 
-/** Waits for what sockets and settlements bring about: real time goes by, and the virtual clock by 5 ms a look. */
-export const comes = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
+const looking = (between: Effect.Effect<void>) => <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.promise(() => setTimeout(2)).pipe(
-    Effect.andThen(TestClock.adjust(5)),
+    Effect.andThen(between),
     Effect.andThen(holds),
     Effect.repeat({ until: (held) => held, times: 2_000 }),
     Effect.map((held) => assert.isTrue(held, "it did not come about")),
   )
+
+/** Waits for what sockets and settlements bring about: real time goes by, and the TestClock by 5 ms a look. */
+export const comes = looking(TestClock.adjust(5))
+
+/** The same where the clock is not a TestClock. */
+export const comesByItself = looking(Effect.void)
 
 /** Webhooks and statuses whose count is not the number of their deliveries: none, after whatever happened. */
 export const miscounted = Effect.gen(function* () {

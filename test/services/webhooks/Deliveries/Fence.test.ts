@@ -171,7 +171,8 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
         assert.lengthOf(yield* claimAll([task.deliveryId]), 1)
       }
       const told = yield* sql<{ stream: string; payload: string }>`
-        select stream, payload from outbox where payload like ${`%${task.deliveryId}%`} order by id`
+        select stream, payload from outbox where payload like ${`%${task.deliveryId}%`}
+          and stream in ('DEAD_LETTERS', 'NOTIFICATIONS') order by stream`
       assert.deepStrictEqual(told.map(({ stream }) => stream), ["DEAD_LETTERS", "NOTIFICATIONS"])
       assert.deepStrictEqual(JSON.parse(told[0]!.payload), {
         delivery_id: task.deliveryId,

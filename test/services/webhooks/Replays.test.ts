@@ -1,0 +1,229 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { WebhookBody } from "../../../schemas/mail/MailEvent.ts"
+import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
+import { RateLimited } from "../../../schemas/problems/Floor.ts"
+import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
+import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
+import { Partitions } from "../../../services/webhooks/Partitions.ts"
+import { Replays } from "../../../services/webhooks/Replays.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
+import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import {
+  claimAll,
+  count,
+  dayMillis,
+  event,
+  failed,
+  miscounted,
+  now,
+  on,
+  resultOf,
+  stranded,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
+
+const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
+const recordOf = Effect.fnUntraced(function* (accountId: string, id: string) {
+  return full(yield* (yield* DeliveryRecords).get(accountId, id))
+})
+
+/** Deliveries of a new or given webhook that have ended, well or in the dead letter queue; their ids. */
+const ended = Effect.fnUntraced(
+  function* (how: "delivered" | "dead_letter", n = 1, of?: { id: string; accountId: string }) {
+    const hook = of ?? (yield* webhook())
+    const { sql } = yield* Database
+    const { tasks } = yield* take(Array.from({ length: n }, () => event(hook.accountId)))
+    const at = yield* now
+    if (how === "delivered") yield* settle(sql, specified, tasks.map((task) => resultOf(task, at)))
+    else {
+      // The eighth failure of each: the seven before it are Defaults' matter.
+      yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
+      yield* sql`update delivery_counts set status = 'retrying' where webhook_id = ${hook.id}::uuid and status = 'pending'`
+      yield* settle(sql, specified, tasks.map((task) => failed({ ...task, attempt: 8 }, at)))
+    }
+    return { hook, ids: tasks.map(({ deliveryId }) => deliveryId) }
+  },
+)
+
+const work = Effect.gen(function* () {
+  const jobs = yield* Jobs
+  const { workers } = yield* WebhookJobs
+  while (yield* jobs.work(workers)) yield* Effect.void
+  const { sql } = yield* Database
+  assert.deepStrictEqual(yield* sql`select last_error from jobs where last_error is not null`, [])
+})
+
+const laws = Effect.gen(function* () {
+  assert.deepStrictEqual(yield* miscounted, [])
+  assert.deepStrictEqual(yield* stranded, [])
+})
+
+layer(Layer.fresh(world()))("Replays", (it) => {
+  it.effect("one that ended begins again at attempt 1 of the next cycle, under its id and with its body", () =>
+    Effect.gen(function* () {
+      const { one } = yield* Replays
+      for (const how of ["delivered", "dead_letter"] as const) {
+        const { hook, ids: [id] } = yield* ended(how)
+        const before = yield* recordOf(hook.accountId, id!)
+        assert.strictEqual(before.status, how)
+        yield* one(hook.accountId, id!)
+        yield* laws
+        const after = yield* recordOf(hook.accountId, id!)
+        assert.deepStrictEqual([after.status, after.attempt, after.next_retry_at, after.error], [
+          "pending",
+          1,
+          null,
+          null,
+        ])
+        assert.deepStrictEqual(after.payload, before.payload)
+        assert.lengthOf(after.attempts, 1)
+        const [task] = yield* claimAll([id!])
+        assert.deepStrictEqual([task!.deliveryId, task!.cycle, task!.attempt], [id!, 2, 1])
+        const { sql } = yield* Database
+        yield* settle(sql, specified, [resultOf(task!, yield* now)])
+        const last = yield* recordOf(hook.accountId, id!)
+        assert.deepStrictEqual([last.status, last.attempts.map(({ cycle }) => cycle)], ["delivered", [1, 2]])
+        yield* laws
+      }
+    }))
+
+  it.effect("what is under way, unknown, another's or cancelled is not replayed", () =>
+    Effect.gen(function* () {
+      const { one } = yield* Replays
+      const hook = yield* webhook()
+      const { tasks } = yield* take([event(hook.accountId)])
+      const id = tasks[0]!.deliveryId
+      assert.instanceOf(yield* Effect.flip(one(hook.accountId, id)), DeliveryUnderWay)
+      const { ids: [theirs] } = yield* ended("dead_letter")
+      for (const wrong of [theirs!, crypto.randomUUID(), "x"]) {
+        assert.instanceOf(yield* Effect.flip(one(hook.accountId, wrong)), DeliveryNotFound)
+      }
+      yield* (yield* Webhooks).remove(hook.accountId, hook.id)
+      assert.instanceOf(yield* Effect.flip(one(hook.accountId, id)), DeliveryUnderWay)
+      const { sql } = yield* Database
+      yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+    }))
+
+  it.effect("asked for many times at once it is replayed once", () =>
+    Effect.gen(function* () {
+      const { hook, ids: [id] } = yield* ended("dead_letter")
+      const { one } = yield* Replays
+      const asked = yield* Effect.all(Array.from({ length: 8 }, () => Effect.exit(one(hook.accountId, id!))), {
+        concurrency: "unbounded",
+      })
+      assert.lengthOf(asked.filter(({ _tag }) => _tag === "Success"), 1)
+      assert.strictEqual(yield* count("delivery_queue", `delivery_id = '${id}'`), 1)
+      yield* laws
+    }))
+
+  it.effect("many: a job in chunks queues all of the span and nothing else; the answer is their number", () =>
+    Effect.gen(function* () {
+      const { many } = yield* Replays
+      const { hook } = yield* ended("dead_letter", 3)
+      yield* TestClock.adjust("1 minute")
+      const since = yield* now
+      yield* ended("dead_letter", 1_205, hook)
+      yield* ended("delivered", 2, hook)
+      yield* TestClock.adjust("1 minute")
+      const until = yield* now
+      yield* ended("dead_letter", 2, hook)
+      const span = { since, until, status: "dead_letter" } as const
+      assert.strictEqual(yield* many(hook.accountId, hook.id, span), 1_205)
+      yield* work
+      const queued = `webhook_id = '${hook.id}'`
+      assert.strictEqual(yield* count("delivery_queue", queued), 1_205)
+      assert.strictEqual(yield* count("dead_letters", queued), 5)
+      yield* laws
+      assert.strictEqual(yield* many(hook.accountId, hook.id, { ...span, status: "delivered" }), 2)
+      yield* work
+      assert.strictEqual(yield* count("delivery_queue", queued), 1_207)
+      assert.strictEqual(yield* many(hook.accountId, hook.id, span), 0)
+      assert.instanceOf(yield* Effect.flip(many(hook.accountId, crypto.randomUUID(), span)), WebhookNotFound)
+      yield* laws
+    }))
+
+  it.effect("a webhook that is deleted before its replay ran keeps its dead letters", () =>
+    Effect.gen(function* () {
+      const { many } = yield* Replays
+      const { hook, ids } = yield* ended("dead_letter", 4)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" }), 4)
+      yield* (yield* Webhooks).remove(hook.accountId, hook.id)
+      yield* work
+      assert.strictEqual(yield* count("dead_letters", `webhook_id = '${hook.id}'`), 4)
+      assert.strictEqual((yield* recordOf(hook.accountId, ids[0]!)).status, "dead_letter")
+      yield* laws
+    }))
+
+  it.effect("a dead letter whose day was dropped comes back whole", () =>
+    Effect.gen(function* () {
+      const { one } = yield* Replays
+      const { upkeep } = yield* Partitions
+      yield* upkeep
+      const { hook, ids: [id] } = yield* ended("dead_letter")
+      const before = yield* recordOf(hook.accountId, id!)
+      yield* Effect.gen(function* () {
+        yield* upkeep
+        assert.strictEqual(yield* count("deliveries", `id = '${id}'`), 0)
+        assert.deepStrictEqual(yield* recordOf(hook.accountId, id!), before)
+        yield* one(hook.accountId, id!)
+        const after = yield* recordOf(hook.accountId, id!)
+        assert.deepStrictEqual([after.status, after.attempts], ["pending", before.attempts])
+        assert.deepStrictEqual([after.payload, after.created_at], [before.payload, before.created_at])
+        const [task] = yield* claimAll([id!])
+        assert.deepStrictEqual([task!.cycle, JSON.parse(task!.body)], [2, before.payload])
+        const { sql } = yield* Database
+        yield* settle(sql, specified, [resultOf(task!, yield* now)])
+        assert.strictEqual((yield* recordOf(hook.accountId, id!)).status, "delivered")
+        yield* laws
+      }).pipe(on((yield* now) + 40 * dayMillis))
+    }))
+
+  it.effect("a test is a complete sample of email.delivered, whatever is subscribed, logged like any delivery", () =>
+    Effect.gen(function* () {
+      const { test } = yield* Replays
+      const hook = yield* webhook({ events: ["email.failed"] })
+      assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: true, url: hook.url })
+      const { sql } = yield* Database
+      const [row] = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
+      const record = yield* recordOf(hook.accountId, row!.id)
+      assert.deepStrictEqual([record.status, record.event_type], ["pending", "email.delivered"])
+      assert.isTrue(Schema.is(WebhookBody)(record.payload))
+      assert.hasAllKeys(record.payload.metadata, ["subject", "tag", "domain", "smtp_response"])
+      assert.lengthOf(yield* claimAll([row!.id]), 1)
+      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
+      assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: false, url: hook.url })
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
+      yield* laws
+    }))
+
+  it.effect("10 tests and 10 replays a minute and account; what is not found takes none", () =>
+    Effect.gen(function* () {
+      const { many, one, test } = yield* Replays
+      const hook = yield* webhook()
+      for (let i = 0; i < 12; i++) {
+        assert.instanceOf(yield* Effect.flip(test(hook.accountId, crypto.randomUUID())), WebhookNotFound)
+        assert.instanceOf(yield* Effect.flip(one(hook.accountId, crypto.randomUUID())), DeliveryNotFound)
+      }
+      const span = { since: 0, until: null, status: "delivered" } as const
+      for (let i = 0; i < 10; i++) {
+        yield* test(hook.accountId, hook.id)
+        yield* many(hook.accountId, hook.id, span)
+      }
+      for (const over of [test(hook.accountId, hook.id), many(hook.accountId, hook.id, span)]) {
+        const refused = yield* Effect.flip(over as Effect.Effect<unknown, WebhookNotFound | RateLimited>)
+        assert.instanceOf(refused, RateLimited)
+      }
+      yield* TestClock.adjust("1 minute")
+      yield* test(hook.accountId, hook.id)
+      yield* many(hook.accountId, hook.id, span)
+    }))
+})

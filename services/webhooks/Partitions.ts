@@ -140,7 +140,10 @@ export class Partitions extends Context.Service<Partitions, {
                 select delivery_id from dead_letters where died_at < ${letters} order by died_at limit 1000
               ), gone as (
                 delete from dead_letters d using old where d.delivery_id = old.delivery_id
-                returning d.webhook_id, d.created_at
+                returning d.delivery_id, d.webhook_id, d.created_at
+              ), also as (
+                -- Where letters are kept shorter than days, the delivery would be listed but not counted.
+                delete from deliveries d using gone where d.id = gone.delivery_id
               ), counted as (
                 insert into delivery_counts (webhook_id, day, status, n)
                 select webhook_id, created_at::date, 'dead_letter', -count(*) from gone group by 1, 2

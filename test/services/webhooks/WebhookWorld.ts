@@ -158,8 +158,8 @@ export const failed = (task: Task, startedAt: number) => resultOf(task, startedA
 export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
 
 export const count = Effect.fnUntraced(function* (table: string, where = "true") {
-  const { sql } = yield* Database
-  const [row] = yield* sql.unsafe<{ n: number }>(`select count(*)::int as n from ${table} where ${where}`)
+  const { owner } = yield* Database
+  const [row] = yield* owner.unsafe<{ n: number }>(`select count(*)::int as n from ${table} where ${where}`)
   return row!.n
 })
 

@@ -1,0 +1,171 @@
+/** Days: made ahead, dropped whole, and what must outlive them. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
+import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
+import { Partitions } from "../../../services/webhooks/Partitions.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import {
+  claimAll,
+  count,
+  dayMillis,
+  event,
+  failed,
+  miscounted,
+  noon,
+  now,
+  on,
+  resultOf,
+  retention,
+  session,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
+
+const daysOf = Effect.fnUntraced(function* (table: string) {
+  const { owner } = yield* Database
+  const rows = yield* owner<{ name: string }>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table}::regclass order by 1`
+  return rows.map(({ name }) => name.replace(`${table}_`, ""))
+})
+const tables = ["events", "deliveries", "attempts"]
+const upkeep = Effect.flatMap(Partitions, (partitions) => partitions.upkeep)
+const page = Effect.fnUntraced(function* (hook: { id: string; accountId: string }, status?: string) {
+  const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, { page: 0, limit: 100, status })
+  return Schema.decodeUnknownSync(Schema.fromJsonString(DeliveryPage))(text)
+})
+const get = Effect.fnUntraced(function* (accountId: string, id: string) {
+  const text = yield* (yield* DeliveryRecords).get(accountId, id)
+  return Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))(text)
+})
+
+/** One delivery of a webhook, made now, that ended so. */
+const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }, end: "delivered" | "dead" | "waits") {
+  const { sql } = yield* Database
+  const { tasks } = yield* take([event(hook.accountId)])
+  const task = tasks[0]!
+  const at = yield* now
+  if (end === "delivered") yield* settle(sql, specified, [resultOf(task, at)])
+  else if (end === "waits") yield* settle(sql, specified, [failed(task, at)])
+  else {
+    const fatal = { ending: "interrupted", fatal: true, status: null, error: "interrupted", body: null } as const
+    yield* settle(sql, specified, [resultOf(task, at, fatal)])
+  }
+  return task.deliveryId
+})
+
+layer(Layer.fresh(world()))("Partitions", (it) => {
+  it.effect("makes yesterday to three days ahead, moves what came before into its day, and makes nothing twice", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const early = yield* one(hook, "delivered")
+      const before = yield* get(hook.accountId, early)
+      assert.strictEqual(yield* count("deliveries_default"), 1)
+      yield* upkeep
+      const days = ["default", "p20260309", "p20260310", "p20260311", "p20260312", "p20260313"]
+      for (const table of tables) {
+        assert.deepStrictEqual(yield* daysOf(table), days)
+        assert.strictEqual(yield* count(`${table}_default`), 0)
+        assert.strictEqual(yield* count(`${table}_p20260310`), 1)
+      }
+      assert.deepStrictEqual(yield* get(hook.accountId, early), before)
+      yield* upkeep
+      assert.deepStrictEqual(yield* daysOf("events"), days)
+      yield* Effect.all([upkeep, upkeep, upkeep], { concurrency: "unbounded" }).pipe(on(noon + 2 * dayMillis))
+      assert.deepStrictEqual(yield* daysOf("attempts"), [...days, "p20260314", "p20260315"])
+      const { owner } = yield* Database
+      const [kept] = yield* owner<{ options: ReadonlyArray<string> }>`
+        select reloptions as options from pg_class where relname = 'deliveries_p20260312'`
+      assert.deepStrictEqual(kept!.options, ["fillfactor=70"])
+    }))
+
+  it.effect("a day goes when its retention is over: the delivered vanish, what waits and dead letters do not", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      yield* upkeep
+      const delivered = yield* one(hook, "delivered")
+      const waits = yield* one(hook, "waits")
+      const dead = yield* one(hook, "dead")
+      const letter = yield* get(hook.accountId, dead)
+      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
+      const lastDay = noon + 31 * dayMillis
+      yield* upkeep.pipe(on(lastDay))
+      assert.include(yield* daysOf("deliveries"), "p20260310")
+      assert.strictEqual((yield* page(hook).pipe(on(lastDay))).total, 3)
+
+      const after = noon + 32 * dayMillis
+      yield* Effect.gen(function* () {
+        yield* upkeep
+        for (const table of tables) {
+          assert.notInclude(yield* daysOf(table), "p20260310")
+          assert.strictEqual(yield* count(`${table}_default`), 1, table)
+        }
+        assert.deepStrictEqual((yield* page(hook)).items.map(({ id, status }) => [id, status]), [
+          [dead, "dead_letter"],
+          [waits, "retrying"],
+        ])
+        for (const [status, ids] of [["delivered", []], ["dead_letter", [dead]], ["retrying", [waits]]] as const) {
+          const some = yield* page(hook, status)
+          assert.deepStrictEqual([some.items.map(({ id }) => id), some.total], [[...ids], ids.length])
+        }
+        assert.deepStrictEqual(yield* get(hook.accountId, dead), letter)
+        assert.strictEqual((yield* Effect.exit(get(hook.accountId, delivered)))._tag, "Failure")
+        assert.deepStrictEqual(yield* miscounted, [])
+
+        yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: true })
+        const [task] = yield* claimAll([waits])
+        assert.strictEqual(task!.attempt, 2)
+        const { sql } = yield* Database
+        yield* settle(sql, specified, [resultOf(task!, yield* now)])
+        assert.strictEqual((yield* page(hook, "delivered")).total, 1)
+        yield* upkeep
+        assert.strictEqual(yield* count("deliveries_default"), 0)
+        assert.strictEqual((yield* page(hook, "delivered")).total, 0)
+        assert.deepStrictEqual(yield* miscounted, [])
+      }).pipe(on(after))
+    }))
+
+  it.effect("dead letters go after 90 days, remembered ids after 400, and neither sooner", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      yield* sql`delete from seen_events`
+      const hook = yield* webhook()
+      const dead = yield* one(hook, "dead")
+      const letters = count("dead_letters", `delivery_id = '${dead}'`)
+      yield* upkeep.pipe(on(noon + 90 * dayMillis - 1))
+      assert.strictEqual(yield* letters, 1)
+      yield* upkeep.pipe(on(noon + 90 * dayMillis + 1_000))
+      assert.strictEqual(yield* letters, 0)
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.strictEqual((yield* page(hook).pipe(on(noon + 91 * dayMillis))).total, 0)
+      yield* upkeep.pipe(on(noon + 400 * dayMillis))
+      assert.strictEqual(yield* count("seen_events"), 1)
+      yield* upkeep.pipe(on(noon + 401 * dayMillis))
+      assert.strictEqual(yield* count("seen_events"), 0)
+    }))
+})
+
+layer(Layer.fresh(world({ retention: { ...retention, deadLetterDays: 5 } })))(
+  "Partitions, dead letters kept shorter",
+  (it) => {
+    it.effect("a dead letter goes whole, though its day is still there", () =>
+      Effect.gen(function* () {
+        yield* upkeep
+        const hook = yield* webhook()
+        const dead = yield* one(hook, "dead")
+        yield* one(hook, "delivered")
+        yield* Effect.gen(function* () {
+          yield* upkeep
+          assert.deepStrictEqual(yield* miscounted, [])
+          const { items, total } = yield* page(hook)
+          assert.deepStrictEqual([items.length, total], [1, 1])
+          assert.strictEqual((yield* Effect.exit(get(hook.accountId, dead)))._tag, "Failure")
+        }).pipe(on(noon + 6 * dayMillis))
+      }))
+  },
+)

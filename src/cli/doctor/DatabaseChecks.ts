@@ -89,6 +89,24 @@ const rejects = Effect.gen(function* () {
     : warn("intake", `${counts} (${reasons}): mend the publisher, the messages are in intake_rejects`)
 })
 
+const mail = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
+  const [row] = yield* sql<{ waiting: number; late: number; failed: number; unknown: number; last: string | null }>`
+    select
+      (select count(*)::int from mails where claim is null and not_before is not null) as waiting,
+      (select count(*)::int from mails where claim is null and not_before < ${late}) as late,
+      (select count(*)::int from mails where state = 'failed') as failed,
+      (select count(*)::int from mails where state = 'unknown') as unknown,
+      (select last_error from mails where state in ('failed', 'unknown') order by id desc limit 1) as last`
+  const { failed, last, late: behind, unknown, waiting } = row!
+  const counts = `${waiting} wait, ${failed} failed, ${unknown} of unknown outcome`
+  if (failed + unknown > 0) return warn("mail", `${counts} (${last}): look at the mail server and SMTP_URL`)
+  return behind > 0
+    ? warn("mail", `${counts}, ${behind} overdue for over a minute: start an instance with the role mail`)
+    : ok("mail", counts)
+})
+
 const workers = Effect.gen(function* () {
   const { sql } = yield* Database
   const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
@@ -98,6 +116,7 @@ const workers = Effect.gen(function* () {
         (select from delivery_queue where claim is not null and lease_until < ${late} limit 1000)
         union all (select from outbox where claim is not null and lease_until < ${late} limit 1000)
         union all (select from jobs where claim is not null and lease_until < ${late} limit 1000)
+        union all (select from mails where claim is not null and lease_until < ${late} limit 1000)
       ) l) as leases,
       (select count(*)::int from webhook_lanes where not paused and next_due_at < ${late}) as lanes,
       (select count(*)::int from jobs where state = 'pending' and claim is null and not_before < ${late}) as jobs`
@@ -117,6 +136,6 @@ export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
   const whole = yield* schema
   if (whole.level === "FAIL") return [...first, whole]
-  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* workers]
+  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* mail, yield* workers]
   return [...first, whole, ...rest]
 })

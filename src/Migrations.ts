@@ -11,6 +11,7 @@ import accounts from "../migrations/0003_accounts.ts"
 import webhooks from "../migrations/0004_webhooks.ts"
 import auditLookup from "../migrations/0005_audit_lookup.ts"
 import mails from "../migrations/0006_mails.ts"
+import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import { Database } from "../services/platform/Database.ts"
 
@@ -21,6 +22,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [4, "webhooks", Effect.succeed(webhooks)],
   [5, "audit_lookup", Effect.succeed(auditLookup)],
   [6, "mails", Effect.succeed(mails)],
+  [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
 ]
 
@@ -36,6 +38,7 @@ export const tables: ReadonlyArray<string> = [
   ...["webhooks", "webhook_lanes", "events", "deliveries", "attempts", "delivery_queue", "delivery_counts"],
   ...["dead_letters", "seen_events", "intake_rejects"],
   ...["inboxes", "notifications", "notification_preferences", "slack_messages"],
+  ...["transfers", "timers", "dkim_keys", "transfer_feature"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

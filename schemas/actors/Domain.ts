@@ -1,0 +1,90 @@
+/** The mailbox of one domain: the commands on its transfers, one at a time. Tokens do not travel: ids do. */
+import { Schema } from "effect"
+import { Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import { DomainTransfer } from "../mail/Transfer.ts"
+import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/Floor.ts"
+import * as Problems from "../problems/Transfers.ts"
+import { Origin } from "./Webhook.ts"
+
+const command = { origin: Origin, commandId: Schema.String }
+const byAccount = { ...command, accountId: Schema.String }
+const onTransfer = { transferId: Schema.String }
+
+export const DomainActor = Entity.make("Domain", [
+  Rpc.make("Initiate", {
+    payload: { ...byAccount, targetEmail: Schema.String, note: Schema.NullOr(Schema.String) },
+    success: DomainTransfer,
+    error: Schema.Union([
+      Problems.TransferNotFound,
+      Forbidden,
+      InvalidCredentials,
+      Problems.DomainNotVerified,
+      Problems.TargetNotFound,
+      Problems.SelfTransfer,
+      Problems.TransferActive,
+      Problems.BroadcastsInFlight,
+      Problems.ScheduledEmails,
+      DependencyUnavailable,
+    ]),
+  }),
+  Rpc.make("Accept", {
+    payload: {
+      ...byAccount,
+      ...onTransfer,
+      byToken: Schema.Boolean,
+      orgId: Schema.NullOr(Schema.String),
+      rotateDkim: Schema.Boolean,
+    },
+    success: DomainTransfer,
+    error: Schema.Union([
+      Problems.TransferNotFound,
+      InvalidCredentials,
+      Problems.WrongRecipient,
+      Problems.TransferExpired,
+      Problems.NotPending,
+      Problems.OrgAccessLost,
+      Problems.DomainLimit,
+      DependencyUnavailable,
+    ]),
+  }),
+  Rpc.make("Decline", {
+    payload: { ...byAccount, ...onTransfer },
+    success: DomainTransfer,
+    error: Schema.Union([
+      Problems.TransferNotFound,
+      InvalidCredentials,
+      Problems.WrongRecipient,
+      Problems.NotPending,
+      DependencyUnavailable,
+    ]),
+  }),
+  Rpc.make("Cancel", {
+    payload: { ...byAccount, ...onTransfer },
+    success: DomainTransfer,
+    error: Schema.Union([
+      Problems.TransferNotFound,
+      InvalidCredentials,
+      Forbidden,
+      Problems.NotPending,
+      DependencyUnavailable,
+    ]),
+  }),
+  Rpc.make("Stop", {
+    payload: { ...command, ...onTransfer },
+    success: DomainTransfer,
+    error: Schema.Union([Problems.TransferNotFound, Problems.NotStoppable, DependencyUnavailable]),
+  }),
+  Rpc.make("Force", {
+    payload: { ...byAccount, targetEmail: Schema.String, rotateDkim: Schema.Boolean },
+    success: DomainTransfer,
+    error: Schema.Union([
+      Problems.TransferNotFound,
+      InvalidCredentials,
+      Problems.TargetNotFound,
+      Problems.SelfTransfer,
+      Problems.OrgAccessLost,
+      DependencyUnavailable,
+    ]),
+  }),
+])

@@ -1,0 +1,58 @@
+/** Domain transfers as the API shows them (specification 001, Domain transfer object and States and transitions). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+
+export const TransferStatus = Schema.Literals([
+  "pending",
+  "accepted",
+  "completed",
+  "declined",
+  "cancelled",
+  "reversed",
+  "expired",
+]).annotate({ identifier: "DomainTransferStatus" })
+export type TransferStatus = typeof TransferStatus.Type
+
+/** States that something may still happen to; a domain has at most one transfer in them. */
+export const isLive = (status: TransferStatus): boolean => status === "pending" || status === "accepted"
+
+export const DomainTransfer = Schema.Struct({
+  id: Schema.String,
+  domain_id: Schema.String,
+  domain_name: Schema.String,
+  /** The account that owned the domain, even where an administrator of its workspace initiated. */
+  source_user_id: Schema.String,
+  source_org_id: Schema.String,
+  source_label: Schema.String,
+  target_email: Schema.String,
+  target_user_id: Schema.NullOr(Schema.String),
+  target_org_id: Schema.NullOr(Schema.String),
+  status: TransferStatus,
+  note: Schema.NullOr(Schema.String),
+  cooloff_until: Schema.NullOr(Timestamp),
+  initiated_at: Timestamp,
+  accepted_at: Schema.NullOr(Timestamp),
+  completed_at: Schema.NullOr(Timestamp),
+  expires_at: Timestamp,
+}).annotate({ identifier: "DomainTransfer" })
+export type DomainTransfer = typeof DomainTransfer.Type
+
+export const AcceptEligibility = Schema.Struct({
+  can_accept: Schema.Boolean,
+  code: Schema.NullOr(Schema.String),
+  message: Schema.NullOr(Schema.String),
+  current_domains: Schema.Int,
+  /** -1: unlimited. */
+  domain_limit: Schema.Int,
+}).annotate({ identifier: "AcceptEligibility" })
+export type AcceptEligibility = typeof AcceptEligibility.Type
+
+/** What keeps a domain from being handed over. */
+export const Blocker = Schema.Struct({
+  kind: Schema.Literals(["broadcast", "scheduled_email"]),
+  id: Schema.String,
+  name: Schema.String,
+  status: Schema.String,
+  scheduled_at: Schema.NullOr(Timestamp),
+}).annotate({ identifier: "TransferBlocker" })
+export type Blocker = typeof Blocker.Type

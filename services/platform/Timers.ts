@@ -1,0 +1,90 @@
+/**
+ * Timers are rows, a function of the state of what they belong to: whoever changes a state rewrites its timers in the
+ * same transaction, and a timer that fires only asks what the state makes of the time. So a timer may fire twice, late,
+ * or for a state that is gone, and nothing goes wrong; and a state that needs one always has it.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "./Database.ts"
+import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "./Leases.ts"
+
+export interface Timer {
+  readonly kind: string
+  /** Milliseconds since the epoch. */
+  readonly dueAt: number
+}
+
+export interface ClaimedTimer {
+  readonly key: string
+  readonly aggregate_id: string
+  readonly kind: string
+  readonly attempts: number
+  readonly claim: bigint
+}
+
+const table: LeasedTable = { table: "timers", key: "key", keyType: "text" }
+const leaseMillis = 30_000
+
+export class Timers extends Context.Service<Timers, {
+  /** Makes these the timers of an aggregate, and no others, in the current transaction. */
+  readonly set: (aggregateId: string, timers: ReadonlyArray<Timer>) => Effect.Effect<void, SqlError.SqlError>
+  /** Claims due timers of these kinds, the longest due first. */
+  readonly claim: (
+    kinds: ReadonlyArray<string>,
+    limit: number,
+  ) => Effect.Effect<ReadonlyArray<ClaimedTimer>, SqlError.SqlError>
+  /** Ends a claim after its work: a timer that was not rewritten meanwhile is as due as its time says. */
+  readonly release: (timer: ClaimedTimer) => Effect.Effect<void, SqlError.SqlError>
+  /** Ends a claim whose work failed: it is tried again, later each time, at most 5 s later. */
+  readonly retry: (timer: ClaimedTimer, error: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Milliseconds until the next timer is due, 0 where one is, at most `max`. */
+  readonly untilNext: (kinds: ReadonlyArray<string>, max: number) => Effect.Effect<number, SqlError.SqlError>
+  /** Frees claims whose lease ended. */
+  readonly free: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/platform/Timers") {
+  static readonly layer = Layer.effect(
+    Timers,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+
+      const set = Effect.fnUntraced(function* (aggregateId: string, timers: ReadonlyArray<Timer>) {
+        yield* sql`
+          delete from timers
+          where aggregate_id = ${aggregateId} and kind <> all(${timers.map(({ kind }) => kind)}::text[])`
+        for (const { dueAt, kind } of timers) {
+          const due = new Date(dueAt)
+          yield* sql`
+            insert into timers (aggregate_id, kind, due_at, not_before) values (${aggregateId}, ${kind}, ${due}, ${due})
+            on conflict (aggregate_id, kind) do update
+            set due_at = excluded.due_at, not_before = excluded.not_before, attempts = 0, last_error = null,
+              claim = null, lease_until = null`
+        }
+      })
+
+      return Timers.of({
+        set,
+        claim: (kinds, limit) =>
+          claimDue<ClaimedTimer>(sql, table, {
+            leaseMillis,
+            limit,
+            also: sql`and t.kind = any(${[...kinds]}::text[])`,
+          }),
+        release: ({ claim, key }) =>
+          Effect.asVoid(sql`
+            update timers set claim = null, lease_until = null, not_before = due_at
+            where key = ${key} and claim = ${claim}`),
+        retry: ({ attempts, claim, key }, error) =>
+          settleFailed(sql, table, claim, [{ key, afterMillis: backoffMillis(attempts, 5_000), error }]),
+        untilNext: (kinds, max) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            Effect.map(
+              sql<{ next: Date }>`
+                select not_before as next from timers
+                where claim is null and kind = any(${[...kinds]}::text[]) order by not_before limit 1`,
+              ([row]) => row === undefined ? max : Math.min(max, Math.max(0, row.next.getTime() - now)),
+            )),
+        free: Effect.asVoid(freeExpired(sql, table)),
+      })
+    }),
+  )
+}

@@ -1,0 +1,53 @@
+/**
+ * What the feed does to a domain ends its live transfer, in the feed's own transaction: an owner or workspace that we
+ * did not decide, or a removal. Pending becomes cancelled, accepted becomes reversed, both sides are told.
+ */
+import { Clock, Effect, Result } from "effect"
+import type { Kind } from "../directory/Directory.ts"
+import type { Notice } from "../notifications/Notifications.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Changes } from "./Transfers/Changes.ts"
+import { rows } from "./Transfers/Rows.ts"
+import { transition } from "./Transfers/transition.ts"
+
+const watch = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const changes = yield* Changes
+  const ids = yield* Ids
+  const { lockById } = rows(sql)
+
+  return Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
+    const ended = yield* sql<{ id: string }>`
+      select t.id::text as id from transfers t join domains d on d.id = t.domain_id
+      where t.domain_id = any(${[...domainIds]}::uuid[]) and t.status in ('pending', 'accepted')
+        and (d.removed or d.account_id <> t.source_user_id or d.workspace_id <> t.source_org_id)
+      order by t.id`
+    const notices: Array<Notice> = []
+    for (const { id } of ended) {
+      const before = yield* lockById(id)
+      if (before === null) continue
+      const now = yield* Clock.currentTimeMillis
+      const after = Result.getOrThrow(transition(before.state, { _tag: "End" }, now))
+      const commandId = yield* ids.next
+      const told = yield* changes.write({ before, after, actor: "system", commandId, revision: null, now }).pipe(
+        // The rows are locked, so nobody else can have been there.
+        Effect.catchTag("Conflict", Effect.die),
+      )
+      notices.push(...told)
+    }
+    yield* changes.tell(notices)
+  })
+})
+
+/** The same kinds, with an eye on the domains: `Directory.layer(watchingTransfers(mailKinds))`. */
+export const watchingTransfers = <R>(register: Effect.Effect<ReadonlyArray<Kind>, never, R>) =>
+  Effect.gen(function* () {
+    const kinds = yield* register
+    const endForeign = yield* watch
+    return kinds.map((kind): Kind =>
+      kind.kind === "domain"
+        ? { ...kind, after: (ids, now) => Effect.andThen(kind.after?.(ids, now) ?? Effect.void, endForeign(ids)) }
+        : kind
+    )
+  }).pipe(Effect.provide(Changes.layer))

@@ -1,0 +1,182 @@
+/**
+ * What the mails about transfers say. A letter reads its transfer again when it is sent: an offer that was answered, or
+ * a stop that would come too late, is not sent any more. Tokens are derived here and exist in the letter only.
+ */
+import { Clock, DateTime, Effect, Redacted } from "effect"
+import { Database } from "../platform/Database.ts"
+import { type Html, html } from "../platform/Html.ts"
+import type { MailTemplate } from "../platform/Mails.ts"
+import { OneShotTokens } from "../platform/OneShotTokens.ts"
+
+interface Row {
+  readonly id: string
+  readonly domain_name: string
+  readonly source_label: string
+  readonly target_email: string
+  readonly note: string | null
+  readonly status: string
+  readonly forced: boolean
+  readonly expires_at: Date
+  readonly cooloff_until: Date | null
+  readonly accept_kid: string | null
+  readonly accept_nonce: Uint8Array | null
+  readonly stop_kid: string | null
+  readonly stop_nonce: Uint8Array | null
+}
+
+interface Letter {
+  readonly subject: string
+  readonly paragraphs: ReadonlyArray<string>
+  /** Somebody's own words: shown as a quotation, never as ours. */
+  readonly quote?: string | null
+  readonly link?: { readonly label: string; readonly href: string }
+}
+
+type To = "owner" | "initiator" | "recipient"
+
+const oneLine = (text: string) => text.replaceAll(/\s+/g, " ")
+const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${line}`).join("\n")
+const when = (date: Date) => `${DateTime.formatIso(DateTime.fromDateUnsafe(date)).slice(0, 16).replace("T", " ")} UTC`
+
+const textOf = ({ link, paragraphs, quote }: Letter) =>
+  [
+    ...paragraphs,
+    ...(quote ? [quoted(quote)] : []),
+    ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
+  ].join("\n\n") + "\n"
+
+const htmlOf = ({ link, paragraphs, quote, subject }: Letter): Html =>
+  html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <title>${subject}</title>
+      </head>
+      <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
+    ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
+      ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
+      : null}${link === undefined ? null : html`<p><a href="${link.href}">${link.label}</a></p>\n`}</body>
+    </html>
+  `
+
+const mine = (to: To) => to === "recipient"
+
+/** The letters that carry no link, by kind. */
+const endings: Readonly<Record<string, (row: Row, to: To, event: string) => Letter>> = {
+  "transfer.offered": ({ domain_name, expires_at }) => ({
+    subject: `${domain_name} was offered to another account`,
+    paragraphs: [
+      `An administrator of your workspace offered your domain ${domain_name} to another account.`,
+      `Nothing has changed yet. The offer can be accepted until ${
+        when(expires_at)
+      }; you may cancel it until then, and ` +
+      "stop the transfer for a while after it is accepted.",
+    ],
+  }),
+  "transfer.declined": ({ domain_name }) => ({
+    subject: `The transfer of ${domain_name} was declined`,
+    paragraphs: [`The recipient declined ${domain_name}. It stays where it is.`],
+  }),
+  "transfer.cancelled": ({ domain_name }, to, event) => ({
+    subject: `The transfer of ${domain_name} was cancelled`,
+    paragraphs: [
+      event === "overtaken"
+        ? `The offer of ${domain_name} ended because the domain changed meanwhile.`
+        : mine(to)
+        ? `The offer of ${domain_name} was withdrawn. The link that you were sent no longer works.`
+        : `The offer of ${domain_name} was withdrawn.`,
+    ],
+  }),
+  "transfer.reversed": ({ domain_name }, _to, event) => ({
+    subject: `The transfer of ${domain_name} was stopped`,
+    paragraphs: [
+      event === "stopped"
+        ? `The transfer of ${domain_name} was stopped within its safety window. Its owner is the same as before.`
+        : event === "undeliverable"
+        ? `The transfer of ${domain_name} was reversed: the recipient can no longer take the domain. It stays where it is.`
+        : `The transfer of ${domain_name} ended because the domain changed meanwhile.`,
+    ],
+  }),
+  "transfer.expired": ({ domain_name }, to) => ({
+    subject: `The transfer of ${domain_name} has expired`,
+    paragraphs: [
+      mine(to)
+        ? `You did not accept ${domain_name} in time. The link that you were sent no longer works.`
+        : `${domain_name} was not accepted in time. It stays where it is.`,
+    ],
+  }),
+  "transfer.completed": ({ domain_name, forced }, to) => ({
+    subject: mine(to) ? `${domain_name} is yours` : `${domain_name} was transferred`,
+    paragraphs: [
+      forced
+        ? `An administrator of the platform moved ${domain_name} to ${mine(to) ? "your account" : "another account"}.`
+        : `The transfer of ${domain_name} is complete.`,
+      mine(to)
+        ? "SMTP credentials of the previous owner for it were revoked: make your own before you send."
+        : "SMTP credentials of your account for it were revoked.",
+    ],
+  }),
+}
+
+/** The kinds of mail that transfers send. */
+export const transferMailKinds = ["transfer.invitation", "transfer.stop", ...Object.keys(endings)]
+
+/** Templates of every kind; `publicUrl` is where links lead. */
+export const transferTemplates = (publicUrl: URL) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const tokens = yield* OneShotTokens
+
+    const link = (does: "accept" | "stop", { id }: Row, kid: string, nonce: Uint8Array) => {
+      const token = Redacted.value(tokens.derive({ kind: `transfer-${does}`, id, kid, nonce }))
+      return new URL(`/transfers/${does}/${token}`, publicUrl).href
+    }
+
+    const invitation = (row: Row, now: number): Letter | null =>
+      row.status !== "pending" || row.expires_at.getTime() <= now ? null : {
+        subject: `${oneLine(row.source_label)} offers you the domain ${row.domain_name}`,
+        paragraphs: [
+          `${oneLine(row.source_label)} would like to hand the domain ${row.domain_name} over to you.`,
+          `You may accept until ${when(row.expires_at)}. Opening the link changes nothing: you are asked there.`,
+        ],
+        quote: row.note,
+        link: { label: "Look at the offer", href: link("accept", row, row.accept_kid!, row.accept_nonce!) },
+      }
+
+    const stop = (row: Row, now: number, event: string): Letter | null =>
+      row.status !== "accepted" || row.cooloff_until!.getTime() <= now ? null : {
+        subject: `${row.domain_name} will be transferred: stop it here`,
+        paragraphs: [
+          event === "extended"
+            ? `The transfer of ${row.domain_name} to ${row.target_email} can be stopped for longer than we said before.`
+            : `${row.target_email} accepted the domain ${row.domain_name}.`,
+          `It moves at ${
+            when(row.cooloff_until!)
+          }. Until then this link stops the transfer; no sign-in is needed, so ` +
+          "do not pass this mail on.",
+        ],
+        link: { label: "Stop this transfer", href: link("stop", row, row.stop_kid!, row.stop_nonce!) },
+      }
+
+    const letterOf = (kind: string, row: Row, now: number, to: To, event: string): Letter | null =>
+      kind === "transfer.invitation"
+        ? invitation(row, now)
+        : kind === "transfer.stop"
+        ? stop(row, now, event)
+        : endings[kind]!(row, to, event)
+
+    return transferMailKinds.map((kind): MailTemplate => ({
+      kind,
+      render: Effect.fnUntraced(function* ({ args, subjectId }) {
+        const [row] = yield* sql<Row>`
+          select id::text as id, domain_name, source_label, target_email, note, status, forced, expires_at,
+            cooloff_until, accept_kid, accept_nonce, stop_kid, stop_nonce
+          from transfers where id = ${subjectId}::uuid`
+        if (row === undefined) return null
+        const now = yield* Clock.currentTimeMillis
+        const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, args["event"] ?? "")
+        return letter && { subject: letter.subject, text: textOf(letter), html: htmlOf(letter).text }
+      }),
+    }))
+  })

@@ -1,0 +1,128 @@
+/**
+ * Domain transfers (specification 001): a verified domain moves between accounts by a handshake of two sides and a
+ * safety window, or at once by a platform administrator.
+ *
+ * The domain's row is the aggregate. A command locks what its decision reads, reads the clock, asks the pure transition
+ * function, and writes state, fence, timers, audit, messages, notices and mails together. Actors only spare waiting at
+ * those locks; called directly, from any number of processes, the answers are the same.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { AcceptEligibility, DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
+import type * as Problems from "../../schemas/problems/Transfers.ts"
+import { Database } from "../platform/Database.ts"
+import { OneShotTokens } from "../platform/OneShotTokens.ts"
+import type { DkimAlgorithm } from "./DkimKeys.ts"
+import { Changes } from "./Transfers/Changes.ts"
+import { Feature } from "./Transfers/Feature.ts"
+import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/Handshake.ts"
+import { lists } from "./Transfers/Lists.ts"
+import { type ForceCommand, type InitiateCommand, openings } from "./Transfers/Openings.ts"
+import { rows } from "./Transfers/Rows.ts"
+import { settling } from "./Transfers/Settle.ts"
+import type { TimerKind, TransferState } from "./Transfers/state.ts"
+
+export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
+export type { ForceCommand, InitiateCommand } from "./Transfers/Openings.ts"
+export type { TransferState } from "./Transfers/state.ts"
+
+/** The timers that this domain has: `settle` is what they fire. */
+export const transferTimers: ReadonlyArray<TimerKind> = ["transfer.expire", "transfer.complete"]
+
+export interface TransfersConfig {
+  /** DOMAIN_TRANSFERS_ENABLED. Off: nothing completes, and no route leads here. */
+  readonly enabled: boolean
+  readonly requestWindowMillis: number
+  readonly safetyWindowMillis: number
+  /** Initiations a minute and account. */
+  readonly initiateLimit: number
+  readonly dkim: DkimAlgorithm
+}
+
+/** What may befall any command beside its own problems. */
+type Failing<P> = P | DependencyUnavailable
+type ByAccount<P> = Failing<P | InvalidCredentials | Problems.TransferNotFound>
+
+export class Transfers extends Context.Service<Transfers, {
+  /**
+   * Whether the account may initiate a transfer of the domain at all, and once more within its limit: counts one. For
+   * who sends the command next, once for each request.
+   */
+  readonly admit: (
+    accountId: string,
+    domainId: string,
+  ) => Effect.Effect<void, Failing<Problems.TransferNotFound | Forbidden | RateLimited>>
+  readonly initiate: (command: InitiateCommand) => Effect.Effect<
+    DomainTransfer,
+    ByAccount<
+      | Forbidden
+      | Problems.DomainNotVerified
+      | Problems.TargetNotFound
+      | Problems.SelfTransfer
+      | Problems.TransferActive
+      | Problems.BroadcastsInFlight
+      | Problems.ScheduledEmails
+    >
+  >
+  readonly accept: (command: AcceptCommand) => Effect.Effect<
+    DomainTransfer,
+    ByAccount<
+      | Problems.WrongRecipient
+      | Problems.TransferExpired
+      | Problems.NotPending
+      | Problems.OrgAccessLost
+      | Problems.DomainLimit
+    >
+  >
+  readonly decline: (
+    command: PartyCommand,
+  ) => Effect.Effect<DomainTransfer, ByAccount<Problems.WrongRecipient | Problems.NotPending>>
+  readonly cancel: (command: PartyCommand) => Effect.Effect<DomainTransfer, ByAccount<Forbidden | Problems.NotPending>>
+  readonly stop: (
+    command: StopCommand,
+  ) => Effect.Effect<DomainTransfer, Failing<Problems.TransferNotFound | Problems.NotStoppable>>
+  /** Who may do so is the caller's to know. */
+  readonly force: (
+    command: ForceCommand,
+  ) => Effect.Effect<
+    DomainTransfer,
+    ByAccount<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost>
+  >
+  /** JSON text of an array of `DomainTransfer`, newest first. */
+  readonly incoming: (
+    credential: Credential["Service"],
+  ) => Effect.Effect<string, InvalidCredentials | DependencyUnavailable>
+  readonly outgoing: (
+    credential: Credential["Service"],
+  ) => Effect.Effect<string, InvalidCredentials | DependencyUnavailable>
+  readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
+  /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
+  readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
+  /** Writes down what the clock decided of a transfer; gives whether that changed it. What a timer calls. */
+  readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
+}>()("bailiwick/services/transfers/Transfers") {
+  static readonly layer = (config: TransfersConfig) =>
+    Layer.effect(Transfers, make(config)).pipe(
+      Layer.provide(Feature.layer(config.enabled)),
+      Layer.provide(Changes.layer),
+    )
+}
+
+const make = Effect.fnUntraced(function* (config: TransfersConfig) {
+  const { sql } = yield* Database
+  const tokens = yield* OneShotTokens
+  const settle = yield* settling(config.dkim)
+  const { byId, byToken } = rows(sql)
+  const find = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
+    const found = yield* (by === "id" ? byId(text) : byToken(by, tokens.hash(text))).pipe(Effect.orDie)
+    return found?.state ?? null
+  })
+  return Transfers.of({
+    ...(yield* openings(settle, config)),
+    ...(yield* handshake(settle, config.safetyWindowMillis)),
+    ...(yield* lists(settle)),
+    find,
+    settle: settle.transfer,
+  })
+})

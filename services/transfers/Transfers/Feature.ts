@@ -1,0 +1,77 @@
+/**
+ * DOMAIN_TRANSFERS_ENABLED over time. While it is off nothing completes, since nobody can reach what would stop it; when
+ * it is on again, every accepted transfer can be stopped for at least another hour, and its people are mailed so. The
+ * table remembers how the last start had it, so that any process that starts finds out.
+ */
+import { Clock, Context, Effect, Layer, Result } from "effect"
+import { Database } from "../../platform/Database.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { Changes } from "./Changes.ts"
+import { rows } from "./Rows.ts"
+import { transact } from "./Transact.ts"
+import { transition } from "./transition.ts"
+
+const graceMillis = 3_600_000
+const chunk = 50
+
+interface Flag {
+  readonly enabled: boolean
+  readonly resuming_until: Date | null
+}
+
+export class Feature extends Context.Service<Feature, {
+  /** Whether anything may complete now, as the database has it. In the deciding transaction, after its locks. */
+  readonly on: Effect.Effect<boolean>
+}>()("bailiwick/services/transfers/Feature") {
+  static readonly layer = (enabled: boolean) =>
+    Layer.effect(
+      Feature,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const changes = yield* Changes
+        const ids = yield* Ids
+        const { lockById } = rows(sql)
+        const run = transact(sql)
+
+        const extend = Effect.fnUntraced(function* (id: string, until: number) {
+          const stored = yield* lockById(id)
+          if (stored === null) return []
+          const now = yield* Clock.currentTimeMillis
+          const after = Result.getOrThrow(transition(stored.state, { _tag: "Extend", until }, now))
+          const commandId = yield* ids.next
+          return yield* changes.write({ before: stored, after, actor: "system", commandId, revision: null, now })
+        })
+
+        /** One chunk of what has less than an hour left; true when there is no more of it. */
+        const resume = run(Effect.gen(function* () {
+          const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
+          if (flag!.enabled) return true
+          const until = flag!.resuming_until?.getTime() ?? (yield* Clock.currentTimeMillis) + graceMillis
+          const short = yield* sql<{ id: string; domain_id: string }>`
+            select id::text as id, domain_id::text as domain_id from transfers
+            where status = 'accepted' and cooloff_until < ${new Date(until)} order by domain_id limit ${chunk}`
+          yield* sql`
+            select from domains where id = any(${short.map(({ domain_id }) => domain_id)}::uuid[])
+            order by id for update`
+          const notices = yield* Effect.forEach(short, ({ id }) => extend(id, until))
+          const done = short.length < chunk
+          yield* sql`update transfer_feature
+            set enabled = ${done}, resuming_until = ${done ? null : new Date(until)}`
+          yield* changes.tell(notices.flat())
+          return done
+        }))
+
+        if (enabled) yield* Effect.repeat(resume, { until: (done) => done })
+        else yield* sql`update transfer_feature set enabled = false, resuming_until = null`
+
+        return Feature.of({
+          on: enabled
+            ? Effect.map(
+              sql<Flag>`select enabled, resuming_until from transfer_feature`,
+              ([flag]) => flag!.enabled,
+            ).pipe(Effect.orDie)
+            : Effect.succeed(false),
+        })
+      }),
+    )
+}

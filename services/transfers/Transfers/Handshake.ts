@@ -1,0 +1,169 @@
+/**
+ * The commands on a transfer that exists: accept, decline, cancel, stop. Each reads the transfer unlocked for the ids
+ * that must be locked before it, settles it where the clock has come, and then decides under its locks.
+ */
+import { Clock, Effect, Result } from "effect"
+import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
+import { NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
+import { Database } from "../../platform/Database.ts"
+import { OneShotTokens } from "../../platform/OneShotTokens.ts"
+import { Changes } from "./Changes.ts"
+import { facts, limitOf } from "./Facts.ts"
+import { rows, type Stored, type Tokens } from "./Rows.ts"
+import type { Settling } from "./Settle.ts"
+import { type TransferState, viewOf } from "./state.ts"
+import { transact } from "./Transact.ts"
+import type { DomainFacts, Party, TransferCommand } from "./commands.ts"
+import { transition } from "./transition.ts"
+
+/** A command's own id: the same command twice is answered as once. */
+interface Command {
+  readonly commandId: string
+  readonly transferId: string
+}
+
+export interface AcceptCommand extends Command {
+  readonly accountId: string
+  readonly byToken: boolean
+  /** Any text; null: the oldest workspace. */
+  readonly orgId: string | null
+  readonly rotateDkim: boolean
+}
+
+export interface PartyCommand extends Command {
+  readonly accountId: string
+}
+
+export type StopCommand = Command
+
+export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWindow: number) {
+  const { sql } = yield* Database
+  const changes = yield* Changes
+  const tokens = yield* OneShotTokens
+  const { domainsOf, lockAccounts, lockDomain, lockRole, lockWorkspaces } = facts(sql)
+  const { byId, lockById } = rows(sql)
+  const run = transact(sql)
+
+  const read = Effect.fnUntraced(function* (id: string) {
+    const stored = yield* byId(id).pipe(Effect.orDie)
+    if (stored === null) return yield* new TransferNotFound()
+    yield* settle.ifDue(stored.state)
+    return stored.state
+  })
+
+  /** Whoever was disabled since authentication does nothing any more. */
+  const lockCaller = Effect.fnUntraced(function* (id: string, strength: "share" | "no key update") {
+    const caller = (yield* lockAccounts([id], strength)).get(id)
+    return caller?.active ? caller : yield* new InvalidCredentials()
+  })
+
+  const locked = Effect.fnUntraced(function* (state: TransferState) {
+    const domain = yield* lockDomain(state.domainId)
+    const stored = yield* lockById(state.id)
+    if (stored === null) return yield* new TransferNotFound()
+    return { domain, stored }
+  })
+
+  const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
+    stored: Stored,
+    command: C,
+    { actor, commandId, issued, revision }: {
+      readonly actor: string
+      readonly commandId: string
+      readonly revision: bigint | null
+      readonly issued?: Tokens
+    },
+  ) {
+    const now = yield* Clock.currentTimeMillis
+    // This command was here before, and its answer was lost.
+    if (stored.commandId === commandId) return viewOf(stored.state, now)
+    const after = transition(stored.state, command, now)
+    if (Result.isFailure(after)) return yield* Effect.fail(after.failure)
+    const notices = yield* changes.write({
+      before: stored,
+      after: after.success,
+      actor,
+      commandId,
+      revision,
+      now,
+      ...(issued === undefined ? {} : { tokens: issued }),
+    })
+    yield* changes.tell(notices)
+    return viewOf(after.success.state, now)
+  })
+
+  const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
+    const { accountId, commandId, transferId } = command
+    const state = yield* read(transferId)
+    const shown = yield* run(Effect.gen(function* () {
+      // The limit is exact because the account's row is held from the count to the commit.
+      const caller = yield* lockCaller(accountId, "no key update")
+      const workspaces = yield* lockWorkspaces(accountId)
+      const { domain, stored } = yield* locked(state)
+      const { coming, owned } = yield* domainsOf(accountId)
+      const limit = limitOf(caller)
+      return yield* decide(stored, {
+        _tag: "Accept",
+        byToken: command.byToken,
+        caller,
+        orgId: command.orgId,
+        rotateDkim: command.rotateDkim,
+        workspaces,
+        room: limit < 0 || owned + coming < limit,
+        domain,
+        safetyWindow,
+      }, {
+        actor: `account:${accountId}`,
+        commandId,
+        revision: domain?.revision ?? null,
+        issued: { stop: tokens.issue("transfer-stop", transferId) },
+      })
+    }))
+    // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
+    return shown.status === "cancelled" ? yield* new NotPending() : shown
+  })
+
+  /** What the caller is to the transfer; whoever is on both sides is what the command asks for. */
+  const partyOf = Effect.fnUntraced(function* (state: TransferState, accountId: string, asked: "recipient" | "source") {
+    const role = yield* lockRole(accountId, state.sourceOrgId)
+    const recipient = accountId === state.targetUserId
+    const source = accountId === state.sourceUserId || role === "owner" || role === "admin"
+    const party: Party = recipient && asked === "recipient"
+      ? "recipient"
+      : source
+      ? "source"
+      : recipient
+      ? "recipient"
+      : role !== null || accountId === state.initiatedBy
+      ? "onlooker"
+      : "stranger"
+    return party
+  })
+
+  const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) =>
+    Effect.fn(`Transfers.${_tag.toLowerCase()}`)(function* ({ accountId, commandId, transferId }: PartyCommand) {
+      const state = yield* read(transferId)
+      return yield* run(Effect.gen(function* () {
+        yield* lockCaller(accountId, "share")
+        const party = yield* partyOf(state, accountId, _tag === "Decline" ? "recipient" : "source")
+        const { domain, stored } = yield* locked(state)
+        return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
+          actor: `account:${accountId}`,
+          commandId,
+          revision: revisionOf(domain),
+        })
+      }))
+    })
+
+  const stop = Effect.fn("Transfers.stop")(function* ({ commandId, transferId }: StopCommand) {
+    const state = yield* read(transferId)
+    return yield* run(Effect.gen(function* () {
+      const { domain, stored } = yield* locked(state)
+      return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision: revisionOf(domain) })
+    }))
+  })
+
+  return { accept, decline: byParty("Decline"), cancel: byParty("Cancel"), stop }
+})
+
+const revisionOf = (domain: (DomainFacts & { readonly revision: bigint }) | null) => domain?.revision ?? null

@@ -1,0 +1,109 @@
+/**
+ * What an account sees of its transfers. One statement joins the credential, the rows and what is due among them; where
+ * something is due, at most ten are settled and the statement runs once more. What is left shows as it is stored: an
+ * accepted transfer is never shown as completed before its domain has moved.
+ */
+import { Clock, Effect } from "effect"
+import type { Credential } from "../../../schemas/api/Credentials.ts"
+import type { AcceptEligibility } from "../../../schemas/mail/Transfer.ts"
+import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
+import { Principals, who } from "../../accounts/Principals.ts"
+import { Database } from "../../platform/Database.ts"
+import { facts, limitOf } from "./Facts.ts"
+import type { Settling } from "./Settle.ts"
+
+/** What one list or eligibility check settles at most. */
+const settledAtOnce = 10
+
+interface Read {
+  readonly key_id: string | null
+  readonly due: ReadonlyArray<string>
+  readonly body: string
+}
+
+export const lists = Effect.fnUntraced(function* (settle: Settling) {
+  const { reads, sql } = yield* Database
+  const principals = yield* Principals
+  const { domainsOf, lockAccounts, lockWorkspaces } = facts(sql)
+
+  const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+  const shown = (now: Date) =>
+    reads`json_build_object(
+      'id', t.id, 'domain_id', t.domain_id, 'domain_name', t.domain_name,
+      'source_user_id', t.source_user_id, 'source_org_id', t.source_org_id, 'source_label', t.source_label,
+      'target_email', t.target_email, 'target_user_id', t.target_user_id, 'target_org_id', t.target_org_id,
+      'status', case when t.status = 'pending' and t.expires_at <= ${now} then 'expired' else t.status end,
+      'note', t.note, 'cooloff_until', ${reads.literal(time("cooloff_until"))},
+      'initiated_at', ${reads.literal(time("initiated_at"))}, 'accepted_at', ${reads.literal(time("accepted_at"))},
+      'completed_at', ${reads.literal(time("completed_at"))}, 'expires_at', ${reads.literal(time("expires_at"))})`
+
+  /** Live transfers of `side` whose time has come. */
+  const due = (side: "target_user_id" | "initiated_by" | "source_user_id", now: Date) =>
+    reads`select t.id from transfers t
+      where t.${reads(side)} = who.account_id and (t.status = 'accepted' and t.cooloff_until <= ${now}
+        or t.status = 'pending' and t.expires_at <= ${now})
+      limit ${settledAtOnce}`
+
+  const which = {
+    // Addressed to the caller's email: the account that was found, as long as the address is still its own.
+    incoming: (now: Date) =>
+      reads`t.target_user_id = who.account_id
+        and (t.status = 'accepted' or t.status = 'pending' and t.expires_at > ${now})
+        and exists (select from accounts a where a.id = who.account_id
+          and lower(a.email collate "C") = lower(t.target_email collate "C"))`,
+    outgoing: () => reads`t.initiated_by = who.account_id`,
+  }
+
+  const list = (name: "incoming" | "outgoing") =>
+    Effect.fn(`Transfers.${name}`)(function* (credential: Credential["Service"]) {
+      const side = name === "incoming" ? "target_user_id" : "initiated_by"
+      const read = Effect.gen(function* () {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [row] = yield* reads<Read>`
+          with who as (${who(reads, credential)})
+          select key_id::text, array(${due(side, now)})::text[] as due, (
+            select coalesce(json_agg(${shown(now)} order by t.initiated_at desc, t.id desc), '[]')
+            from transfers t where ${which[name](now)}
+          )::text as body
+          from who`.pipe(Effect.orDie)
+        return yield* principals.seen(row)
+      })
+      const first = yield* read
+      if (first.due.length === 0) return first.body
+      yield* Effect.forEach(first.due, settle.transfer, { discard: true })
+      return (yield* read).body
+    })
+
+  /** Decides as accept would, of the account as it is now. */
+  const eligibility = Effect.fn("Transfers.eligibility")(
+    function* (accountId: string): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const come = yield* sql<{ id: string }>`
+        with who as (select ${accountId}::uuid as account_id)
+        select id::text as id from who, lateral (
+          (${due("target_user_id", now)}) union (${due("source_user_id", now)})) t
+        limit ${settledAtOnce}`.pipe(Effect.orDie)
+      yield* Effect.forEach(come, ({ id }) => Effect.ignore(settle.transfer(id)), { discard: true })
+      return yield* sql.withTransaction(Effect.gen(function* () {
+        const account = (yield* lockAccounts([accountId], "share")).get(accountId)
+        if (!account?.active) return yield* new InvalidCredentials()
+        const workspaces = yield* lockWorkspaces(accountId)
+        const { coming, owned } = yield* domainsOf(accountId)
+        const limit = limitOf(account)
+        const answer = (code: string | null, message: string | null) => ({
+          can_accept: code === null,
+          code,
+          message,
+          current_domains: owned,
+          domain_limit: limit,
+        })
+        if (workspaces.length === 0) return answer("org_access_lost", "You belong to no workspace that could take it.")
+        if (limit < 0 || owned + coming < limit) return answer(null, null)
+        return answer("domain_limit", `Your plan allows ${limit} ${limit === 1 ? "domain" : "domains"}.`)
+      })).pipe(Effect.catchTag("SqlError", Effect.die))
+    },
+  )
+
+  return { incoming: list("incoming"), outgoing: list("outgoing"), eligibility }
+})

@@ -1,0 +1,162 @@
+/** Transfers as rows: read into states, and written back under the version that was read. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
+import type { IssuedToken } from "../../platform/OneShotTokens.ts"
+import type { TransferState } from "./state.ts"
+import { Conflict } from "./Transact.ts"
+
+interface Row {
+  readonly id: string
+  readonly version: number
+  readonly command_id: string
+  readonly domain_id: string
+  readonly domain_name: string
+  readonly source_user_id: string
+  readonly source_org_id: string
+  readonly source_label: string
+  readonly initiated_by: string
+  readonly target_user_id: string
+  readonly target_email: string
+  readonly target_org_id: string | null
+  readonly status: TransferStatus
+  readonly note: string | null
+  readonly rotate_dkim: boolean
+  readonly forced: boolean
+  readonly initiated_at: Date
+  readonly expires_at: Date
+  readonly accepted_at: Date | null
+  readonly cooloff_until: Date | null
+  readonly completed_at: Date | null
+  readonly accept_used: boolean
+  readonly stop_used: boolean
+}
+
+export interface Stored {
+  readonly state: TransferState
+  readonly version: number
+  /** Of the command that made it so. */
+  readonly commandId: string
+}
+
+/** Which tokens a change issues. */
+export interface Tokens {
+  readonly accept?: IssuedToken
+  readonly stop?: IssuedToken
+}
+
+const storedOf = (row: Row): Stored => ({
+  version: row.version,
+  commandId: row.command_id,
+  state: {
+    id: row.id,
+    domainId: row.domain_id,
+    domainName: row.domain_name,
+    sourceUserId: row.source_user_id,
+    sourceOrgId: row.source_org_id,
+    sourceLabel: row.source_label,
+    initiatedBy: row.initiated_by,
+    targetUserId: row.target_user_id,
+    targetEmail: row.target_email,
+    targetOrgId: row.target_org_id,
+    status: row.status,
+    note: row.note,
+    rotateDkim: row.rotate_dkim,
+    forced: row.forced,
+    initiatedAt: row.initiated_at.getTime(),
+    expiresAt: row.expires_at.getTime(),
+    acceptedAt: row.accepted_at?.getTime() ?? null,
+    cooloffUntil: row.cooloff_until?.getTime() ?? null,
+    completedAt: row.completed_at?.getTime() ?? null,
+    acceptUsed: row.accept_used,
+    stopUsed: row.stop_used,
+  },
+})
+
+const dateOrNull = (millis: number | null) => millis === null ? null : new Date(millis)
+
+/** The columns that a transition may change. */
+const changing = (state: TransferState, commandId: string, tokens: Tokens) => ({
+  command_id: commandId,
+  target_org_id: state.targetOrgId,
+  status: state.status,
+  rotate_dkim: state.rotateDkim,
+  accepted_at: dateOrNull(state.acceptedAt),
+  cooloff_until: dateOrNull(state.cooloffUntil),
+  completed_at: dateOrNull(state.completedAt),
+  accept_used: state.acceptUsed,
+  stop_used: state.stopUsed,
+  ...(tokens.accept === undefined
+    ? {}
+    : { accept_kid: tokens.accept.kid, accept_nonce: tokens.accept.nonce, accept_hash: tokens.accept.hash }),
+  ...(tokens.stop === undefined
+    ? {}
+    : { stop_kid: tokens.stop.kid, stop_nonce: tokens.stop.nonce, stop_hash: tokens.stop.hash }),
+})
+
+export const rows = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(
+    `id::text as id, version, command_id::text as command_id, domain_id::text as domain_id, domain_name,
+    source_user_id::text as source_user_id, source_org_id::text as source_org_id, source_label,
+    initiated_by::text as initiated_by, target_user_id::text as target_user_id, target_email,
+    target_org_id::text as target_org_id, status, note, rotate_dkim, forced, initiated_at, expires_at, accepted_at,
+    cooloff_until, completed_at, accept_used, stop_used`,
+  )
+  const one = Effect.map((found: ReadonlyArray<Row>) => found[0] === undefined ? null : storedOf(found[0]))
+
+  return {
+    /** Unlocked: for what is checked again under the lock. */
+    byId: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid`),
+    byToken: (kind: "accept" | "stop", hash: Uint8Array) =>
+      one(sql<Row>`select ${columns} from transfers where ${sql(`${kind}_hash`)} = ${hash}`),
+    liveOf: (domainId: string) =>
+      one(sql<Row>`
+        select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`),
+    lockById: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid for update`),
+    lockLiveOf: (domainId: string) =>
+      one(sql<Row>`
+        select ${columns} from transfers
+        where domain_id = ${domainId}::uuid and status in ('pending', 'accepted') for update`),
+    /** The transfer that this very command made, where it did. */
+    madeBy: (domainId: string, commandId: string) =>
+      one(sql<Row>`
+        select ${columns} from transfers
+        where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
+        order by id desc limit 1`),
+
+    insert: (state: TransferState, commandId: string, tokens: Tokens) =>
+      sql`insert into transfers ${
+        sql.insert({
+          id: state.id,
+          version: 1,
+          domain_id: state.domainId,
+          domain_name: state.domainName,
+          source_user_id: state.sourceUserId,
+          source_org_id: state.sourceOrgId,
+          source_label: state.sourceLabel,
+          initiated_by: state.initiatedBy,
+          target_user_id: state.targetUserId,
+          target_email: state.targetEmail,
+          note: state.note,
+          forced: state.forced,
+          initiated_at: new Date(state.initiatedAt),
+          expires_at: new Date(state.expiresAt),
+          ...changing(state, commandId, tokens),
+        })
+      }`,
+
+    update: (
+      { state: before, version }: Stored,
+      state: TransferState,
+      commandId: string,
+      tokens: Tokens,
+    ): Effect.Effect<void, SqlError.SqlError | Conflict> =>
+      Effect.flatMap(
+        sql`update transfers set ${sql.update({ ...changing(state, commandId, tokens), version: version + 1 })}
+          where id = ${before.id}::uuid and version = ${version} returning 1`,
+        ({ length }) => length === 1 ? Effect.void : Effect.fail(new Conflict()),
+      ),
+  }
+}
+export type Rows = ReturnType<typeof rows>

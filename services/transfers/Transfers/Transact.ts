@@ -1,0 +1,32 @@
+/**
+ * One command, one transaction. Who lost a race (a deadlock, a serialization failure, a version that moved on) begins
+ * anew with a fresh load, three times, then it is 503. A connection that was lost in the dark is tried again, too: every
+ * command carries an id by which it finds that it was done.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Data, Effect } from "effect"
+import { SqlError } from "effect/sql"
+import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+
+/** What was read before the locks is no longer so. */
+export class Conflict extends Data.TaggedError("Conflict") {}
+
+const again = new Set(["DeadlockError", "SerializationError", "ConnectionError", "UniqueViolation"])
+
+const mayRepeat = (error: unknown): boolean =>
+  error instanceof Conflict || SqlError.isSqlError(error) && again.has(error.reason._tag)
+
+export const transact = (sql: PgClient.PgClient) =>
+<A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<
+  A,
+  Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable,
+  R
+> =>
+  sql.withTransaction(command).pipe(
+    Effect.retry({ times: 3, while: mayRepeat }),
+    Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {
+      if (mayRepeat(error)) return Effect.fail(new DependencyUnavailable())
+      if (SqlError.isSqlError(error)) return Effect.die(error)
+      return Effect.fail(error as Exclude<E, SqlError.SqlError | Conflict>)
+    }),
+  )

@@ -1,0 +1,101 @@
+/** What both sides are told in the app. No note, no address, no name that a person wrote: those stay off the bus. */
+import type { Notice } from "../../notifications/Notifications.ts"
+import type { TransferState } from "./state.ts"
+import type { TransferEvent } from "./commands.ts"
+
+interface Wording {
+  readonly severity: Notice["severity"]
+  readonly title: string
+  readonly source: string
+  readonly target: string
+}
+
+const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
+  initiated: (domain) => ({
+    severity: "info",
+    title: "Domain transfer requested",
+    source: `${domain} was offered to another account.`,
+    target: `${domain} was offered to you. Accept or decline it.`,
+  }),
+  accepted: (domain) => ({
+    severity: "warning",
+    title: "Domain transfer accepted",
+    source: `The transfer of ${domain} was accepted. It can be stopped until the safety window ends.`,
+    target: `You accepted ${domain}. It becomes yours when the safety window ends.`,
+  }),
+  declined: (domain) => ({
+    severity: "info",
+    title: "Domain transfer declined",
+    source: `The transfer of ${domain} was declined.`,
+    target: `You declined ${domain}.`,
+  }),
+  cancelled: (domain) => ({
+    severity: "info",
+    title: "Domain transfer cancelled",
+    source: `The transfer of ${domain} was cancelled.`,
+    target: `The offer of ${domain} was withdrawn.`,
+  }),
+  stopped: (domain) => ({
+    severity: "warning",
+    title: "Domain transfer stopped",
+    source: `The transfer of ${domain} was stopped. It stays where it is.`,
+    target: `The transfer of ${domain} was stopped by its owner's side.`,
+  }),
+  expired: (domain) => ({
+    severity: "info",
+    title: "Domain transfer expired",
+    source: `The offer of ${domain} was not accepted in time.`,
+    target: `The offer of ${domain} has expired.`,
+  }),
+  completed: (domain) => ({
+    severity: "success",
+    title: "Domain transfer completed",
+    source: `${domain} now belongs to the other account. Your SMTP credentials for it were revoked.`,
+    target: `${domain} is yours.`,
+  }),
+  forced: (domain) => ({
+    severity: "critical",
+    title: "Domain transferred by the platform",
+    source: `An administrator of the platform moved ${domain} to another account.`,
+    target: `An administrator of the platform moved ${domain} to you.`,
+  }),
+  overtaken: (domain) => ({
+    severity: "warning",
+    title: "Domain transfer ended",
+    source: `The transfer of ${domain} ended: the domain changed meanwhile.`,
+    target: `The transfer of ${domain} ended: the domain changed meanwhile.`,
+  }),
+  undeliverable: (domain) => ({
+    severity: "warning",
+    title: "Domain transfer reversed",
+    source: `The transfer of ${domain} was reversed: the recipient can no longer take it.`,
+    target: `The transfer of ${domain} was reversed: your account can no longer take it.`,
+  }),
+  extended: (domain) => ({
+    severity: "warning",
+    title: "Safety window extended",
+    source: `The transfer of ${domain} can be stopped for longer than was said before.`,
+    target: `The transfer of ${domain} takes effect later than was said before.`,
+  }),
+}
+
+/** One notice for each account concerned; those in `mailed` have a letter of their own that tells the same. */
+export const noticesOf = (
+  state: TransferState,
+  event: TransferEvent,
+  mailed: ReadonlySet<string>,
+): ReadonlyArray<Notice> => {
+  const { severity, source, target, title } = wordings[event](state.domainName)
+  // Whoever forces a transfer is neither side of it.
+  const sources = new Set([state.sourceUserId, ...(state.forced ? [] : [state.initiatedBy])])
+  const notice = (accountId: string, body: string): Notice => ({
+    accountId,
+    category: "domains",
+    severity,
+    title,
+    body,
+    href: `/domain-transfers/${state.id}`,
+    ...(mailed.has(accountId) ? { without: ["email"] } : {}),
+  })
+  return [...[...sources].map((id) => notice(id, source)), notice(state.targetUserId, target)]
+}

@@ -1,0 +1,65 @@
+/** A transfer as decisions know it, what it will do by itself, and how it is shown. Times are milliseconds. */
+import type { DomainTransfer, TransferStatus } from "../../../schemas/mail/Transfer.ts"
+
+export interface TransferState {
+  readonly id: string
+  readonly domainId: string
+  readonly domainName: string
+  /** The account that owned the domain, whoever initiated. */
+  readonly sourceUserId: string
+  readonly sourceOrgId: string
+  readonly sourceLabel: string
+  readonly initiatedBy: string
+  readonly targetUserId: string
+  readonly targetEmail: string
+  /** The workspace that the recipient chose; null until accepted. */
+  readonly targetOrgId: string | null
+  readonly status: TransferStatus
+  readonly note: string | null
+  readonly rotateDkim: boolean
+  /** By a platform administrator: no handshake, no safety window, no tokens. */
+  readonly forced: boolean
+  readonly initiatedAt: number
+  readonly expiresAt: number
+  readonly acceptedAt: number | null
+  readonly cooloffUntil: number | null
+  readonly completedAt: number | null
+  /** Whether the invitation's token, or the stop email's, did what it is for. */
+  readonly acceptUsed: boolean
+  readonly stopUsed: boolean
+}
+
+export type TimerKind = "transfer.expire" | "transfer.complete"
+
+/** The timers of a state: exactly one while it is live, none after. */
+export const timersOf = (state: TransferState): ReadonlyArray<{ readonly kind: TimerKind; readonly dueAt: number }> => {
+  if (state.status === "pending") return [{ kind: "transfer.expire", dueAt: state.expiresAt }]
+  if (state.status !== "accepted" || state.cooloffUntil === null) return []
+  return [{ kind: "transfer.complete", dueAt: state.cooloffUntil }]
+}
+
+/** Whether the clock has moved a live state on, although nobody has written it down yet. */
+export const isDue = (state: TransferState, now: number): boolean => timersOf(state).some(({ dueAt }) => dueAt <= now)
+
+const time = (millis: number) => new Date(millis).toISOString()
+const timeOrNull = (millis: number | null) => millis === null ? null : time(millis)
+
+/** As the API shows it: a pending transfer past its time reads as expired, accepted ones wait for the move. */
+export const viewOf = (state: TransferState, now: number): DomainTransfer => ({
+  id: state.id,
+  domain_id: state.domainId,
+  domain_name: state.domainName,
+  source_user_id: state.sourceUserId,
+  source_org_id: state.sourceOrgId,
+  source_label: state.sourceLabel,
+  target_email: state.targetEmail,
+  target_user_id: state.targetUserId,
+  target_org_id: state.targetOrgId,
+  status: state.status === "pending" && state.expiresAt <= now ? "expired" : state.status,
+  note: state.note,
+  cooloff_until: timeOrNull(state.cooloffUntil),
+  initiated_at: time(state.initiatedAt),
+  accepted_at: timeOrNull(state.acceptedAt),
+  completed_at: timeOrNull(state.completedAt),
+  expires_at: time(state.expiresAt),
+})

@@ -50,6 +50,7 @@ export const settle = Effect.fnUntraced(function* (
   const millis = results.map((result) => millisOf(result.task.deliveryId))
   const least = floorOf(Math.min(...millis))
   const beyond = floorOf(Math.max(...millis) + 1)
+  // One type an array: beside moments of today, the 0 of what was never begun is another, and no batch would settle.
   const of = <A>(f: (d: Decision) => A) => decisions.map(f)
   return yield* sql<Settled>`
     with result as materialized (
@@ -58,7 +59,7 @@ export const settle = Effect.fnUntraced(function* (
         nullif(r.body, '') as body, nullif(r.url, '') as url
       from unnest(${of((d) => d.result.task.deliveryId)}::uuid[], ${of((d) => d.result.task.claim)}::bigint[], ${
     of((d) => d.next)
-  }::text[], ${of((d) => d.dueAt)}::float8[], ${of((d) => d.result.startedAt)}::float8[], ${
+  }::text[], ${of((d) => d.dueAt)}::float8[], ${of((d) => d.result.startedAt || now)}::float8[], ${
     of((d) => d.result.durationMs)
   }::int[], ${of((d) => d.result.status ?? 0)}::int[], ${of((d) => d.result.error ?? "")}::text[], ${
     of((d) => d.result.body ?? "")

@@ -35,7 +35,7 @@ const welcome = Effect.fnUntraced(function* (
   yield* say(`bailiwick ready on ${url}`)
   yield* say(`  reference     ${url}/v1/docs`)
   yield* say(`  home          ${places.home}`)
-  if (Option.isSome(devKey)) {
+  if (config.demo && Option.isSome(devKey)) {
     yield* say(`  dev mailbox   ${url}/dev/mailbox?key=${Redacted.value(devKey.value.key)}`)
   }
   const demo = join(places.home, demoFile)

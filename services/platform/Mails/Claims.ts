@@ -32,6 +32,7 @@ export interface ClaimedMail {
   readonly attempts: number
   readonly doubts: number
   readonly claim: bigint
+  readonly lease_until: Date
 }
 
 /** What became of one attempt. Reasons are for operators: no address, and no text of the message. */
@@ -99,7 +100,13 @@ const next = ({ attempts, doubts, state }: ClaimedMail, outcome: MailOutcome): N
   }
 }
 
-export const settle = Effect.fnUntraced(function* (sql: PgClient.PgClient, mail: ClaimedMail, outcome: MailOutcome) {
+/** `begunAt`: when the attempt began, in milliseconds, where that was long ago. */
+export const settle = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  mail: ClaimedMail,
+  outcome: MailOutcome,
+  begunAt?: number,
+) {
   const now = yield* Clock.currentTimeMillis
   const { afterMillis, error, state } = next(mail, outcome)
   yield* sql`
@@ -108,7 +115,7 @@ export const settle = Effect.fnUntraced(function* (sql: PgClient.PgClient, mail:
       last_error = left(${error === null ? null : error.replaceAll("\0", "")}, 500),
       sent_at = ${outcome._tag === "Sent" ? new Date(now) : null},
       ended_at = ${afterMillis === null ? new Date(now) : null},
-      not_before = ${afterMillis === null ? null : new Date(now + afterMillis)}
+      not_before = ${afterMillis === null ? null : new Date((begunAt ?? now) + afterMillis)}
     where id = ${mail.id}::uuid and claim = ${mail.claim}`
 })
 
@@ -122,7 +129,8 @@ export const free = (sql: PgClient.PgClient): Effect.Effect<void, SqlError.SqlEr
       select * from mails where claim is not null and lease_until < ${new Date(now)} order by lease_until limit 100`
     for (const mail of over) {
       const error = "interrupted"
-      if (mail.sending) yield* settle(sql, mail, { _tag: "Unknown", error })
+      const begunAt = mail.lease_until.getTime() - leaseMillis
+      if (mail.sending) yield* settle(sql, mail, { _tag: "Unknown", error }, begunAt)
       else if (mail.attempts >= interruptions) yield* settle(sql, mail, { _tag: "Refused", error })
       else {
         yield* sql`

@@ -20,6 +20,7 @@ export interface Arrival {
   readonly at: number
   /** Why it would be refused, or null. */
   readonly fault: string | null
+  readonly answer: Answer
 }
 
 /** A status, or silence: the connection stays open until the sender gives up. */
@@ -61,7 +62,7 @@ export const faultOf = (
 /** `tls`: a certificate that the program trusts; `answer` is asked once a request has arrived whole. */
 export const receiver = Effect.fnUntraced(function* (
   tls: { readonly cert: string; readonly key: string },
-  answer: (arrival: Arrival, others: ReadonlyArray<Arrival>) => Answer = () => 204,
+  answer: (request: Omit<Arrival, "answer">) => Answer = () => 204,
 ) {
   const arrivals: Array<Arrival> = []
   const byPath = new Map<string, Array<Arrival>>()
@@ -69,7 +70,7 @@ export const receiver = Effect.fnUntraced(function* (
 
   const take = (request: IncomingMessage, body: Buffer, response: ServerResponse) => {
     const path = request.url ?? ""
-    const arrival: Arrival = {
+    const asked = {
       path,
       id: header(request, "webhook-id"),
       attempt: Number(header(request, "x-webhook-attempt")),
@@ -78,10 +79,11 @@ export const receiver = Effect.fnUntraced(function* (
       at: Date.now(),
       fault: faultOf(request, body, secrets.get(path) ?? []),
     }
+    const said = asked.fault === null ? answer(asked) : 401
+    const arrival: Arrival = { ...asked, answer: said }
+    arrivals.push(arrival)
     const here = byPath.get(path) ?? []
     byPath.set(path, here)
-    const said = arrival.fault === null ? answer(arrival, here) : 401
-    arrivals.push(arrival)
     here.push(arrival)
     if (said !== "silence") response.writeHead(said, { "content-type": "text/plain" }).end(`answer ${said}`)
   }

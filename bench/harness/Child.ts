@@ -77,7 +77,8 @@ const launch = ({ command, env, module }: ChildOptions) =>
     // A program that ended takes no more orders; its end is reported by whoever waits for it.
     child.stdin.on("error", () => {})
     const exited = new Promise<void>((resolve) =>
-      child.once("close", () => {
+      // Not "close": what it started itself may hold its streams open.
+      child.once("exit", () => {
         ended = true
         wake()
         resolve()

@@ -1,0 +1,63 @@
+/**
+ * A keep-alive client in a process of its own: each connection sends one fixed GET, waits for the whole answer, and
+ * sends it again. An order is a line of JSON; any answer but 200 ends it.
+ */
+import { connect } from "node:net"
+import process from "node:process"
+import { createInterface } from "node:readline"
+import { say } from "./speak.ts"
+
+interface Order {
+  readonly port: number
+  readonly path: string
+  readonly key: string
+  readonly connections: number
+  readonly warmSeconds: number
+  readonly seconds: number
+}
+
+const drive = ({ connections, key, path, port, seconds, warmSeconds }: Order) =>
+  new Promise<void>((resolve) => {
+    const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n\r\n`
+    const from = performance.now() + warmSeconds * 1000
+    const until = from + seconds * 1000
+    const latencies: Array<number> = []
+    let open = connections
+    let fault: string | null = null
+    const line = () => {
+      const socket = connect({ port, host: "127.0.0.1", noDelay: true })
+      let text = ""
+      let sentAt = 0
+      const send = () => {
+        sentAt = performance.now()
+        socket.write(request)
+      }
+      socket.setEncoding("latin1").on("connect", send).on("data", (chunk) => {
+        text += chunk
+        const head = text.indexOf("\r\n\r\n")
+        if (head < 0) return
+        const length = /content-length: *(\d+)/i.exec(text.slice(0, head))?.[1]
+        if (length === undefined || !text.startsWith("HTTP/1.1 200 ")) {
+          fault = text.slice(0, 300)
+          return void socket.destroy()
+        }
+        if (text.length < head + 4 + Number(length)) return
+        text = ""
+        const at = performance.now()
+        if (at >= from && at < until) latencies.push(at - sentAt)
+        if (at >= until) socket.destroy()
+        else send()
+      }).on("error", (error) => fault = error.message).on("close", () => {
+        if (--open > 0) return
+        latencies.sort((a, b) => a - b)
+        const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))] ?? 0
+        say("driven", { rate: latencies.length / seconds, p50: at(0.5), p99: at(0.99), fault })
+        resolve()
+      })
+    }
+    for (let n = 0; n < connections; n++) line()
+  })
+
+createInterface({ input: process.stdin }).on("line", (line) => void drive(JSON.parse(line)))
+  .on("close", () => process.exit(0))
+say("ready", {})

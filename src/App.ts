@@ -9,7 +9,14 @@ import { KeyUses } from "../services/accounts/KeyUses.ts"
 import { mailKinds } from "../services/accounts/MailKinds.ts"
 import { Principals } from "../services/accounts/Principals.ts"
 import { Directory } from "../services/directory/Directory.ts"
+import { Inbox } from "../services/notifications/Inbox.ts"
+import { Live } from "../services/notifications/Live.ts"
+import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
+import { notificationTemplate } from "../services/notifications/NotificationMail.ts"
 import { Notifications } from "../services/notifications/Notifications.ts"
+import { Preferences } from "../services/notifications/Preferences.ts"
+import { Retention } from "../services/notifications/Retention.ts"
+import { SlackMessages } from "../services/notifications/SlackMessages.ts"
 import { Audit } from "../services/platform/Audit.ts"
 import { Bells } from "../services/platform/Bells.ts"
 import { Bus } from "../services/platform/Bus.ts"
@@ -48,15 +55,18 @@ import { DevKey } from "./http/DevKey.ts"
 import * as DevMailboxPages from "./http/DevMailbox.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
+import { notifications } from "./http/Notifications.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/System.ts"
 import { webhooks } from "./http/Webhooks.ts"
 import { migrate, tables } from "./Migrations.ts"
 import { type Places, portsOf } from "./Places.ts"
+import { Channels } from "./workers/Channels.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { Dispatcher } from "./workers/Dispatcher.ts"
 import { Intake } from "./workers/Intake.ts"
 import { mailConnections, Mailer } from "./workers/Mailer.ts"
+import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
 import { Relay } from "./workers/Relay.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
@@ -106,6 +116,7 @@ const services = (config: AppConfig, places: Places) =>
     Webhooks.layer({ perAccount: config.perAccount }),
     ApiKeys.layer,
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    Retention.layer(),
     Counts.layer,
     Partitions.layer({
       deliveredDays: config.deliveredDays,
@@ -128,17 +139,28 @@ const delivery = (config: AppConfig) => {
   )
 }
 
+const intake = Layer.merge(
+  DirectoryIntake.layer,
+  NotificationIntakeWorker.layer.pipe(Layer.provide(NotificationIntake.layer)),
+)
+
 /** What each domain has to say by mail: every domain registers its own kinds. */
-const mailTemplates = Layer.succeed(MailTemplates, [])
+const mailTemplates = (config: AppConfig) => Layer.succeed(MailTemplates, [notificationTemplate(publicUrlOf(config))])
 
 const mail = (config: AppConfig, { home }: Places) => {
   const { mailFrom: from, smtpUrl: url } = config
-  return Mailer.layer.pipe(
-    Layer.provide(mailTemplates),
+  const slack = SlackMessages.layer({
+    hosts: config.slackHosts,
+    publicUrl: publicUrlOf(config),
+    timeoutMillis: config.webhooksTimeout,
+  })
+  const mailer = Mailer.layer.pipe(
+    Layer.provide(mailTemplates(config)),
     Layer.provide(
       url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
     ),
   )
+  return Layer.merge(mailer, Channels.layer.pipe(Layer.provide(slack)))
 }
 
 const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
@@ -152,7 +174,10 @@ const devRoutes = (home: string) => Layer.merge(issuerRoutes, DevMailboxPages.la
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const routes = Layer.mergeAll(
-    HttpApiBuilder.layer(Api).pipe(Layer.provide([system, apiKeys, webhooks])),
+    HttpApiBuilder.layer(Api).pipe(
+      Layer.provide([system, apiKeys, webhooks, notifications]),
+      Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
+    ),
     Docs.layer(Api, publicUrl.origin),
     config.demo ? Layer.provide(devRoutes(places.home), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
@@ -176,7 +201,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers") ? Upkeep.layer : Layer.empty,
-    has("intake") ? DirectoryIntake.layer : Layer.empty,
+    has("intake") ? intake : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, places) : Layer.empty,
   ).pipe(

@@ -111,6 +111,9 @@ const sender = (text: string): Parsed<MailSender | null> => {
   return parsed === null ? fault("is neither an address nor a name with an address") : Result.succeed(parsed)
 }
 
+const host = (text: string): Parsed<string> =>
+  /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) ? Result.succeed(text.toLowerCase()) : fault("is not a host name")
+
 const any = (text: string): Parsed<string> => Result.succeed(text)
 const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
 
@@ -184,6 +187,12 @@ const variables = {
     example: "smtps://user:password@smtp.example.com:465",
   },
   mailFrom: { name: "MAIL_FROM", parse: sender, fallback: null, example: "Bailiwick <no-reply@mail.example.com>" },
+  slackHosts: {
+    name: "SLACK_HOSTS",
+    parse: list(host),
+    fallback: ["hooks.slack.com"],
+    example: "hooks.slack.com",
+  },
   otlp: {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     parse: optional(url("http", "https")),

@@ -19,8 +19,14 @@ const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
 
 const Answer = Schema.Struct({ preferences: Preferences })
 
-/** Anything at all: what is wrong with it is 400 or 422 by rules of its own, and unknown keys are passed over. */
-const Change = Schema.Unknown.annotate({
+/** Any JSON: what is wrong with it is 400 or 422 by rules of its own, and unknown keys are passed over. */
+const Change = Schema.Union([
+  Schema.Record(Schema.String, Schema.Unknown),
+  Schema.Array(Schema.Unknown),
+  Schema.String,
+  Schema.Finite,
+  Schema.Boolean,
+]).annotate({
   "x-wire": {
     type: "object",
     required: ["preferences"],

@@ -134,7 +134,7 @@ export class EventIntake extends Context.Service<EventIntake, {
       const resume = Effect.gen(function* () {
         const rows = yield* sql<{ id: string; subject: string; stream_seq: bigint; payload: Uint8Array }>`
           select r.id, r.subject, r.stream_seq, r.payload from intake_rejects r
-          where r.state = 'waiting' and exists (
+          where r.state = 'waiting' and r.subject like 'intake.v1.mail-events.%' and exists (
             select from accounts a where a.id = r.account_id::uuid and not a.removed)
           order by r.id limit ${batch}`
         if (rows.length === 0) return false

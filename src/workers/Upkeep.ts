@@ -1,5 +1,6 @@
 /** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
 import { Effect, Layer } from "effect"
+import { Retention } from "../../services/notifications/Retention.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
@@ -17,9 +18,11 @@ export const Upkeep = {
     const jobs = yield* Jobs
     const limits = yield* RateLimits
     const partitions = yield* Partitions
+    const retention = yield* Retention
     const { workers } = yield* WebhookJobs
 
     yield* every("partitions", hour, partitions.upkeep)
+    yield* every("notifications", hour, retention.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
     yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work(workers))
     yield* every("jobs' leases", 5_000, jobs.free)

@@ -1,0 +1,176 @@
+/**
+ * Live streams of notifications (RULES, Notifications). PostgreSQL is the truth: a stream is a position in an inbox, and
+ * whatever is newer than it is read from there, so a client that comes back with its position misses nothing and gets
+ * nothing twice, whichever process it comes to.
+ *
+ * All streams of a process share one bell and one statement, at most every 50 ms; none has a loop of its own. Without a
+ * bell they are looked at every second.
+ */
+import { Clock, Context, Effect, Latch, Layer, Scope, type Stream } from "effect"
+import { Buffer } from "node:buffer"
+import type { Credential } from "../../schemas/api/Credentials.ts"
+import { StreamLimit } from "../../schemas/problems/Notifications.ts"
+import { Principals, type Sent } from "../accounts/Principals.ts"
+import { Bells } from "../platform/Bells.ts"
+import { Database } from "../platform/Database.ts"
+import { changes } from "./Live/Changes.ts"
+import { greeting, heartbeat, positionOf, told } from "./Live/Events.ts"
+import { Outlet } from "./Live/Outlet.ts"
+import { inboxesTopic } from "./Notifications.ts"
+
+/** Streams that an account may have open in one process. */
+const perAccount = 10
+
+const tickMillis = 50
+const pollMillis = 1_000
+const recheckMillis = 30_000
+
+/** Notifications that one look gives to one stream. */
+const page = 50
+
+export interface LiveRequest {
+  readonly accountId: string
+  /** What the request was recognised by; it is looked at again every 30 s, and the stream ends with it. */
+  readonly sent: Sent
+  /** As the client repeats it, or undefined. */
+  readonly lastEventId: string | undefined
+}
+
+export class Live extends Context.Service<Live, {
+  /** Opens a stream of `text/event-stream` for the scope's life. */
+  readonly open: (request: LiveRequest) => Effect.Effect<Stream.Stream<Uint8Array>, StreamLimit, Scope.Scope>
+  /** How many streams are open in this process. */
+  readonly count: Effect.Effect<number>
+}>()("bailiwick/services/notifications/Live") {
+  static readonly layer = Layer.effect(
+    Live,
+    Effect.gen(function* () {
+      const { reads } = yield* Database
+      const principals = yield* Principals
+      const clock = yield* Clock.Clock
+      const now = () => clock.currentTimeMillisUnsafe()
+      const bell = yield* (yield* Bells).bell(inboxesTopic)
+      const arrived = Latch.makeUnsafe(false)
+      const outlets = new Map<Outlet, Sent>()
+      const ofAccount = new Map<string, number>()
+
+      const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
+        // Streams of one account at one position are one question, and get the same bytes.
+        const groups = new Map<string, Array<Outlet>>()
+        for (const outlet of wanted) {
+          const key = `${outlet.accountId} ${outlet.epoch} ${outlet.since} ${outlet.owed}`
+          const group = groups.get(key)
+          if (group === undefined) groups.set(key, [outlet])
+          else group.push(outlet)
+        }
+        const asked = [...groups.values()]
+        if (asked.length === 0) return
+        const found = yield* changes(reads, asked.map(([first]) => first!), page)
+        for (const [i, change] of found) {
+          const [first] = asked[i]!
+          const since = first!.epoch === null ? null : { epoch: first!.epoch, version: first!.since }
+          const { bytes, more, position } = told(change, since, first!.owed, page)
+          for (const outlet of asked[i]!) {
+            outlet.epoch = position.epoch
+            outlet.since = position.version
+            outlet.behind = more
+            outlet.owed = outlet.owed && more
+            outlet.push(bytes, now())
+          }
+        }
+      })
+
+      const turn = Effect.gen(function* () {
+        const woken = yield* Effect.raceFirst(
+          Effect.as(bell.wait(pollMillis), "all" as const),
+          Effect.as(arrived.await, "eager" as const),
+        )
+        arrived.closeUnsafe()
+        const began = now()
+        yield* look([...outlets.keys()].filter((outlet) => outlet.open && (woken === "all" || outlet.eager)))
+        if ([...outlets.keys()].some((outlet) => outlet.eager && outlet.open)) arrived.openUnsafe()
+        // A look at very many streams leaves the database three quarters of its time.
+        yield* Effect.sleep(Math.max(tickMillis, 3 * (now() - began)))
+      })
+
+      /** Ends the streams among `due` whose credential no longer stands. */
+      const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<Outlet>) {
+        const asked: Array<readonly [Outlet, Credential["Service"]]> = []
+        for (const outlet of due) {
+          yield* principals.present(outlets.get(outlet)!).pipe(
+            Effect.map((credential) => asked.push([outlet, credential])),
+            Effect.catchTag("InvalidCredentials", () => Effect.sync(() => outlet.end())),
+            // Nobody can say now: it is asked again in a second.
+            Effect.catchTag("DependencyUnavailable", () => Effect.void),
+          )
+        }
+        if (asked.length === 0) return
+        const hashes = asked.map(([, c]) => c.via === "key" ? Buffer.from(c.hash).toString("hex") : "")
+        const good = yield* reads<{ n: number }>`
+          select s.n::int from unnest(${asked.map(([{ accountId }]) => accountId)}::uuid[], ${hashes}::text[])
+            with ordinality s(account_id, hash, n)
+          join accounts a on a.id = s.account_id and a.status = 'active' and not a.removed
+          where s.hash = '' or exists (
+            select from api_keys k where k.hash = decode(s.hash, 'hex') and k.is_active and k.account_id = a.id)`
+        const standing = new Set(good.map(({ n }) => n - 1))
+        for (const [i, [outlet]] of asked.entries()) {
+          if (standing.has(i)) outlet.recheckAt = now() + recheckMillis
+          else outlet.end()
+        }
+      })
+
+      const beat = Effect.gen(function* () {
+        yield* Effect.sleep(pollMillis)
+        const due: Array<Outlet> = []
+        for (const outlet of outlets.keys()) {
+          outlet.beat(heartbeat, now())
+          if (!outlet.ended && outlet.recheckAt <= now()) due.push(outlet)
+        }
+        yield* recheck(due)
+      })
+
+      const forever = <E>(name: string, loop: Effect.Effect<void, E>) =>
+        loop.pipe(
+          Effect.catchCause((cause) =>
+            Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep("1 second"))
+          ),
+          Effect.forever,
+          Effect.forkScoped,
+        )
+      yield* forever("live notifications", turn)
+      yield* forever("live notifications' heartbeat", beat)
+
+      const add = ({ accountId, lastEventId, sent }: LiveRequest) =>
+        Effect.suspend(() => {
+          const open = ofAccount.get(accountId) ?? 0
+          if (open >= perAccount) {
+            const detail = `An account may have ${perAccount} live streams.`
+            return Effect.fail(new StreamLimit({ detail, retry_after: 30 }))
+          }
+          // One that is no position at all is like one of an epoch that nobody knows.
+          const position = lastEventId === undefined || lastEventId === ""
+            ? null
+            : positionOf(lastEventId) ?? { epoch: "-", version: 0 }
+          const outlet = new Outlet(accountId, position, now())
+          outlet.recheckAt = now() + recheckMillis
+          ofAccount.set(accountId, open + 1)
+          outlets.set(outlet, sent)
+          outlet.push(greeting, now())
+          arrived.openUnsafe()
+          return Effect.succeed(outlet)
+        })
+      const remove = (outlet: Outlet) =>
+        Effect.sync(() => {
+          outlets.delete(outlet)
+          const left = (ofAccount.get(outlet.accountId) ?? 1) - 1
+          if (left === 0) ofAccount.delete(outlet.accountId)
+          else ofAccount.set(outlet.accountId, left)
+        })
+
+      return Live.of({
+        open: (request) => Effect.map(Effect.acquireRelease(add(request), remove), (outlet) => outlet.stream(now)),
+        count: Effect.sync(() => outlets.size),
+      })
+    }),
+  )
+}

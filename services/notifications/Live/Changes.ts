@@ -1,0 +1,75 @@
+/** What happened to many inboxes since as many positions: one statement, one snapshot. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { notificationJson, time } from "../Inbox/shape.ts"
+import { beginning } from "./Events.ts"
+
+export interface Asked {
+  readonly accountId: string
+  /** Null: only the counts. */
+  readonly epoch: string | null
+  readonly since: number
+  /** Answered in any case. */
+  readonly owed: boolean
+}
+
+export interface Change {
+  readonly epoch: string
+  readonly version: number
+  readonly total: number
+  readonly unread: number
+  readonly read_all_version: number
+  readonly read_all_at: string | null
+  /** By version, at most a page of them. */
+  readonly rows: ReadonlyArray<{ readonly version: number; readonly body: string }>
+}
+
+interface Row {
+  readonly n: number
+  readonly epoch: string | null
+  readonly version: bigint | null
+  readonly total: number | null
+  readonly unread: number | null
+  readonly read_all_version: bigint | null
+  readonly read_all_at: string | null
+  readonly versions: ReadonlyArray<bigint> | null
+  readonly bodies: ReadonlyArray<string> | null
+}
+
+const changeOf = (row: Row): Change => ({
+  epoch: row.epoch ?? beginning.epoch,
+  version: Number(row.version ?? 0),
+  total: row.total ?? 0,
+  unread: row.unread ?? 0,
+  read_all_version: Number(row.read_all_version ?? 0),
+  read_all_at: row.read_all_at,
+  rows: (row.versions ?? []).map((version, i) => ({ version: Number(version), body: row.bodies![i]! })),
+})
+
+/** The changes by their place in `asked`; where nothing changed and nothing is owed there is none. */
+export const changes = (
+  sql: PgClient.PgClient,
+  asked: ReadonlyArray<Asked>,
+  page: number,
+): Effect.Effect<ReadonlyMap<number, Change>, SqlError.SqlError> =>
+  Effect.map(
+    sql<Row>`
+      select s.n::int, i.epoch, i.version, i.total, i.unread, i.read_all_version,
+        ${sql.literal(time("i.read_all_at"))} as read_all_at, x.versions, x.bodies
+      from unnest(${asked.map((a) => a.accountId)}::uuid[], ${asked.map((a) => a.epoch ?? "")}::text[], ${
+      asked.map((a) => String(a.since))
+    }::bigint[], ${asked.map((a) => a.owed)}::bool[]) with ordinality s(account_id, epoch, since, owed, n)
+      left join inboxes i on i.account_id = s.account_id
+      left join lateral (
+        select array_agg(n.version order by n.version) as versions,
+          array_agg(${sql.literal(notificationJson)}::text order by n.version) as bodies
+        from (
+          select * from notifications
+          where account_id = s.account_id and shown and version > s.since and s.epoch <> ''
+          order by version limit ${page}
+        ) n
+      ) x on true
+      where s.owed or i.version <> s.since or i.epoch <> s.epoch and s.since > 0`,
+    (rows) => new Map(rows.map((row) => [row.n - 1, changeOf(row)])),
+  )

@@ -1,0 +1,22 @@
+/** Posts what is due to Slack. Mail has a worker of its own, so neither waits for the other. */
+import { Effect, Layer } from "effect"
+import { SlackMessages, slackTopic } from "../../services/notifications/SlackMessages.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { every, loop } from "./Loop.ts"
+
+/** Batches in flight: each holds as many accounts as do not answer, for as long as one post may take. */
+const posting = 3
+
+export const Channels = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const bells = yield* Bells
+    const clocks = yield* ClockHealth
+    const slack = yield* SlackMessages
+    const turn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? slack.work : Effect.succeed(false))
+
+    for (let i = 0; i < posting; i++) yield* loop("slack", yield* bells.bell(slackTopic), 1_000, turn)
+    yield* every("slack's claims", 5_000, slack.free)
+    yield* every("slack's past", 3_600_000, slack.prune)
+  })),
+}

@@ -61,15 +61,13 @@ export const claim = Effect.fnUntraced(function* (
   const leaseUntil = now + lease
   // Looked up one by one by key: a plan of an empty queue would filter a webhook's whole backlog by the list of ids.
   const rows = yield* sql<Claimed>`
-    with due as materialized (
-      select q.delivery_id, w.version
-      from (select id from unnest(${[...deliveryIds]}::uuid[]) wanted(id) order by id) wanted
-      cross join lateral (
-        select delivery_id, webhook_id from delivery_queue
-        where delivery_id = wanted.id and claim is null and due_at <= ${new Date(now)}
-        for update skip locked
-      ) q
-      join webhooks w on w.id = q.webhook_id and w.is_active and w.deleted_at is null
+    with free as materialized (
+      select q.delivery_id, q.webhook_id from delivery_queue q
+      where q.delivery_id = any(${[...deliveryIds]}::uuid[]) and q.claim is null and q.due_at <= ${new Date(now)}
+      order by q.delivery_id for update skip locked
+    ), due as materialized (
+      select f.delivery_id, w.version
+      from free f join webhooks w on w.id = f.webhook_id and w.is_active and w.deleted_at is null
     ), own as materialized (
       select nextval('delivery_claims') as claim where exists (select from due)
     ), claimed as (

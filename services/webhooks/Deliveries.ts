@@ -159,6 +159,7 @@ export class Deliveries extends Context.Service<Deliveries, {
             title: "A webhook delivery failed for good",
             body: `Delivery ${d.delivery_id} is in the dead letter queue.`,
             href: `/webhooks/${d.webhook_id}/deliveries/${d.delivery_id}`,
+            coalesceKey: `dead-letter.${d.webhook_id}`,
           })))
         })
 

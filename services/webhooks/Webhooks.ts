@@ -196,6 +196,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           title: "A webhook was paused",
           body: "What is due waits until it is resumed; events that arrive meanwhile make no delivery.",
           href: `/webhooks/${id}`,
+          coalesceKey: `webhook-paused.${id}`,
         })
       }
       return viewOf({ ...row, url: state.url, events: state.events, is_active: state.isActive })

@@ -38,6 +38,9 @@ export interface MailDiagnostics {
   readonly unknown: number
 }
 
+/** Without what PostgreSQL's text and jsonb cannot hold: names come from outside. */
+const storable = (text: string) => text.replaceAll("\0", "").toWellFormed()
+
 export const mailsTopic = "mails"
 
 export class Mails extends Context.Service<Mails, {
@@ -77,9 +80,11 @@ export class Mails extends Context.Service<Mails, {
         const rows = mails.map(({ args, kind, recipient, subjectId }, i): Record<string, unknown> => ({
           id: ids[i]!,
           kind,
-          subject_id: subjectId,
-          recipient,
-          args: sql.json(args),
+          subject_id: storable(subjectId),
+          recipient: storable(recipient),
+          args: sql.json(
+            Object.fromEntries(Object.entries(args).map(([k, value]) => [k, value === null ? null : storable(value)])),
+          ),
           created_at: now,
           not_before: now,
         }))

@@ -71,6 +71,21 @@ layer(platform)("Mails", (it) => {
       assert.deepStrictEqual(yield* mails.mailer.claim({ kinds: ["added"], limit: 10 }), [])
     }))
 
+  it.effect("keeps whatever people called things, as far as a database can", () =>
+    Effect.gen(function* () {
+      const mails = yield* Mails
+      const odd = {
+        kind: "odd",
+        subjectId: "d\0",
+        recipient: "a\0@example.com",
+        args: { name: "\0\ud800 ☃ \u2028'\"\\" },
+      }
+      yield* mails.add(odd)
+      const [claimed] = yield* mails.mailer.claim({ kinds: ["odd"], limit: 1 })
+      assert.deepInclude(claimed, { subject_id: "d", recipient: "a@example.com" })
+      assert.deepStrictEqual(claimed!.args, { name: "\ufffd ☃ \u2028'\"\\" })
+    }))
+
   it.effect("tries a refused mail eight times within a day, then gives it up", () =>
     Effect.gen(function* () {
       const { claim, id, mails } = yield* added("later")

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Logger, Queue, Redacted, Schedule, Scope } from "effect"
+import { inject } from "vitest"
 import { Bells } from "../../../services/platform/Bells.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -10,6 +11,7 @@ import { Outbox } from "../../../services/platform/Outbox.ts"
 import { Mailer } from "../../../src/workers/Mailer.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
 import { platform, ready, until, withShared } from "../../services/platform/OutboxWorld.ts"
+import { start } from "../../support/Processes.ts"
 import { testSmtp } from "../../support/TestSmtp.ts"
 
 const secret = "https://mail.example/transfers/accept/SECRET-TOKEN"
@@ -167,34 +169,36 @@ describe("Mailer", () => {
       })
     ))
 
-  it.live("a process that dies between sending and settling costs one repeat under the same Message-ID", () =>
-    world(({ mails, smtp, url }) =>
-      Effect.gen(function* () {
-        const { sql } = yield* Database
-        const dying = Layer.effect(
-          MailTransport,
-          Effect.map(MailTransport, (real) => ({
-            from,
-            deliver: (outgoing, giveUp) => Effect.andThen(real.deliver(outgoing, giveUp), Effect.die("killed")),
-          })),
-        ).pipe(Layer.provide(smtpTo(smtp.url)))
-        const scope = yield* Scope.make()
-        yield* Layer.buildWithScope(mailer(url, dying), scope)
-        yield* mails.add(mail(1))
-        const first = yield* Queue.take(smtp.taken)
-        yield* Scope.close(scope, Exit.void)
-        assert.deepInclude((yield* rows)[0], { state: "pending", doubts: 0 })
-        // Another process finds the lease over.
-        yield* sql`update mails set lease_until = to_timestamp(0)`
-        yield* Layer.build(mailer(url, smtpTo(smtp.url)))
-        yield* all("unknown")
-        assert.deepInclude((yield* rows)[0], { doubts: 1, last_error: "interrupted" })
-        yield* due
-        yield* all("sent")
-        const repeats = yield* Queue.takeAll(smtp.taken)
-        assert.deepStrictEqual(repeats.map(({ mail }) => mail.messageId), [first.mail.messageId])
-      })
-    ))
+  for (const dies of ["before", "after"] as const) {
+    it.live(
+      `a process killed ${dies} it hands a message over leaves one more attempt under the same Message-ID`,
+      () =>
+        world(({ mails, smtp, url }) =>
+          Effect.gen(function* () {
+            const { sql } = yield* Database
+            const [id] = yield* mails.add(mail(1))
+            const [at] = yield* sql<{ name: string }>`select current_database()::text as name`
+            const database = new URL(inject("postgresAppUrl"))
+            database.pathname = `/${at!.name}`
+            const env = { DATABASE_URL: database.href, NATS_URL: Redacted.value(url), SMTP_URL: smtp.url, DIES: dies }
+            const program = yield* start({ module: "test/src/workers/fixtures/mailer.ts", env })
+            assert.isNull(yield* program.exited, program.output())
+            // What it left: claimed and marked, and under which Message-ID, before anything could have left.
+            const messageId = `<${id}@mail.example>`
+            assert.deepInclude((yield* rows)[0], { state: "pending", doubts: 0, message_id: messageId })
+            yield* sql`update mails set lease_until = lease_until - interval '1 hour'`
+            yield* Layer.build(mailer(url, smtpTo(smtp.url)))
+            yield* until(Effect.map(rows, ([row]) => row!.state !== "pending"))
+            yield* all("sent")
+            assert.deepInclude((yield* rows)[0], { doubts: 1, message_id: messageId })
+            const taken = yield* Queue.takeAll(smtp.taken)
+            assert.strictEqual(taken.length, dies === "before" ? 1 : 2)
+            for (const { mail } of taken) assert.strictEqual(mail.messageId, messageId)
+          })
+        ),
+      60_000,
+    )
+  }
 
   it.live("drops what has nothing to say any more, lets a broken template wait alone, leaves unknown kinds", () =>
     world(({ mails, smtp, url }) =>

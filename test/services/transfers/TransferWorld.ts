@@ -1,0 +1,194 @@
+/** What tests of transfers stand on: the real service over a database of the file's own, with the clock in their hands. */
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import type { Plan, WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import { Cookies } from "../../../services/accounts/Cookies.ts"
+import { KeyUses } from "../../../services/accounts/KeyUses.ts"
+import { mailKinds } from "../../../services/accounts/MailKinds.ts"
+import { Principals } from "../../../services/accounts/Principals.ts"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { OneShotTokens } from "../../../services/platform/OneShotTokens.ts"
+import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { Timers } from "../../../services/platform/Timers.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { watchingTransfers } from "../../../services/transfers/DirectoryWatch.ts"
+import { Transfers, type TransfersConfig } from "../../../services/transfers/Transfers.ts"
+import { ground } from "../../support/TestAccounts.ts"
+
+export const noon = Date.parse("2026-03-10T12:00:00.000Z")
+export const hour = 3_600_000
+export const day = 24 * hour
+
+const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
+
+export const config: TransfersConfig = {
+  enabled: true,
+  requestWindowMillis: 7 * day,
+  safetyWindowMillis: day,
+  initiateLimit: 5,
+  // RSA takes its time; the two differ in nothing else.
+  dkim: "ed25519",
+}
+
+/** Everything below the service. */
+export const footing = Layer.mergeAll(
+  Principals.layer,
+  Directory.layer(watchingTransfers(mailKinds)),
+  OneShotTokens.layer,
+).pipe(
+  Layer.provideMerge(Layer.mergeAll(Timers.layer, RateLimits.layer, KeyUses.layer)),
+  Layer.provide(Cookies.layer([])),
+  Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
+  Layer.provideMerge(ground),
+)
+
+/** The service over it. It lives by the real clock, so that days go by without its loops; tests are `timed`. */
+export const world = (over: Partial<TransfersConfig> = {}) =>
+  Transfers.layer({ ...config, ...over }).pipe(Layer.provideMerge(footing))
+
+/** Runs under a clock of its own, which begins at noon and moves by hand. */
+export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(noon), effect).pipe(Effect.provide(TestClock.layer()))
+
+export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
+
+const versions = new Map<string, number>()
+
+/** Applies lines of the directory, each newer than the last of its id, and fails where one is rejected. */
+export const feed = Effect.fnUntraced(function* (...lines: ReadonlyArray<Record<string, unknown>>) {
+  const texts = lines.map((line) => {
+    const version = (versions.get(String(line["id"])) ?? 0) + 1
+    versions.set(String(line["id"]), version)
+    return JSON.stringify({ ...line, version })
+  })
+  const results = yield* (yield* Directory).apply(texts)
+  const refused = results.filter(({ _tag }) => _tag !== "applied")
+  if (refused.length > 0) return yield* Effect.die(new Error(JSON.stringify(refused)))
+})
+
+export interface Person {
+  readonly id: string
+  readonly email: string
+  /** Their own, the oldest. */
+  readonly workspaceId: string
+}
+
+export const accountLine = (id: string, fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) => ({
+  kind: "account",
+  id,
+  email: `${id}@example.com`,
+  name: `Name of ${id.slice(0, 4)}`,
+  plan: "free",
+  platform_admin: false,
+  status: "active",
+  ...fields,
+})
+
+export const seatLine = (id: string, workspaceId: string, accountId: string, role: WorkspaceRole) => ({
+  kind: "workspace_membership",
+  id,
+  workspace_id: workspaceId,
+  account_id: accountId,
+  role,
+})
+
+/** An active account with a workspace of its own. */
+export const person = Effect.fnUntraced(
+  function* (fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) {
+    const id = randomUUID()
+    const workspaceId = randomUUID()
+    yield* feed(
+      accountLine(id, fields),
+      { kind: "workspace", id: workspaceId, name: "W", created_at: "2020-01-01T00:00:00.000Z" },
+      seatLine(randomUUID(), workspaceId, id, "owner"),
+    )
+    return { id, email: typeof fields["email"] === "string" ? fields["email"] : `${id}@example.com`, workspaceId }
+  },
+)
+
+export const domainLine = (id: string, owner: Person, fields: Record<string, unknown> = {}) => ({
+  kind: "domain",
+  id,
+  name: `d-${id.slice(0, 8)}.example`,
+  account_id: owner.id,
+  workspace_id: owner.workspaceId,
+  verified_at: "2025-01-01T00:00:00.000Z",
+  dkim_selector: "old",
+  ...fields,
+})
+
+/** A verified domain of a person, in their own workspace. */
+export const domain = Effect.fnUntraced(function* (owner: Person, fields: Record<string, unknown> = {}) {
+  const id = randomUUID()
+  yield* feed(domainLine(id, owner, fields))
+  return id
+})
+
+export const seat = Effect.fnUntraced(function* (workspaceId: string, accountId: string, role: WorkspaceRole) {
+  const id = randomUUID()
+  yield* feed(seatLine(id, workspaceId, accountId, role))
+  return id
+})
+
+export const command = () => ({ commandId: randomUUID() })
+
+/** Offers a domain; the request is admitted first, as every request is. */
+export const offer = Effect.fnUntraced(
+  function* (from: string, domainId: string, to: string, note: string | null = null) {
+    const transfers = yield* Transfers
+    return yield* transfers.initiate({ ...command(), accountId: from, domainId, targetEmail: to, note })
+  },
+)
+
+export const accept = Effect.fnUntraced(function* (
+  accountId: string,
+  transferId: string,
+  how: { readonly byToken?: boolean; readonly orgId?: string | null; readonly rotateDkim?: boolean } = {},
+) {
+  const { byToken = false, orgId = null, rotateDkim = false } = how
+  return yield* (yield* Transfers).accept({ ...command(), accountId, transferId, byToken, orgId, rotateDkim })
+})
+
+export const force = Effect.fnUntraced(function* (admin: string, domainId: string, to: string, rotateDkim = true) {
+  return yield* (yield* Transfers).force({ ...command(), accountId: admin, domainId, targetEmail: to, rotateDkim })
+})
+
+/** A token as its mail shows it. */
+export const tokenOf = Effect.fnUntraced(function* (does: "accept" | "stop", id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ kid: string; nonce: Uint8Array }>`
+    select ${sql(`${does}_kid`)} as kid, ${sql(`${does}_nonce`)} as nonce from transfers where id = ${id}::uuid`
+  return Redacted.value((yield* OneShotTokens).derive({ kind: `transfer-${does}`, id, ...row! }))
+})
+
+/** The code of the problem that an effect fails with. */
+export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, {
+    onFailure: (error) => String("code" in error ? error.code : "_tag" in error ? error._tag : error),
+    onSuccess: () => "done",
+  })
+
+export const domainRow = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{
+    account_id: string
+    workspace_id: string
+    dkim_selector: string
+    owner_held: boolean
+    revision: bigint
+  }>`select account_id::text as account_id, workspace_id::text as workspace_id, dkim_selector, owner_held, revision
+    from domains where id = ${id}::uuid`
+  return row!
+})
+
+/** Statuses of the stream TRANSFERS of a domain, in the order in which they leave. */
+export const published = Effect.fnUntraced(function* (domainId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ subject: string; seq: bigint; payload: string }>`
+    select subject, seq, payload from outbox where stream = 'TRANSFERS' and aggregate_id = ${domainId} order by seq`
+  return rows.map(({ payload, seq, subject }) => ({ status: subject.split(".").at(-1)!, seq, payload }))
+})
+
+export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const

@@ -1,0 +1,137 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Preferences } from "../../../services/notifications/Preferences.ts"
+import { slackBody, SlackMessages } from "../../../services/notifications/SlackMessages.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
+import { account } from "../../support/DirectoryLines.ts"
+import { serve } from "../platform/Outbound/servers.ts"
+import { announce, list, newAccount, notice, world } from "./NotificationWorld.ts"
+
+const publicUrl = new URL("https://mail.example")
+
+const services = SlackMessages.layer({ hosts: ["localhost"], publicUrl, timeoutMillis: 2_000 }).pipe(
+  Layer.provideMerge(Outbound.layer({
+    allowedCidrs: ["127.0.0.0/8", "::1/128"],
+    certificateAuthorities: [],
+    timeoutMillis: 2_000,
+    ownPorts: [],
+  })),
+  Layer.provideMerge(world),
+)
+
+/** A Slack that answers by path: `/services/<account>/<status>`. */
+const slack = Effect.gen(function* () {
+  const said: Array<{ readonly path: string; readonly text: string }> = []
+  const { port } = yield* serve((request: IncomingMessage, response: ServerResponse) => {
+    let body = ""
+    request.on("data", (chunk) => body += chunk)
+    request.on("end", () => {
+      said.push({ path: request.url!, text: JSON.parse(body).text })
+      const status = Number(request.url!.split("/").at(-1))
+      if (status === 0) request.socket.destroy()
+      else response.writeHead(status).end("ok")
+    })
+  })
+  return { said, url: (path: string) => `http://localhost:${port}/services/${path}` }
+})
+
+const listener = Effect.fnUntraced(function* (url: string) {
+  const id = yield* newAccount({ slack_webhook_url: url })
+  yield* (yield* Preferences).set(id, { preferences: { alerts: { slack: true } } })
+  return id
+})
+
+const stateOf = Effect.fnUntraced(function* (accountId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ state: string; attempts: number; last_error: string | null }>`
+    select state, attempts, last_error from slack_messages where account_id = ${accountId}::uuid order by id`
+  return rows.map(({ attempts, last_error, state }) => [state, attempts, last_error])
+})
+
+const alert = (accountId: string, fields = {}) => notice(accountId, { category: "alerts", ...fields })
+
+layer(services, { excludeTestServices: true })("the channel slack", (it) => {
+  it.effect("posts to each account's own webhook; one that is broken leaves every other channel and account alone", () =>
+    Effect.gen(function* () {
+      const { said, url } = yield* slack
+      const { work } = yield* SlackMessages
+      const { sql } = yield* Database
+      const good = yield* listener(url("good/200"))
+      const broken = yield* listener(url("broken/500"))
+      const cut = yield* listener(url("cut/0"))
+      const gone = yield* listener(url("gone/404"))
+      const foreign = yield* listener("https://evil.example/services/x")
+      const nowhere = yield* listener("http://localhost:1/services/x")
+      const all = [good, broken, cut, gone, foreign, nowhere]
+      yield* announce(...all.map((id) => alert(id, { title: "<!channel> & more" })))
+      yield* Effect.repeat(work, { until: (more) => !more })
+      assert.deepStrictEqual(yield* stateOf(good), [["sent", 1, null]])
+      assert.deepStrictEqual(yield* stateOf(broken), [["pending", 1, "status 500"]])
+      assert.deepStrictEqual(yield* stateOf(cut), [["pending", 1, "reset"]])
+      assert.deepStrictEqual(yield* stateOf(gone), [["failed", 1, "status 404"]])
+      assert.deepStrictEqual(yield* stateOf(foreign), [["failed", 1, "not one of SLACK_HOSTS"]])
+      assert.deepStrictEqual((yield* stateOf(nowhere)).map(([state, n]) => [state, n]), [["pending", 1]])
+      for (const id of all) {
+        assert.strictEqual((yield* list(id)).total, 1)
+        const mails = yield* sql`select kind from mails where recipient = ${`${id}@example.com`}`
+        assert.strictEqual(mails.length, 1)
+      }
+      const [posted] = said.filter(({ path }) => path === "/services/good/200")
+      assert.strictEqual(
+        posted!.text,
+        "*&lt;!channel&gt; &amp; more*\nAnd this is what.\n<https://mail.example/somewhere>",
+      )
+      assert.deepStrictEqual(said.map(({ path }) => path).sort(), [
+        "/services/broken/500",
+        "/services/cut/0",
+        "/services/gone/404",
+        "/services/good/200",
+      ])
+    }).pipe(Effect.scoped))
+
+  it.effect("goes where the account's webhook is when it leaves", () =>
+    Effect.gen(function* () {
+      const { said, url } = yield* slack
+      const moved = yield* listener(url("old/200"))
+      const removed = yield* listener(url("removed/200"))
+      yield* announce(alert(moved), alert(removed))
+      yield* (yield* Directory).apply([
+        account(moved, 2, { slack_webhook_url: url("new/200") }),
+        account(removed, 2, { slack_webhook_url: null }),
+      ])
+      yield* Effect.repeat((yield* SlackMessages).work, { until: (more) => !more })
+      assert.deepStrictEqual(said.map(({ path }) => path), ["/services/new/200"])
+      assert.deepStrictEqual(yield* stateOf(removed), [["failed", 1, "the account has no Slack webhook"]])
+    }).pipe(Effect.scoped))
+
+  it("escapes what would be a mention or a link", () => {
+    const body = slackBody({ title: "a<b>&", body: "<https://x|y>", href: "/a?b=1&c=2" }, publicUrl)
+    assert.strictEqual(
+      JSON.parse(body).text,
+      "*a&lt;b&gt;&amp;*\n&lt;https://x|y&gt;\n<https://mail.example/a?b=1&amp;c=2>",
+    )
+  })
+})
+
+layer(services)("the channel slack, in time", (it) => {
+  it.effect("tries six times, each later, and gives up", () =>
+    Effect.gen(function* () {
+      const me = yield* listener("http://localhost:1/services/x")
+      const { work } = yield* SlackMessages
+      yield* announce(alert(me))
+      const attempts: Array<unknown> = []
+      for (const seconds of [0, 9, 1, 39, 1, 159, 1, 639, 1, 2_559, 1, 11_000]) {
+        yield* TestClock.adjust(seconds * 1_000)
+        yield* work
+        attempts.push((yield* stateOf(me))[0]!.slice(0, 2).join(" "))
+      }
+      assert.deepStrictEqual(attempts, [
+        ...["pending 1", "pending 1", "pending 2", "pending 2", "pending 3", "pending 3", "pending 4", "pending 4"],
+        ...["pending 5", "pending 5", "failed 6", "failed 6"],
+      ])
+    }))
+})

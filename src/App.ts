@@ -2,7 +2,7 @@
 import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "../schemas/api/Api.ts"
+import { Api, ApiWithoutTransfers } from "../schemas/api/Api.ts"
 import { ApiKeys } from "../services/accounts/ApiKeys.ts"
 import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
@@ -32,7 +32,11 @@ import { Outbox } from "../services/platform/Outbox.ts"
 import { RateLimits } from "../services/platform/RateLimits.ts"
 import { Readiness } from "../services/platform/Readiness.ts"
 import { Rejects } from "../services/platform/Rejects.ts"
+import { Timers } from "../services/platform/Timers.ts"
 import { Vault } from "../services/platform/Vault.ts"
+import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
+import { transferTemplates } from "../services/transfers/Letters.ts"
+import { Transfers } from "../services/transfers/Transfers.ts"
 import { Counts } from "../services/webhooks/Counts.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
@@ -44,6 +48,7 @@ import { Sender } from "../services/webhooks/Sender.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { singleProcess } from "./actors/Cluster.ts"
+import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
@@ -58,6 +63,7 @@ import { Refusals } from "./http/floor/Refusals.ts"
 import { notifications } from "./http/Notifications.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/System.ts"
+import { transfers } from "./http/Transfers.ts"
 import { webhooks } from "./http/Webhooks.ts"
 import { migrate, tables } from "./Migrations.ts"
 import { type Places, portsOf } from "./Places.ts"
@@ -68,12 +74,13 @@ import { Intake } from "./workers/Intake.ts"
 import { mailConnections, Mailer } from "./workers/Mailer.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
 import { Relay } from "./workers/Relay.ts"
+import { Timers as TimersWorker } from "./workers/Timers.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
 /** PostgreSQL, migrated, with its clock, and the broker. */
 const ground = (config: AppConfig, places: Places) =>
   Layer.mergeAll(Audit.layer, Rejects.layer, RateLimits.layer, Mails.layer, Jobs.layer, Readiness.layer(tables)).pipe(
-    Layer.merge(OneShotTokens.layer),
+    Layer.merge(Layer.merge(OneShotTokens.layer, Timers.layer)),
     Layer.provideMerge(Outbox.layer),
     Layer.provideMerge(Bells.layer),
     Layer.provideMerge(Layer.mergeAll(
@@ -123,7 +130,14 @@ const services = (config: AppConfig, places: Places) =>
       deadLetterDays: config.deadLetterDays,
       intakeMemoryDays: config.intakeMemoryDays,
     }),
-    Directory.layer(mailKinds),
+    Directory.layer(watchingTransfers(mailKinds)),
+    Transfers.layer({
+      enabled: config.transfersEnabled,
+      requestWindowMillis: config.transferRequestWindow,
+      safetyWindowMillis: config.transferSafetyWindow,
+      initiateLimit: config.initiateTransferRate,
+      dkim: "rsa",
+    }),
   ).pipe(
     Layer.provideMerge(Principals.layer),
     Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
@@ -145,7 +159,13 @@ const intake = Layer.merge(
 )
 
 /** What each domain has to say by mail: every domain registers its own kinds. */
-const mailTemplates = (config: AppConfig) => Layer.succeed(MailTemplates, [notificationTemplate(publicUrlOf(config))])
+const mailTemplates = (config: AppConfig) => {
+  const publicUrl = publicUrlOf(config)
+  return Layer.effect(
+    MailTemplates,
+    Effect.map(transferTemplates(publicUrl), (ofTransfers) => [notificationTemplate(publicUrl), ...ofTransfers]),
+  )
+}
 
 const mail = (config: AppConfig, { home }: Places) => {
   const { mailFrom: from, smtpUrl: url } = config
@@ -174,15 +194,21 @@ const devRoutes = (home: string) => Layer.merge(issuerRoutes, DevMailboxPages.la
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const routes = Layer.mergeAll(
-    HttpApiBuilder.layer(Api).pipe(
-      Layer.provide([system, apiKeys, webhooks, notifications]),
-      Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
-    ),
+    (config.transfersEnabled
+      ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
+      : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
+        Layer.provide([system, apiKeys, webhooks, notifications]),
+        Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
+      ),
     Docs.layer(Api, publicUrl.origin),
     config.demo ? Layer.provide(devRoutes(places.home), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
-    Layer.provide(config.roles.has("actors") ? webhookActor : Layer.succeed(Mailbox, { timeoutMillis: 0 })),
+    Layer.provide(
+      config.roles.has("actors")
+        ? Layer.merge(webhookActor, domainActor)
+        : Layer.succeed(Mailbox, { timeoutMillis: 0 }),
+    ),
     Layer.provide(singleProcess),
   )
   return Server.layer(routes, {
@@ -201,6 +227,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers") ? Upkeep.layer : Layer.empty,
+    has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, places) : Layer.empty,

@@ -117,6 +117,8 @@ const host = (text: string): Parsed<string> =>
 const any = (text: string): Parsed<string> => Result.succeed(text)
 const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
 
+const day = 86_400_000
+
 const variables = {
   host: { name: "HOST", parse: any, fallback: "127.0.0.1", example: "127.0.0.1" },
   port: { name: "PORT", parse: int(0, 32_767), fallback: 8080, example: "8080" },
@@ -178,6 +180,10 @@ const variables = {
   },
   perAccount: { name: "WEBHOOKS_PER_ACCOUNT", parse: int(1, 10_000), fallback: 100, example: "100" },
   intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
+  transfersEnabled: { name: "DOMAIN_TRANSFERS_ENABLED", parse: boolean, fallback: true, example: "true" },
+  transferRequestWindow: { name: "TRANSFER_REQUEST_WINDOW", parse: millis, fallback: 7 * day, example: "7 days" },
+  transferSafetyWindow: { name: "TRANSFER_SAFETY_WINDOW", parse: millis, fallback: day, example: "24 hours" },
+  initiateTransferRate: { name: "INITIATE_TRANSFER_RATE", parse: int(1, 10_000), fallback: 5, example: "5" },
   keysFile: { name: "BAILIWICK_KEYS_FILE", parse: optional(any), fallback: null, example: "/etc/bailiwick/keys.json" },
   keys: { name: "BAILIWICK_KEYS", parse: optional(any), fallback: null, example: "the key ring as JSON" },
   smtpUrl: {

@@ -3,10 +3,15 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeysApi } from "./ApiKeys.ts"
 import { NotificationsApi } from "./Notifications.ts"
 import { SystemApi } from "./System.ts"
+import { TransfersApi } from "./Transfers.ts"
 import { WebhooksApi } from "./Webhooks.ts"
 
 /** The version that the specification gives the machine-readable description. */
 export const apiVersion = "0.2.0"
 
-export class Api extends HttpApi.make("bailiwick").add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
+/** What is served where domain transfers are off: their paths are not there, whatever a request to them brings. */
+export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
+  .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
+
+export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

@@ -3,16 +3,22 @@ import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
+import { Notifications } from "../../services/notifications/Notifications.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
+import { Mails } from "../../services/platform/Mails.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
+import { Timers } from "../../services/platform/Timers.ts"
+import { watchingTransfers } from "../../services/transfers/DirectoryWatch.ts"
 import { Unsuccessful } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
 import { fileArgument, linesOf } from "./Lines.ts"
 import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 
-const ground = Directory.layer(mailKinds).pipe(
+const ground = Directory.layer(watchingTransfers(mailKinds)).pipe(
+  Layer.provide(Notifications.layer),
+  Layer.provide([Mails.layer, Timers.layer]),
   Layer.provideMerge(Outbox.layer),
   Layer.provideMerge(Bells.layer),
   Layer.provideMerge(busIfKnown),

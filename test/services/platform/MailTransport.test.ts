@@ -57,8 +57,9 @@ describe("MailTransport over SMTP", () => {
       const { deliver, smtp } = yield* world
       const subject = "Hi\r\nBcc: eve@example.com\r\n\r\n<script>\n\u0000\u2028X-Evil: 1"
       assert.deepStrictEqual(yield* deliver(mail({ subject })), { _tag: "Sent" })
-      const { raw, to } = yield* Queue.take(smtp.taken)
+      const { mail: read, raw, to } = yield* Queue.take(smtp.taken)
       assert.deepStrictEqual(to, ["bob@example.com"])
+      assert.strictEqual(read.subject, "Hi Bcc: eve@example.com <script> \u2028X-Evil: 1")
       const head = raw.slice(0, raw.indexOf("\r\n\r\n"))
       assert.notMatch(head, /^(bcc|x-evil)/im)
       assert.strictEqual(head.match(/^subject:/gim)?.length, 1)

@@ -56,22 +56,12 @@ const existing = (owner: PgClient.PgClient, { table }: Parent) =>
   )
 
 /**
- * Keeps everybody out for the rest of the transaction when rows will move between partitions: a statement that was
- * planned before the move waits for the default partition's lock, then looks for the rows there, finds none, and leaves
- * out what it had to write. One that waits for the table itself is planned after.
+ * Keeps everybody out for the rest of the transaction, before rows move between partitions. A statement that was planned
+ * before the move waits for the default partition's lock, then looks for the rows there, finds none, and leaves out what
+ * it had to write; one that waits for the table itself is planned after.
  */
-const exclude = Effect.fnUntraced(function* (owner: PgClient.PgClient, from: string, to: string) {
-  const [late] = yield* owner.unsafe<{ found: boolean }>(
-    `select ${
-      parents.map(({ key, table }) =>
-        `exists (select from ${table}_default where ${key} >= '${from}' and ${key} < '${to}')`
-      ).join(" or ")
-    } as found`,
-  )
-  if (late!.found) {
-    yield* owner.unsafe(`lock table ${parents.map(({ table }) => table).join(", ")} in access exclusive mode`)
-  }
-})
+const exclude = (owner: PgClient.PgClient) =>
+  owner.unsafe(`lock table ${parents.map(({ table }) => table).join(", ")} in access exclusive mode`)
 
 /** Rows that the default partition took before the day had one move into it, in the transaction that makes it. */
 const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, { key, storage, table }: Parent, day: number) {
@@ -108,13 +98,13 @@ export class Partitions extends Context.Service<Partitions, {
           const [lock] = yield* owner<{ own: boolean }>`
             select pg_try_advisory_xact_lock(hashtext('bailiwick partitions')) as own`
           if (!lock!.own) return
-          yield* exclude(owner, floorOf((today - 1) * dayMillis), floorOf((today + daysAhead + 1) * dayMillis))
-          for (const parent of parents) {
-            const names = yield* existing(owner, parent)
-            for (let day = today - 1; day <= today + daysAhead; day++) {
-              if (!names.has(nameOf(parent.table, day))) yield* create(owner, parent, day)
-            }
-            for (const name of names) {
+          const days = Array.from({ length: daysAhead + 2 }, (_, i) => today - 1 + i)
+          const found = yield* Effect.forEach(parents, (parent) => existing(owner, parent))
+          const missing = parents.map(({ table }, i) => days.filter((day) => !found[i]!.has(nameOf(table, day))))
+          if (missing.some((days) => days.length > 0)) yield* exclude(owner)
+          for (const [i, parent] of parents.entries()) {
+            for (const day of missing[i]!) yield* create(owner, parent, day)
+            for (const name of found[i]!) {
               if (dayOf(name) < today - config.deliveredDays - 1) yield* drop(owner, parent, name)
             }
           }

@@ -90,7 +90,7 @@ export class Live extends Context.Service<Live, {
         yield* look([...outlets.keys()].filter((outlet) => outlet.open && (woken === "all" || outlet.eager)))
         if ([...outlets.keys()].some((outlet) => outlet.eager && outlet.open)) arrived.openUnsafe()
         // A look at very many streams leaves the database three quarters of its time.
-        yield* Effect.sleep(Math.max(tickMillis, 3 * (now() - began)))
+        yield* Effect.sleep(Math.min(pollMillis, Math.max(tickMillis, 3 * (now() - began))))
       })
 
       /** Ends the streams among `due` whose credential no longer stands. */

@@ -96,7 +96,15 @@ export class EventIntake extends Context.Service<EventIntake, {
       interface Read {
         readonly message: EventMessage
         readonly event: Accepted
+        /** The row in which it waited for its account. */
+        readonly waited?: string
       }
+
+      const refuse = ({ message, waited }: Read, error: SqlError.SqlError) =>
+        waited === undefined
+          ? rejects.add([rejectOf(message, { reason: "refused", detail: error.reason._tag })])
+          : sql`update intake_rejects set state = 'rejected', reason = 'refused', detail = ${error.reason._tag},
+              expires_at = null where id = ${waited}::uuid`
 
       const store = (items: ReadonlyArray<Read>): Effect.Effect<void, SqlError.SqlError> =>
         items.length === 0 ? Effect.void : deliveries.accept(items.map((item) => item.event)).pipe(
@@ -113,7 +121,7 @@ export class EventIntake extends Context.Service<EventIntake, {
             if (!isDataFault(error)) return Effect.fail(error)
             const half = items.length >> 1
             return half === 0
-              ? rejects.add([rejectOf(items[0]!.message, { reason: "refused", detail: error.reason._tag })])
+              ? Effect.asVoid(refuse(items[0]!, error))
               : Effect.andThen(store(items.slice(0, half)), store(items.slice(half)))
           }),
         )
@@ -138,13 +146,13 @@ export class EventIntake extends Context.Service<EventIntake, {
             select from accounts a where a.id = r.account_id::uuid and not a.removed)
           order by r.id limit ${batch}`
         if (rows.length === 0) return false
-        yield* store(rows.flatMap(({ payload, stream_seq, subject }) => {
+        yield* store(rows.flatMap(({ id, payload, stream_seq, subject }) => {
           const message = { subject, seq: Number(stream_seq), data: payload }
           const event = read(message)
-          return Result.isSuccess(event) ? [{ message, event: event.success }] : []
+          return Result.isSuccess(event) ? [{ message, event: event.success, waited: id }] : []
         }))
         yield* sql`update intake_rejects set state = 'resolved', expires_at = null
-          where id = any(${rows.map((row) => row.id)}::uuid[])`
+          where id = any(${rows.map((row) => row.id)}::uuid[]) and state = 'waiting'`
         return rows.length === batch
       })
 

@@ -1,0 +1,168 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
+import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { Counts } from "../../../services/webhooks/Counts.ts"
+import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
+import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
+import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { count, event, failed, miscounted, now, resultOf, session, take, webhook, world } from "./WebhookWorld.ts"
+
+type Hook = { readonly id: string; readonly accountId: string }
+const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageRequest> = {}) {
+  const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, {
+    page: 0,
+    limit: 20,
+    ...request,
+  })
+  return Schema.decodeUnknownSync(Schema.fromJsonString(DeliveryPage))(text)
+})
+const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
+const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
+
+/** 25 deliveries: 10 delivered, 6 retrying, 4 dead, 5 pending of which 2 are in flight; their ids, newest first. */
+const history = Effect.gen(function* () {
+  const hook = yield* webhook()
+  const { sql } = yield* Database
+  const { tasks } = yield* take(Array.from({ length: 25 }, () => event(hook.accountId)), 22)
+  const at = yield* now
+  yield* settle(sql, specified, tasks.slice(0, 10).map((task) => resultOf(task, at)))
+  yield* settle(sql, specified, tasks.slice(10, 16).map((task) => failed(task, at)))
+  yield* settle(sql, specified, tasks.slice(16, 20).map((task) => resultOf(task, at, dead)))
+  const rows = yield* sql<{ id: string; status: string }>`
+    select id, status from deliveries where webhook_id = ${hook.id}::uuid order by id desc`
+  return { hook, rows }
+})
+
+layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
+  it.effect("pages are newest first, without gap or repeat, each with the total; past the end they are empty", () =>
+    Effect.gen(function* () {
+      const { hook, rows } = yield* history
+      const ids = rows.map(({ id }) => id)
+      for (const limit of [1, 7, 25, 100]) {
+        const seen: Array<string> = []
+        for (let n = 0; n * limit < 25; n++) {
+          const { items, ...rest } = yield* page(hook, { page: n, limit })
+          assert.deepStrictEqual(rest, { total: 25, page: n, limit })
+          seen.push(...items.map(({ id }) => id))
+        }
+        assert.deepStrictEqual(seen, ids)
+      }
+      for (const past of [2, 1_000, 100_000_000]) {
+        assert.deepStrictEqual(yield* page(hook, { page: past }), { items: [], total: 25, page: past, limit: 20 })
+      }
+    }))
+
+  it.effect("every status filters and counts its own; a text that is no status finds nothing", () =>
+    Effect.gen(function* () {
+      const { hook, rows } = yield* history
+      for (const fold of [false, true]) {
+        if (fold) yield* (yield* Counts).fold
+        for (const status of DeliveryStatus.literals) {
+          const own = rows.filter((row) => row.status === status).map(({ id }) => id)
+          const { items, total } = yield* page(hook, { status, limit: 100 })
+          assert.deepStrictEqual(items.map(({ id }) => id), own, status)
+          assert.strictEqual(total, own.length, status)
+          const second = yield* page(hook, { status, limit: 3, page: 1 })
+          assert.deepStrictEqual(second.items.map(({ id }) => id), own.slice(3, 6), status)
+        }
+        for (const status of ["", "Delivered", "';--", "\u{1f511}"]) {
+          const { items, total } = yield* page(hook, { status })
+          assert.deepStrictEqual([items, total], [[], 0], status)
+        }
+      }
+    }))
+
+  it.effect("a record says why no response came and when the next attempt is due", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const { sql } = yield* Database
+      const { tasks } = yield* take([event(hook.accountId)])
+      const [task] = tasks
+      const { get } = yield* DeliveryRecords
+      const fresh = full(yield* get(hook.accountId, task!.deliveryId))
+      assert.deepStrictEqual([fresh.status, fresh.attempt, fresh.response_status, fresh.endpoint_url, fresh.attempts], [
+        "pending",
+        1,
+        null,
+        null,
+        [],
+      ])
+      const at = yield* now
+      const silence = { ending: "silent", status: null, error: "dns", body: null, durationMs: 12 } as const
+      yield* settle(sql, { ...specified, jitter: 0 }, [resultOf(task!, at, silence)])
+      const text = yield* get(hook.accountId, task!.deliveryId, hook.id)
+      assert.deepStrictEqual(full(text), {
+        ...fresh,
+        status: "retrying",
+        error: "dns",
+        endpoint_url: "http://127.0.0.1:20999/",
+        next_retry_at: new Date(at + 12 + 60_000).toISOString(),
+        attempts: [{
+          cycle: 1,
+          attempt: 1,
+          started_at: new Date(at).toISOString(),
+          duration_ms: 12,
+          response_status: null,
+          error: "dns",
+        }],
+      })
+      assert.strictEqual(JSON.stringify(JSON.parse(text).payload), task!.body)
+    }))
+
+  it.effect("another's, an unknown one, another webhook's and what is no id are the same 404", () =>
+    Effect.gen(function* () {
+      const { hook, rows } = yield* history
+      const stranger = yield* webhook()
+      const own = yield* webhook({ of: hook.accountId })
+      const { get, page } = yield* DeliveryRecords
+      const asked = { page: 0, limit: 20 }
+      for (const id of [stranger.id, crypto.randomUUID(), "x"]) {
+        assert.instanceOf(yield* Effect.flip(page(session(hook.accountId), id, asked)), WebhookNotFound)
+      }
+      const dead = rows.find(({ status }) => status === "dead_letter")!.id
+      for (const id of [rows[0]!.id, dead]) {
+        assert.instanceOf(yield* Effect.flip(get(stranger.accountId, id)), DeliveryNotFound)
+        assert.instanceOf(yield* Effect.flip(get(hook.accountId, id, own.id)), DeliveryNotFound)
+      }
+      for (const id of ["x", crypto.randomUUID()]) {
+        assert.instanceOf(yield* Effect.flip(get(hook.accountId, id)), DeliveryNotFound)
+      }
+    }))
+
+  it.effect("a deleted webhook's list is gone; its deliveries stay readable, what waited is cancelled", () =>
+    Effect.gen(function* () {
+      const { hook, rows } = yield* history
+      const { get, page } = yield* DeliveryRecords
+      yield* (yield* Webhooks).remove(hook.accountId, hook.id)
+      const asked = page(session(hook.accountId), hook.id, { page: 0, limit: 20 })
+      assert.instanceOf(yield* Effect.flip(asked), WebhookNotFound)
+      const work = Effect.flatMap(WebhookJobs, ({ workers }) => Effect.flatMap(Jobs, (jobs) => jobs.work(workers)))
+      yield* work
+      const statuses: Array<string> = []
+      for (const { id } of rows) {
+        const { next_retry_at, status } = full(yield* get(hook.accountId, id))
+        assert.isNull(next_retry_at)
+        statuses.push(status)
+      }
+      assert.deepStrictEqual(
+        ["cancelled", "pending", "retrying", "delivered", "dead_letter"].map((s) =>
+          statuses.filter((t) => t === s).length
+        ),
+        [9, 2, 0, 10, 4],
+      )
+      // The two in flight come back, and are cancelled then; the job ends once nothing can come any more.
+      const { sql } = yield* Database
+      yield* sql`update delivery_queue set claim = null, lease_until = null where webhook_id = ${hook.id}::uuid`
+      yield* TestClock.adjust("20 seconds")
+      yield* work
+      assert.strictEqual(yield* count("delivery_queue", `webhook_id = '${hook.id}'`), 0)
+      assert.strictEqual(yield* count("jobs", `args->>'webhook_id' = '${hook.id}' and state = 'effective'`), 1)
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+})

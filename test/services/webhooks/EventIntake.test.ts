@@ -1,0 +1,157 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { EventIntake, type EventMessage } from "../../../services/webhooks/EventIntake.ts"
+import { Sender } from "../../../services/webhooks/Sender.ts"
+import * as Lines from "../../support/DirectoryLines.ts"
+import { comes, count, dayMillis, miscounted, now, on, webhook, world } from "./WebhookWorld.ts"
+
+let seq = 0
+const message = (accountId: string, fields: object = {}, subject = "intake.v1.mail-events.delivered"): EventMessage => {
+  const value = {
+    id: `m${++seq}`,
+    event: "email.delivered",
+    account_id: accountId,
+    email_id: "e",
+    recipient: "pat@example.com",
+    timestamp: "2026-03-10T12:00:00Z",
+    metadata: { subject: null, tag: null },
+    ...fields,
+  }
+  return { subject, seq, data: new TextEncoder().encode(JSON.stringify(value)) }
+}
+const rejects = Effect.fnUntraced(function* (seqs: ReadonlyArray<number>) {
+  const { sql } = yield* Database
+  return yield* sql<{ seq: number; reason: string; detail: string; state: string }>`
+    select stream_seq::int as seq, reason, detail, state from intake_rejects
+    where stream_seq = any(${[...seqs]}::bigint[]) order by 1`
+})
+
+layer(Layer.fresh(world()))("EventIntake", (it) => {
+  it.effect("each of a batch becomes deliveries or is set aside with its reason, once however often it comes", () =>
+    Effect.gen(function* () {
+      const { take } = yield* EventIntake
+      const hook = yield* webhook()
+      const good = [message(hook.accountId), message(hook.accountId)]
+      const bad = [
+        { subject: "intake.v1.mail-events.delivered", seq: ++seq, data: new Uint8Array([0xff, 0x00]) },
+        message(hook.accountId, { recipient: "" }),
+        message(hook.accountId, {}, "intake.v1.mail-events.sent"),
+        message(hook.accountId, { metadata: { subject: null, tag: null, pad: "x".repeat(70_000) } }),
+      ]
+      const lost = message(randomUUID())
+      const batch = [good[0]!, bad[0]!, lost, bad[1]!, bad[2]!, good[1]!, bad[3]!]
+      yield* take(batch)
+      yield* take(batch)
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 2)
+      const aside = yield* rejects([...bad, lost].map((one) => one.seq))
+      assert.deepStrictEqual(aside.map(({ reason, state }) => [reason, state]), [
+        ["malformed_json", "rejected"],
+        ["invalid_event", "rejected"],
+        ["wrong_subject", "rejected"],
+        ["too_large", "rejected"],
+        ["unknown_account", "waiting"],
+      ])
+      assert.strictEqual(aside[1]!.detail, "at fault: recipient")
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("an event waits for its account, is delivered once it has come, and is not taken twice", () =>
+    Effect.gen(function* () {
+      const { expire, resume, take } = yield* EventIntake
+      const accountId = randomUUID()
+      const early = [message(accountId), message(accountId)]
+      yield* take(early)
+      assert.isFalse(yield* resume)
+      yield* expire.pipe(on((yield* now) + 6 * dayMillis))
+      const { apply } = yield* Directory
+      yield* apply([Lines.account(accountId, 1, { email: `${accountId}@example.com` })])
+      const hook = yield* webhook({ of: accountId })
+      assert.isFalse(yield* resume)
+      const mine = count("deliveries", `webhook_id = '${hook.id}'`)
+      assert.strictEqual(yield* mine, 2)
+      assert.deepStrictEqual((yield* rejects(early.map((one) => one.seq))).map(({ state }) => state), [
+        "resolved",
+        "resolved",
+      ])
+      yield* resume
+      yield* take(early)
+      assert.strictEqual(yield* mine, 2)
+    }))
+
+  it.effect("after seven days it waits no longer, and is set aside with its reason", () =>
+    Effect.gen(function* () {
+      const { expire, resume, take } = yield* EventIntake
+      const accountId = randomUUID()
+      const early = message(accountId)
+      yield* take([early])
+      const { apply } = yield* Directory
+      const until = (yield* now) + 7 * dayMillis
+      yield* expire.pipe(on(until - 1))
+      assert.strictEqual((yield* rejects([early.seq]))[0]!.state, "waiting")
+      yield* expire.pipe(on(until))
+      const [given] = yield* rejects([early.seq])
+      assert.deepStrictEqual([given!.state, given!.reason], ["rejected", "unknown_account"])
+      yield* apply([Lines.account(accountId, 1, { email: `${accountId}@example.com` })])
+      const hook = yield* webhook({ of: accountId })
+      yield* resume
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 0)
+    }))
+
+  it.effect("a value that PostgreSQL refuses is halved down to; all others of the batch are accepted", () =>
+    Effect.gen(function* () {
+      const { take } = yield* EventIntake
+      const { owner } = yield* Database
+      const { slots } = yield* Sender
+      yield* owner`create function refuse() returns trigger language plpgsql as $$ begin
+        if new.body like '%poison%' then raise exception 'no' using errcode = '22021'; end if;
+        if new.body like '%outage%' then raise exception 'no' using errcode = '53100'; end if;
+        return new; end $$`
+      yield* owner`create trigger refuse before insert on events for each row execute function refuse()`
+      const hook = yield* webhook()
+      const poison = [17, 18, 40].map((at) => [at, message(hook.accountId, { email_id: "poison" })] as const)
+      const batch = Array.from({ length: 60 }, () => message(hook.accountId))
+      for (const [at, one] of poison) batch[at] = one
+      yield* take(batch)
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 57)
+      const aside = yield* rejects(batch.map((one) => one.seq))
+      assert.deepStrictEqual(
+        aside.map(({ reason, seq }) => [seq, reason]),
+        poison.map(([, one]) => [one.seq, "refused"]),
+      )
+      // Nothing listens there: what was sent has ended, and what was reserved for refused halves was given back.
+      yield* comes(Effect.sync(() => slots.load.claimed === 0))
+      assert.deepStrictEqual(yield* miscounted, [])
+
+      const outage = [message(hook.accountId), message(hook.accountId, { email_id: "outage" })]
+      assert.strictEqual((yield* Effect.exit(take(outage)))._tag, "Failure")
+      assert.deepStrictEqual(yield* rejects(outage.map((one) => one.seq)), [])
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 57)
+      yield* owner`drop trigger refuse on events`
+      yield* take(outage)
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 59)
+    }))
+
+  it.effect("a refused one that had waited for its account is not said to be taken", () =>
+    Effect.gen(function* () {
+      const { resume, take } = yield* EventIntake
+      const { owner } = yield* Database
+      const accountId = randomUUID()
+      const early = [message(accountId, { email_id: "poison" }), message(accountId)]
+      yield* take(early)
+      yield* owner`create trigger refuse before insert on events for each row execute function refuse()`
+      yield* (yield* Directory).apply([Lines.account(accountId, 1, { email: `${accountId}@example.com` })])
+      const hook = yield* webhook({ of: accountId })
+      yield* resume
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
+      assert.deepStrictEqual(
+        (yield* rejects(early.map((one) => one.seq))).map(({ reason, state }) => [state, reason]),
+        [
+          ["rejected", "refused"],
+          ["resolved", "unknown_account"],
+        ],
+      )
+    }))
+})

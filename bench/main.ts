@@ -48,7 +48,7 @@ const bench = Effect.gen(function* () {
   for (const claim of all.filter(({ name }) => named.length === 0 || named.includes(name))) {
     const found = yield* measure(claim)
     yield* Effect.sync(() => console.log(`\n${terminal(found)}`))
-    const partial = quick || profile || only !== undefined || rounds < 5
+    const partial = quick || profile || only !== undefined
     const file = yield* Effect.sync(() => save({ [claim.name]: found }, partial))
     yield* Effect.sync(() => console.log(`\n  written to ${file}`))
   }

@@ -1,7 +1,140 @@
-import type { Claim } from "../harness/Claim.ts"
-import { Effect } from "effect"
+/**
+ * What waiting costs: the program's memory while many deliveries are pending whose receivers never answer, the scan for
+ * due retries beside many that are not due, and how long a start takes.
+ */
+import { Clock, Effect, Schedule } from "effect"
+import { join } from "node:path"
+import { Database } from "../../services/platform/Database.ts"
+import { announceDue } from "../../services/webhooks/Deliveries/Claim.ts"
+import * as Child from "../harness/Child.ts"
+import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
+import { rssMegabytes } from "../harness/Cpu.ts"
+import { fill, type Hook, hooksOn, publish } from "../harness/Fixture.ts"
+import * as Product from "../harness/Product.ts"
+import { broker } from "../harness/Servers.ts"
+
+const failed = (cause: unknown) => new Child.BenchError({ message: String(cause) })
+
+const pending = (run: Run, count: number) =>
+  Effect.gen(function* () {
+    const { servers } = run
+    const hole = yield* Child.start({ module: "bench/programs/blackHole.ts" })
+    const { ports } = yield* hole.event<{ readonly ports: ReadonlyArray<number> }>("ready")
+    const hooks = hooksOn(ports)
+    yield* servers.template("pending", fill(hooks, Product.keysFileOf(servers)))
+    const world = yield* servers.world("pending")
+    const program = yield* Product.start(servers, world)
+    yield* Product.ready(program)
+    const idle = rssMegabytes(program.pid) ?? 0
+    yield* run.tell(`${count} events to receivers that never answer`)
+    yield* publish(yield* broker(world.natsUrl), hooks, 0, count)
+    const waiting = Effect.map(
+      world.sql<{ n: number }>`select count(*)::int as n from delivery_queue`,
+      ([row]) => row!.n,
+    )
+    let most = 0
+    const look = Effect.sync(() => most = Math.max(most, rssMegabytes(program.pid) ?? 0))
+    yield* Effect.tap(waiting, () => look).pipe(
+      Effect.flatMap((n) => n === count ? Effect.void : Effect.fail(`${n} of ${count} pending`)),
+      Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 600 }),
+    )
+    yield* look.pipe(Effect.repeat({ schedule: Schedule.spaced("250 millis"), times: run.quick ? 20 : 80 }))
+    return { idle, most, after: rssMegabytes(program.pid) ?? 0 }
+  }).pipe(Effect.scoped, Effect.mapError(failed))
+
+const retries = (hooks: ReadonlyArray<Hook>, count: number) =>
+  Effect.gen(function* () {
+    const { owner } = yield* Database
+    const due = new Date(Date.now() + 3_600_000)
+    for (const { accountId, id } of hooks) {
+      yield* owner`insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
+        select gen_random_uuid(), ${id}::uuid, ${accountId}::uuid, gen_random_uuid(), 1, 2,
+          ${due}::timestamptz + n * interval '1 millisecond'
+        from generate_series(1, ${count / hooks.length}::int) n`
+      yield* owner`update webhook_lanes set next_due_at = ${due} where webhook_id = ${id}::uuid`
+    }
+    yield* owner`vacuum analyze`
+  })
+
+/** Milliseconds a scan where no lane is due, and where all of them are to be looked at and nothing is due in any. */
+const scan = (run: Run, count: number) =>
+  Effect.gen(function* () {
+    const { servers } = run
+    const hooks = hooksOn([9, 9, 9, 9])
+    const template = `retries_${count}`
+    yield* run.tell(`${count} retries that are not due`)
+    yield* servers.template(
+      template,
+      Effect.andThen(fill(hooks, Product.keysFileOf(servers)), retries(hooks, count)),
+    )
+    const { sql } = yield* servers.world(template)
+    const all = hooks.map((hook) => hook.id)
+    const timed = Effect.fnUntraced(function* (hungry: ReadonlyArray<string>) {
+      const options = { hungry, lanes: 256, depth: 500, again: 30_000 }
+      const times: Array<number> = []
+      for (let n = 0; n < 60; n++) {
+        const from = yield* Clock.currentTimeNanos
+        yield* announceDue(sql, options)
+        times.push(Number((yield* Clock.currentTimeNanos) - from) / 1e6)
+      }
+      return median(times.slice(10))
+    })
+    return { idle: yield* timed([]), looked: yield* timed(all) }
+  }).pipe(Effect.scoped, Effect.mapError(failed))
+
+/** Milliseconds to "ready" on an empty home, and on the same home again: servers, migrations and demo included. */
+const startOnce = (run: Run, n: number) =>
+  Effect.gen(function* () {
+    const env = { BAILIWICK_HOME: join(run.servers.home, `start-${n}`), PORT: "0", LOG_FORMAT: "json" }
+    const timed = Child.start({ module: "src/main.ts", env }).pipe(
+      Effect.tap(Product.ready),
+      Effect.map(({ startedAt }) => performance.now() - startedAt),
+      Effect.scoped,
+    )
+    return { cold: yield* timed, warm: yield* timed }
+  })
+
 export const memory: Claim = {
   name: "memory",
-  title: "",
-  measure: () => Effect.succeed({ tables: [], notes: [], raw: null }),
+  title: "What waiting and starting cost",
+  measure: (run) =>
+    Effect.gen(function* () {
+      const many = run.quick ? 20_000 : 100_000
+      const far = run.quick ? 100_000 : 1_000_000
+      const starts: Array<{ readonly cold: number; readonly warm: number }> = []
+      for (let n = 0; n < run.rounds; n++) {
+        yield* run.tell(`start ${n + 1} of ${run.rounds}`)
+        starts.push(yield* startOnce(run, n))
+      }
+      const few = yield* scan(run, 1_000)
+      const full = yield* scan(run, far)
+      const rss = yield* pending(run, many)
+      const ms = (pick: (start: { readonly cold: number; readonly warm: number }) => number) =>
+        Math.round(median(starts.map(pick)))
+      return {
+        tables: [
+          {
+            title: "Resident memory of the program, MB",
+            columns: ["", "idle", "most", "20 s later"],
+            rows: [[`${many} deliveries pending, receivers never answer`, rss.idle, rss.most, rss.after]],
+          },
+          {
+            title: "A scan for due retries, ms",
+            columns: ["retries that are not due", "no lane due", "20 lanes looked at"],
+            rows: [[1_000, rounded(few.idle, 2), rounded(few.looked, 2)], [
+              far,
+              rounded(full.idle, 2),
+              rounded(full.looked, 2),
+            ]],
+          },
+          {
+            title: "From the command to ready, ms",
+            columns: ["", "empty home", "same home again"],
+            rows: [["embedded PostgreSQL and nats-server, demo", ms((s) => s.cold), ms((s) => s.warm)]],
+          },
+        ],
+        notes: ["Starts with packages installed and compiled; scans are medians of 50."],
+        raw: { rss, few, full, starts },
+      }
+    }),
 }

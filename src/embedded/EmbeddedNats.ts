@@ -54,7 +54,9 @@ const settings = (folder: string, port: number, token: string, accounts: Readonl
     `pid_file: ${JSON.stringify(join(folder, "pid"))}`,
     `max_payload: 1MB`,
     `jetstream { store_dir: ${JSON.stringify(folder)} }`,
-    ...(accounts === undefined ? [`authorization { token: "${token}" }`] : [
+    // The default of 2 s drops clients of a machine that is busy with starting.
+    ...(accounts === undefined ? [`authorization { token: "${token}", timeout: 15 }`] : [
+      `authorization { timeout: 15 }`,
       `accounts {`,
       ...accounts.map(({ user, password }) =>
         `  ${user} { jetstream: enabled, users: [{ user: "${user}", password: "${password}" }] }`

@@ -1,30 +1,145 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
-import { load } from "../../src/AppConfig.ts"
+import { isAbsolute } from "node:path"
+import { load, roles } from "../../src/AppConfig.ts"
 
-const loaded = (environment: Record<string, string>) =>
-  Effect.provide(load, ConfigProvider.layer(ConfigProvider.fromUnknown(environment)))
+const from = (env: Record<string, string>) =>
+  load.pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env)))
+const faultsOf = (env: Record<string, string>) =>
+  Effect.map(Effect.flip(from(env)), ({ message }) => message.split("\n"))
 
-describe("SMTP_URL and MAIL_FROM", () => {
-  it.effect("are a server and a sender, or neither", () =>
+const hour = 3_600_000
+
+/** For each variable, values that are wrong. */
+const wrong: Record<string, ReadonlyArray<string>> = {
+  PORT: ["http", "-1", "32768", "80.5", "1e3"],
+  DATABASE_URL: ["mysql://user:hunter2@host/db", "hunter2"],
+  DATABASE_OWNER_URL: ["hunter2"],
+  NATS_URL: ["http://hunter2@host"],
+  PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
+  ROLES: ["api,everything", "All"],
+  DEMO: ["yes", "1", "TRUE"],
+  MAIL_ISSUERS: [
+    "[",
+    "{}",
+    `[{"issuer":"https://i.example"}]`,
+    `[{"issuer":"i","jwks_uri":"j","algorithms":["HS256"]}]`,
+  ],
+  WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
+  WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
+  WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds"],
+  WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem"],
+  WEBHOOKS_ALLOWED_CIDRS: ["127.0.0.1/33", "localhost", "10.0.0.0/8,x"],
+  WEBHOOKS_RETENTION_DAYS: ["0", "30 days", "3651"],
+  WEBHOOKS_DEAD_LETTER_RETENTION_DAYS: ["-1"],
+  WEBHOOKS_PER_ACCOUNT: ["0", "many"],
+  INTAKE_MEMORY_DAYS: ["0"],
+  OTEL_EXPORTER_OTLP_ENDPOINT: ["localhost:4318"],
+  LOG_FORMAT: ["xml"],
+  LOG_LEVEL: ["loud"],
+  METRICS_PORT: ["0", "70000"],
+}
+
+describe("AppConfig", () => {
+  it.effect("an empty environment is the defaults of the interface", () =>
     Effect.gen(function* () {
-      const url = "smtps://user:se%2Fcret@smtp.example.com:465"
-      const config = yield* loaded({ SMTP_URL: url, MAIL_FROM: "Fern <no-reply@fern.example>" })
-      assert.strictEqual(Redacted.value(config.smtpUrl!), url)
-      assert.notInclude(JSON.stringify(config), "se%2Fcret")
-      assert.deepStrictEqual(config.mailFrom, { name: "Fern", address: "no-reply@fern.example" })
-      const without = yield* loaded({})
-      assert.isNull(without.smtpUrl)
-      assert.strictEqual(without.mailFrom.address, "no-reply@localhost")
+      const config = yield* from({})
+      assert.deepInclude(config, {
+        host: "127.0.0.1",
+        port: 8080,
+        databaseUrl: null,
+        databaseOwnerUrl: null,
+        natsUrl: null,
+        publicUrl: null,
+        demo: true,
+        webhooksTimeout: 10_000,
+        allowedCidrs: ["127.0.0.0/8", "::1/128"],
+        deliveredDays: 30,
+        deadLetterDays: 90,
+        perAccount: 100,
+        intakeMemoryDays: 400,
+        logLevel: "info",
+        metricsPort: null,
+      })
+      assert.deepStrictEqual(config.schedule, {
+        delays: [hour / 60, hour / 12, hour / 2, 2 * hour, 6 * hour, 24 * hour, 48 * hour, 72 * hour],
+        jitter: 0.1,
+      })
+      assert.deepStrictEqual(config.roles, new Set(roles))
+      assert.isTrue(isAbsolute(config.home))
+      assert.isTrue(config.home.endsWith(".bailiwick"))
     }))
 
-  it.effect("that are wrong stop the start, and no secret is repeated", () =>
+  it.effect("an empty variable is one that is not set", () =>
     Effect.gen(function* () {
-      const { message } = yield* Effect.flip(loaded({ SMTP_URL: "http://u:hidden@x", MAIL_FROM: "nobody" }))
-      assert.match(message, /^SMTP_URL: is not a URL of the scheme smtp or smtps, for example SMTP_URL=/m)
-      assert.match(message, /^MAIL_FROM: is neither an address nor a name with an address, for example MAIL_FROM=/m)
-      assert.notInclude(message, "hidden")
-      const alone = yield* Effect.flip(loaded({ SMTP_URL: "smtp://smtp.example.com" }))
-      assert.match(alone.message, /^MAIL_FROM: is needed beside SMTP_URL/)
+      const names = Object.keys(wrong)
+      assert.deepStrictEqual(yield* from(Object.fromEntries(names.map((name) => [name, ""]))), yield* from({}))
+    }))
+
+  for (const [name, values] of Object.entries(wrong)) {
+    it.effect(`${name}: a wrong value is one line with the fault and an example that is right, never the value`, () =>
+      Effect.gen(function* () {
+        for (const value of values) {
+          const faults = yield* faultsOf({ [name]: value })
+          assert.lengthOf(faults, 1, value)
+          const [line] = faults
+          assert.match(line!, new RegExp(`^${name}: (is|has|names) .+, for example ${name}=.+$`))
+          const example = line!.slice(line!.lastIndexOf(`${name}=`) + name.length + 1)
+          const said = line!.slice(name.length, line!.lastIndexOf(", for example"))
+          if (value.length > 4) assert.notInclude(said, value)
+          assert.notInclude(line!, "hunter2")
+          if (name === "WEBHOOKS_CA_FILE") continue
+          const rest = name === "MAIL_ISSUERS" || name === "PUBLIC_URL" ? { DEMO: "false" } : {}
+          yield* from({ [name]: example, ...rest })
+        }
+      }))
+  }
+
+  it.effect("all wrong values are named at once", () =>
+    Effect.gen(function* () {
+      const env = Object.fromEntries(Object.entries(wrong).map(([name, [value]]) => [name, value!]))
+      const faults = yield* faultsOf(env)
+      assert.sameMembers(faults.map((line) => line.slice(0, line.indexOf(":"))), Object.keys(wrong))
+    }))
+
+  it.effect("values are read as they are meant", () =>
+    Effect.gen(function* () {
+      const config = yield* from({
+        ROLES: "api, delivery",
+        DATABASE_URL: "postgres://app:hunter2@db/b",
+        WEBHOOKS_RETRY_DELAYS: Array.from({ length: 8 }, (_, i) => `${i + 1} seconds`).join(", "),
+        WEBHOOKS_RETRY_JITTER: "0",
+        WEBHOOKS_TIMEOUT: "1500 millis",
+        WEBHOOKS_ALLOWED_CIDRS: "10.0.0.0/8 , fd00::/8",
+        PORT: "0",
+      })
+      assert.deepStrictEqual(config.roles, new Set(["api", "delivery"] as const))
+      assert.deepStrictEqual(config.schedule, { delays: [1, 2, 3, 4, 5, 6, 7, 8].map((s) => s * 1_000), jitter: 0 })
+      assert.deepStrictEqual([config.webhooksTimeout, config.port, config.demo], [1_500, 0, false])
+      assert.deepStrictEqual(config.allowedCidrs, ["10.0.0.0/8", "fd00::/8"])
+      assert.strictEqual(Redacted.value(config.databaseOwnerUrl!), "postgres://app:hunter2@db/b")
+      assert.notInclude(JSON.stringify(config) + String(config.databaseUrl), "hunter2")
+    }))
+
+  it.effect("DEMO is off by itself where anyone else could reach it", () =>
+    Effect.gen(function* () {
+      const issuers = `[{"issuer":"https://i.example","jwks_uri":"https://i.example/jwks"}]`
+      const open: ReadonlyArray<Record<string, string>> = [
+        { HOST: "0.0.0.0" },
+        { HOST: "192.0.2.1" },
+        { PUBLIC_URL: "https://mail.example.com" },
+        { MAIL_ISSUERS: issuers },
+      ]
+      for (const env of open) {
+        const config = yield* from(env)
+        assert.deepStrictEqual([config.demo, config.allowedCidrs], [false, []], JSON.stringify(env))
+        const [line] = yield* faultsOf({ ...env, DEMO: "true" })
+        assert.match(line!, /^DEMO: .+, for example /)
+      }
+      assert.isFalse((yield* from({ DATABASE_URL: "postgres://db/b" })).demo)
+      assert.isTrue((yield* from({ DATABASE_URL: "postgres://db/b", DEMO: "true" })).demo)
+      assert.isFalse((yield* from({ DEMO: "false" })).demo)
+      for (const HOST of ["::1", "localhost"]) assert.isTrue((yield* from({ HOST })).demo)
+      assert.isTrue((yield* from({ PUBLIC_URL: "http://[::1]:8080" })).demo)
     }))
 })

@@ -1,0 +1,73 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { readdirSync } from "node:fs"
+import { Database } from "../../services/platform/Database.ts"
+import { migrate, tables } from "../../src/Migrations.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+const files = readdirSync("migrations").map((name) => name.replace(/\.ts$/, "")).sort()
+
+/** An empty database beside the migrated one. */
+const empty = Effect.gen(function* () {
+  const { owner } = yield* Database
+  const { name, ownerUrl, url } = yield* TestDatabase
+  const other = `${name}_empty`
+  yield* Effect.acquireRelease(
+    owner.unsafe(`create database ${other}`),
+    () => Effect.orDie(owner.unsafe(`drop database ${other} with (force)`)),
+  )
+  const at = (address: Redacted.Redacted) => Redacted.make(Redacted.value(address).replace(name, other))
+  return Database.layer({ url: at(url), ownerUrl: at(ownerUrl), maxConnections: 2 })
+})
+
+layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migrations", (it) => {
+  it.effect("several starts at once apply each migration once, in order; the next start applies nothing", () =>
+    Effect.gen(function* () {
+      const database = yield* empty
+      const start = migrate.pipe(Effect.provide(Layer.fresh(database)), Effect.scoped)
+      const applied = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
+      assert.deepStrictEqual(applied.flat().sort(), files)
+      assert.deepStrictEqual(yield* start, [])
+    }))
+
+  it.effect("what readiness asks for is what the migrations make", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const made = yield* owner<{ name: string }>`
+        select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition`
+      const internal = ["effect_sql_migrations"]
+      assert.sameMembers(made.map(({ name }) => name).filter((name) => !internal.includes(name)), [...tables])
+      assert.strictEqual(new Set(tables).size, tables.length)
+    }))
+
+  it.effect("the program's role changes no evidence and no schema", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      for (
+        const statement of [
+          "delete from audit_records",
+          "update audit_records set actor = 'me'",
+          "update events set body = ''",
+          "delete from events",
+          "truncate deliveries",
+          "drop table deliveries",
+          "create table mine (n integer)",
+          "alter table webhooks disable trigger all",
+        ]
+      ) {
+        const refused = yield* Effect.flip(sql.unsafe(statement))
+        assert.strictEqual(refused.reason._tag, "AuthorizationError", statement)
+      }
+    }))
+
+  it.effect("no migration asks the database what time it is", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const defaults = yield* owner<{ at: string }>`
+        select table_name || '.' || column_name as at from information_schema.columns
+        where table_schema = 'public' and table_name <> 'effect_sql_migrations'
+          and column_default ~* 'now\\(|current_|clock_timestamp|uuid'`
+      assert.deepStrictEqual(defaults, [])
+    }))
+})

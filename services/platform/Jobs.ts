@@ -2,8 +2,8 @@
  * Work too long for a request, in chunks: each chunk is a transaction of its own that also moves the job's cursor, so a
  * job that is killed goes on where its last chunk committed. A failing job backs off alone.
  */
-import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import { Cause, Clock, Context, Effect, Layer } from "effect"
+import { SqlError } from "effect/sql"
 import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
 import { Ids } from "./Ids.ts"
@@ -47,6 +47,13 @@ export const jobsTopic = "jobs"
 const table: LeasedTable = { table: "jobs", key: "id", keyType: "uuid" }
 const leaseMillis = 60_000
 
+/** A defect is the job's own, too: it must not hold up those that were claimed beside it. */
+const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {
+  const error = Cause.squash(cause)
+  if (SqlError.isSqlError(error)) return reasonOf(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
 export class Jobs extends Context.Service<Jobs, {
   /** Adds a job in the current transaction. */
   readonly add: <Args>(kind: JobKind<Args>, args: Args) => Effect.Effect<string, SqlError.SqlError>
@@ -88,10 +95,11 @@ export class Jobs extends Context.Service<Jobs, {
         })
         for (const job of due) {
           yield* step(job, known.get(job.kind)!).pipe(
-            Effect.catchTag("SqlError", (error) =>
-              settleFailed(sql, table, job.claim, [
-                { key: job.id, afterMillis: backoffMillis(job.attempts), error: reasonOf(error) },
-              ])),
+            Effect.catchCause((cause) =>
+              Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : settleFailed(sql, table, job.claim, [
+                { key: job.id, afterMillis: backoffMillis(job.attempts), error: whyOf(cause) },
+              ])
+            ),
           )
         }
         return due.length > 0

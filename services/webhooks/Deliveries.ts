@@ -20,6 +20,7 @@ import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliv
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
 import { attemptsMessages } from "./Deliveries/Report.ts"
 import { settle, type Settled } from "./Deliveries/Settle.ts"
+import { isDelivered, settleDelivered } from "./Deliveries/SettleDelivered.ts"
 import { Endpoints } from "./Endpoints.ts"
 import type { RetrySchedule } from "./RetrySchedule.ts"
 import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
@@ -168,13 +169,16 @@ export class Deliveries extends Context.Service<Deliveries, {
           const mayDie = batch.some(({ ending, fatal, task }) =>
             fatal === true || ending !== "released" && task.attempt >= 8
           )
-          const done = mayDie
+          const others = batch.filter((result) => !isDelivered(result))
+          const ended = mayDie
             ? yield* Effect.gen(function* () {
-              const all = yield* settle(sql, config.schedule, batch)
+              const all = yield* settle(sql, config.schedule, others)
               yield* told(all.filter((s) => s.next === "dead"))
               return all
             }).pipe(sql.withTransaction)
-            : yield* settle(sql, config.schedule, batch)
+            : yield* settle(sql, config.schedule, others)
+          const delivered = yield* settleDelivered(sql, batch.filter(isDelivered))
+          const done = [...ended, ...delivered]
           yield* faultPoint("settle.committed")
           settled.openUnsafe()
           yield* countSettled(done, slots.load.claimed)

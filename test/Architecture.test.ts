@@ -1,0 +1,122 @@
+/**
+ * The import law (ARCHITECTURE): schemas ← services/platform ← services/<domain> ← src ← test, bench. Held by reading the
+ * import lines of every file; and what no file may say.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, normalize } from "node:path"
+
+const trees = ["schemas", "services", "src", "migrations", "test", "bench"]
+
+const filesOf = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .map((entry) => normalize(join(entry.parentPath, entry.name)))
+
+interface Source {
+  readonly path: string
+  readonly text: string
+  /** Imported files as paths from the root, packages as they are named. */
+  readonly imports: ReadonlyArray<string>
+}
+
+const imported = /(?:^|[\s;}])(?:import|export)\s(?:[^"';]*?\sfrom\s)?\s*"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/g
+
+const sources: ReadonlyArray<Source> = trees.flatMap(filesOf).map((path) => {
+  const text = readFileSync(path, "utf8")
+  const imports = [...text.matchAll(imported)].map(([, named, dynamic]) => {
+    const to = (named ?? dynamic)!
+    return to.startsWith(".") ? normalize(join(dirname(path), to)) : to
+  })
+  return { path, text, imports }
+})
+
+const under = (tree: string) => sources.filter(({ path }) => path.startsWith(`${tree}/`))
+const isFile = (to: string) => trees.some((tree) => to.startsWith(`${tree}/`))
+const domainOf = (path: string) => /^services\/([^/]+)\//.exec(path)?.[1]
+
+/** Every import that `broken` says breaks a law, as `file -> import`. */
+const breaches = (of: ReadonlyArray<Source>, broken: (to: string, from: string) => boolean) =>
+  of.flatMap(({ imports, path }) => imports.filter((to) => broken(to, path)).map((to) => `${path} -> ${to}`))
+
+/** Comments hold words that code may not. */
+const codeOf = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1")
+
+const saying = (of: ReadonlyArray<Source>, pattern: RegExp, excepted: ReadonlyArray<string> = []) =>
+  of.filter(({ path, text }) => !excepted.includes(path) && pattern.test(codeOf(text))).map(({ path }) => path)
+
+const product = trees.slice(0, 4).flatMap(under)
+
+describe("Architecture", () => {
+  it("reads import lines of every shape", () => {
+    const text =
+      `import a from "a"\nimport { b,\n  c } from "b"\nexport { d } from "d"\nimport "e"\nimport type { f } from "f"
+      const g = import("g")\nexport * as h from "h"\nconst from = "not"`
+    assert.deepStrictEqual([...text.matchAll(imported)].map(([, one, two]) => one ?? two), [..."abdefgh"])
+    assert.isAbove(sources.length, 150)
+    assert.isAbove(sources.flatMap(({ imports }) => imports).length, 1_000)
+  })
+
+  it("schemas import effect and each other", () => {
+    const allowed = new Set(["schemas/bus/Subject.ts -> node:crypto"])
+    const found = breaches(under("schemas"), (to) => !/^effect(\/|$)/.test(to) && !to.startsWith("schemas/"))
+    assert.deepStrictEqual(found.filter((breach) => !allowed.has(breach)), [])
+  })
+
+  it("migrations import effect only", () => {
+    assert.deepStrictEqual(breaches(under("migrations"), (to) => !/^effect(\/|$)/.test(to)), [])
+  })
+
+  it("the platform imports schemas and itself; no domain stands in it", () => {
+    assert.deepStrictEqual(
+      breaches(under("services/platform"), (to) => isFile(to) && !/^(schemas|services\/platform)\//.test(to)),
+      [],
+    )
+  })
+
+  it("services import schemas and services, and of another domain its root modules only", () => {
+    assert.deepStrictEqual(breaches(under("services"), (to) => isFile(to) && !/^(schemas|services)\//.test(to)), [])
+    assert.deepStrictEqual(
+      breaches(under("services"), (to, from) => {
+        const domain = domainOf(to)
+        if (domain === undefined || domain === "platform" || domain === domainOf(from)) return false
+        return to.split("/").length > 3
+      }),
+      [],
+    )
+  })
+
+  it("nothing imports src but src, test and bench; nothing but those imports test", () => {
+    assert.deepStrictEqual(breaches(product, (to, from) => to.startsWith("src/") && !from.startsWith("src/")), [])
+    assert.deepStrictEqual(breaches(product, (to) => /^(test|bench)\//.test(to)), [])
+  })
+
+  it("what leaves over HTTP goes through platform/Outbound", () => {
+    const inside = /^services\/platform\/Outbound(\.ts$|\/)/
+    const outside = product.filter(({ path }) => !inside.test(path))
+    assert.deepStrictEqual(breaches(outside, (to) => /^undici(\/|$)/.test(to)), [])
+    assert.deepStrictEqual(saying(outside, /(?<![.\w])(globalThis\.)?fetch\(/), [])
+    assert.deepStrictEqual(breaches(outside, (to) => to === "effect/http/FetchHttpClient"), [])
+  })
+
+  it("no `as any`, no barrel, no imports without an extension", () => {
+    assert.deepStrictEqual(saying(sources.filter(({ path }) => path !== "test/Architecture.test.ts"), /\bas any\b/), [])
+    assert.deepStrictEqual(sources.filter(({ path }) => /\/index\.tsx?$/.test(path)).map(({ path }) => path), [])
+    assert.deepStrictEqual(breaches(sources, (to) => isFile(to) && !/\.(tsx?|json)$/.test(to)), [])
+    const vague = /\/(utils?|common|helpers?)(\/|\.ts$)/i
+    assert.deepStrictEqual(sources.filter(({ path }) => vague.test(path)).map(({ path }) => path), [])
+  })
+
+  it("time comes from Effect's Clock and goes into SQL as a parameter", () => {
+    assert.deepStrictEqual(saying(product, /\bDate\.now\(|\bnew Date\(\s*\)/), [])
+    // It measures how far the database's clock is from this process's: that is what the others then go by.
+    const measuring = ["services/platform/DatabaseClock.ts"]
+    const statements = product.map((source) => ({
+      ...source,
+      text: [...codeOf(source.text).matchAll(/`[^`]*`/g)].join("\n").replace(/\$\{[^}]*\}/g, ""),
+    }))
+    const asking = /\b(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)|\bcurrent_(timestamp|date)\b/i
+    assert.deepStrictEqual(saying(statements, asking, measuring), [])
+    assert.deepStrictEqual(saying(statements, asking), measuring, "an exception that nobody needs any more")
+  })
+})

@@ -59,12 +59,17 @@ export const claim = Effect.fnUntraced(function* (
   if (deliveryIds.length === 0) return []
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
-  // Looked up one by one by key: a plan of an empty queue would filter a webhook's whole backlog by the list of ids.
+  // By key, one by one, whatever the planner knows: planned while the queue was small, `= any(ids)` became a filter that
+  // compared the whole queue with every id, for seconds a claim.
   const rows = yield* sql<Claimed>`
     with free as materialized (
-      select q.delivery_id, q.webhook_id from delivery_queue q
-      where q.delivery_id = any(${[...deliveryIds]}::uuid[]) and q.claim is null and q.due_at <= ${new Date(now)}
-      order by q.delivery_id for update skip locked
+      select q.delivery_id, q.webhook_id
+      from (select id from unnest(${[...deliveryIds]}::uuid[]) wanted(id) order by id) wanted
+      cross join lateral (
+        select delivery_id, webhook_id from delivery_queue
+        where delivery_id = wanted.id and claim is null and due_at <= ${new Date(now)}
+        for update skip locked
+      ) q
     ), due as materialized (
       select f.delivery_id, w.version
       from free f join webhooks w on w.id = f.webhook_id and w.is_active and w.deleted_at is null

@@ -6,10 +6,11 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { Ids } from "../../platform/Ids.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Task } from "../Sender/Task.ts"
+import { arrayOf } from "./arrayOf.ts"
 
 /** A decoded event and the exact text that its receivers get. */
 export interface Accepted {
@@ -44,16 +45,15 @@ interface Heard extends FanOut {
 }
 
 const keyOf = ({ accountId, sourceId }: Accepted): string => {
-  const hex = createHash("sha256").update(`${accountId}.${sourceId}`).digest("hex")
+  const hex = hash("sha256", `${accountId}.${sourceId}`, "hex")
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
 }
 
 const fanOut = (sql: PgClient.PgClient, events: ReadonlyArray<Accepted>, keys: ReadonlyArray<string>, now: Date) =>
   sql<FanOut>`
     with input as materialized (
-      select * from unnest(${events.map((e) => e.accountId)}::uuid[], ${[...keys]}::uuid[], ${
-    events.map((e) => e.event)
-  }::text[]) with ordinality i(account_id, key, event, ord)
+      select * from unnest(${arrayOf(events.map((e) => e.accountId))}::uuid[], ${arrayOf(keys)}::uuid[],
+        ${arrayOf(events.map((e) => e.event))}::text[]) with ordinality i(account_id, key, event, ord)
     ), fresh as (
       insert into seen_events (account_id, key, seen_on)
       select i.account_id, i.key, ${now}::timestamptz::date
@@ -94,16 +94,15 @@ export const insertDeliveries = (
     with event as (
       insert into events (id, account_id, source_id, event, body, created_at)
       select e.id, e.account_id, e.source_id, e.event, e.body, ${at.now}
-      from unnest(${events.map((e) => e.id)}::uuid[], ${events.map((e) => e.accountId)}::uuid[], ${
-    events.map((e) => e.sourceId)
-  }::text[], ${events.map((e) => e.event)}::text[], ${events.map((e) => e.body)}::text[])
+      from unnest(${arrayOf(events.map((e) => e.id))}::uuid[], ${arrayOf(events.map((e) => e.accountId))}::uuid[],
+        ${events.map((e) => e.sourceId)}::text[], ${arrayOf(events.map((e) => e.event))}::text[],
+        ${events.map((e) => e.body)}::text[])
         e(id, account_id, source_id, event, body)
     ), input as materialized (
-      select * from unnest(${deliveries.map((d) => d.id)}::uuid[], ${deliveries.map((d) => d.webhookId)}::uuid[], ${
-    deliveries.map((d) => d.accountId)
-  }::uuid[], ${deliveries.map((d) => d.eventId)}::uuid[], ${deliveries.map((d) => d.event)}::text[], ${
-    deliveries.map((d) => d.claimed)
-  }::bool[]) d(id, webhook_id, account_id, event_id, event, claimed)
+      select * from unnest(${arrayOf(deliveries.map((d) => d.id))}::uuid[],
+        ${arrayOf(deliveries.map((d) => d.webhookId))}::uuid[], ${arrayOf(deliveries.map((d) => d.accountId))}::uuid[],
+        ${arrayOf(deliveries.map((d) => d.eventId))}::uuid[], ${arrayOf(deliveries.map((d) => d.event))}::text[],
+        ${arrayOf(deliveries.map((d) => d.claimed))}::bool[]) d(id, webhook_id, account_id, event_id, event, claimed)
     ), delivery as (
       insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
       select id, webhook_id, account_id, event_id, event, 'pending', 1, 1, ${at.now} from input

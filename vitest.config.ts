@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: ["test/long/**"],
     // Worker threads do not run on Deno.
     pool: "forks",
     maxWorkers: 2,

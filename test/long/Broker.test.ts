@@ -1,0 +1,133 @@
+/**
+ * What the broker may do to us: forget everything, lose a stream, run out of room. What PostgreSQL accepted arrives all
+ * the same; what only the broker had is outside the promise (README: accepted means committed in PostgreSQL).
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import process from "node:process"
+import { Database } from "../../services/platform/Database.ts"
+import { until } from "../e2e/support/until.ts"
+import { world } from "../e2e/support/World.ts"
+import { ownBroker } from "../services/platform/OwnBroker.ts"
+import { manage } from "./support/Broker.ts"
+import { brisk } from "./support/Second.ts"
+import { tinyBroker } from "./support/TinyBroker.ts"
+import { close, databaseOf, ended, type Traffic, traffic } from "./support/Traffic.ts"
+
+/** The ids of the publisher's events that PostgreSQL has. */
+const accepted = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ id: string }>`select source_id as id from events`
+  return new Set(rows.map((row) => row.id))
+}).pipe(Effect.orDie)
+
+/** The same traffic, owing only what was accepted. */
+const owing = (flow: Traffic, ids: ReadonlySet<string>): Traffic => ({
+  ...flow,
+  acknowledged: flow.acknowledged.filter((event) => ids.has(event.id)),
+})
+
+const streamSize = (url: Redacted.Redacted, stream: string) =>
+  manage(url, async (manager) => (await manager.streams.info(stream)).state.messages)
+
+describe.concurrent("a broker", () => {
+  it.live("killed without its files under load takes only what was never accepted with it", () =>
+    Effect.gen(function* () {
+      const broker = yield* ownBroker
+      yield* broker.start
+      const around = yield* world(brisk, { natsUrl: broker.url })
+      const flow = yield* traffic(around)
+      yield* Effect.gen(function* () {
+        const { sql } = yield* Database
+        const before = yield* flow.publish(200)
+        yield* until("the first accepted", accepted, (ids) => ids.size === before.length)
+        // The program stands still, so what is published now is the broker's alone, but for what it had asked for.
+        process.kill(around.instance.pid(), "SIGSTOP")
+        const between = yield* flow.publish(1_500)
+        yield* broker.kill
+        process.kill(around.instance.pid(), "SIGCONT")
+        yield* broker.wipe
+        yield* broker.start
+        assert.strictEqual(between.length, 1_500)
+        yield* until("the streams again", flow.publish(10), (taken) => taken.length === 10, 60)
+        const after = yield* flow.publish(100)
+        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)), 60)
+
+        const ids = yield* accepted
+        for (const { id } of [...before, ...after]) assert.isTrue(ids.has(id), `event ${id}`)
+        const lost = between.filter((event) => !ids.has(event.id))
+        assert.isAbove(lost.length, 0, "the broker had nothing of its own: this tried nothing")
+        yield* ended(owing(flow, ids))
+        yield* close(owing(flow, ids))
+
+        // A publisher that repeats what it is not sure of loses nothing, and repeats nothing.
+        yield* around.feed.events(between)
+        yield* until("the rest", accepted, (ids) => between.every((event) => ids.has(event.id)), 60)
+        yield* ended(flow)
+        yield* close(flow)
+
+        // What had been told before is told again to the broker that forgot it.
+        const [dead] = yield* sql<{ n: number }>`select count(*)::int as n from dead_letters`
+        yield* until("dead letters told", streamSize(broker.url, "DEAD_LETTERS"), (n) => n >= dead!.n)
+      }).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+
+  it.live("whose streams are deleted under load gets them back, and nothing accepted is lost", () =>
+    Effect.gen(function* () {
+      const around = yield* world(brisk)
+      const url = Redacted.make(around.env["NATS_URL"]!)
+      const flow = yield* traffic(around)
+      yield* Effect.gen(function* () {
+        yield* flow.publish(300)
+        yield* until("some arrivals", Effect.sync(() => flow.target.hits.length), (n) => n > 30)
+        yield* manage(url, async (manager) => {
+          for (const stream of ["EVENTS", "DELIVERIES", "DEAD_LETTERS"]) await manager.streams.delete(stream)
+        })
+        yield* until("the stream again", flow.publish(10), (taken) => taken.length === 10, 60)
+        const after = yield* flow.publish(100)
+        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)), 60)
+        const rest = owing(flow, yield* accepted)
+        yield* ended(rest)
+        yield* close(rest)
+        const { sql } = yield* Database
+        const [dead] = yield* sql<{ n: number }>`select count(*)::int as n from dead_letters`
+        yield* until("dead letters told", streamSize(url, "DEAD_LETTERS"), (n) => n >= dead!.n)
+      }).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+
+  it.live("whose disk is full stops no command and no retry, and gets everything once it has room", () =>
+    Effect.gen(function* () {
+      const url = yield* tinyBroker(8_000_000)
+      const around = yield* world(brisk, { natsUrl: url })
+      const flow = yield* traffic(around)
+      yield* Effect.gen(function* () {
+        const { sql } = yield* Database
+        yield* flow.publish(100)
+        yield* until("the first", accepted, (ids) => ids.size === 100)
+        const fill = around.feed.publish("intake.v1.notifications", "x".repeat(500_000)).pipe(
+          Effect.forever,
+          Effect.sandbox,
+          Effect.flip,
+        )
+        yield* fill
+        yield* fill
+        assert.deepStrictEqual(yield* around.feed.events([]), [])
+        const { json, status } = yield* around.api.get("/ready")
+        assert.strictEqual(status, 200, JSON.stringify(json))
+        for (let n = 0; n < 5; n++) {
+          assert.strictEqual((yield* flow.account.session.post("/v1/api-keys/", { name: `full ${n}` })).status, 201)
+        }
+        // Retries do not wait for the broker either: all end.
+        yield* ended(flow)
+        yield* close(flow)
+        const waiting = sql<{ n: number }>`select count(*)::int as n from outbox where published_at is null`
+        assert.isAbove((yield* waiting)[0]!.n, 0)
+
+        yield* manage(url, (manager) => manager.streams.purge("EVENTS"))
+        yield* until("the outbox drained", waiting, ([row]) => row!.n === 0, 90)
+        assert.strictEqual((yield* flow.publish(50)).length, 50)
+        yield* ended(flow)
+        yield* close(flow)
+      }).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,75 @@
+/** Two processes on one database and one broker: shared work, one killed, one frozen and thawed. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import process from "node:process"
+import { Database } from "../../services/platform/Database.ts"
+import { until } from "../e2e/support/until.ts"
+import { type World, world } from "../e2e/support/World.ts"
+import { unanswered } from "./support/Broker.ts"
+import { brisk, second } from "./support/Second.ts"
+import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
+
+/** Everything that the broker took is answered for and has ended. */
+const settled = (world: World, flow: Traffic) =>
+  Effect.gen(function* () {
+    const url = Redacted.make(world.env["NATS_URL"]!)
+    yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0, 100)
+    return yield* ended(flow)
+  })
+
+const frozen = Effect.fnUntraced(function* (around: World, flow: Traffic) {
+  const { sql } = yield* Database
+  const pid = around.instance.pid()
+  yield* flow.publish(300)
+  yield* until("some arrivals", Effect.sync(() => flow.target.hits.length), (n) => n > 30)
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.kill(pid, "SIGSTOP")),
+    () => Effect.sync(() => process.kill(pid, "SIGCONT")),
+  )
+  const flying = yield* inFlight
+  assert.isAbove(flying.length, 0)
+  yield* second(around)
+  // The freeze is what is tried: longer than every lease that the frozen process holds.
+  yield* Effect.sleep("15 seconds")
+  yield* interrupted(flying)
+  process.kill(pid, "SIGCONT")
+  yield* flow.publish(100)
+  yield* settled(around, flow)
+  yield* close(flow)
+  const twice = yield* sql`
+    select delivery_id, cycle, attempt from attempts where error is distinct from 'interrupted'
+    group by 1, 2, 3 having count(*) > 1`
+  assert.deepStrictEqual(twice, [])
+}, Effect.scoped)
+
+describe.concurrent("two processes", () => {
+  it.live("share the work and repeat nothing", () =>
+    Effect.gen(function* () {
+      const around = yield* world(brisk)
+      const flow = yield* traffic(around)
+      yield* second(around)
+      for (let n = 0; n < 10; n++) yield* flow.publish(100)
+      yield* settled(around, flow)
+      yield* close(flow).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+
+  it.live("of which one is killed and stays away: the other ends its work", () =>
+    Effect.gen(function* () {
+      const around = yield* world(brisk)
+      const flow = yield* traffic(around)
+      const other = yield* second(around)
+      yield* flow.publish(200)
+      yield* until("some arrivals", Effect.sync(() => flow.target.hits.length), (n) => n > 50)
+      yield* other.end("SIGKILL")
+      yield* flow.publish(200)
+      yield* settled(around, flow)
+      yield* close(flow).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+
+  it.live("of which one freezes for 15 s with claims in its hands: thawed, it settles nothing stale", () =>
+    Effect.gen(function* () {
+      const around = yield* world(brisk)
+      const flow = yield* traffic(around)
+      yield* frozen(around, flow).pipe(Effect.provide(databaseOf(around)))
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,22 @@
+/** A second process on the same database, broker and key ring, with a home of its own. */
+import { Effect } from "effect"
+import { join } from "node:path"
+import { instance } from "../../e2e/support/Instance.ts"
+import type { World } from "../../e2e/support/World.ts"
+import { home } from "../../support/Processes.ts"
+
+export const second = Effect.fnUntraced(function* (world: World) {
+  const other = yield* instance({
+    ...world.env,
+    BAILIWICK_HOME: yield* home,
+    BAILIWICK_KEYS_FILE: join(world.home, "keys.json"),
+  })
+  yield* other.start()
+  return other
+})
+
+/** What makes a claim short: a lease lasts two deadlines and ten seconds. */
+export const brisk = {
+  WEBHOOKS_TIMEOUT: "2 seconds",
+  WEBHOOKS_RETRY_DELAYS: Array(8).fill("500 millis").join(","),
+}

@@ -1,0 +1,21 @@
+/**
+ * The program, which kills itself with SIGKILL at the Nth hit of a fault point: `FAULT=point:N`. The signal leaves no
+ * moment for anything, so what the database and the broker hold is what a power cut of this process would leave.
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect } from "effect"
+import process from "node:process"
+import { Faults } from "../../../services/platform/Faults.ts"
+import { program } from "../../../src/Program.ts"
+import { refuse } from "../../../src/Refusal.ts"
+
+const [point, nth] = (process.env["FAULT"] ?? "").split(":")
+let left = Number(nth)
+
+const faults = Faults.of({
+  hit: (here) => {
+    if (here === point && --left === 0) process.kill(process.pid, "SIGKILL")
+  },
+})
+
+NodeRuntime.runMain(refuse(Effect.provideService(program, Faults, faults)), { disableErrorReporting: true })

@@ -8,6 +8,7 @@ import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { NotificationNotFound } from "../../schemas/problems/Notifications.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../accounts/Principals.ts"
+import { Audit } from "../platform/Audit.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { notificationJson } from "./Inbox/shape.ts"
@@ -32,6 +33,7 @@ export class Inbox extends Context.Service<Inbox, {
     Inbox,
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
+      const audit = yield* Audit
       const bells = yield* Bells
       const principals = yield* Principals
 
@@ -60,7 +62,11 @@ export class Inbox extends Context.Service<Inbox, {
       const hold = (accountId: string) =>
         sql<{ unread: number }>`select unread from inboxes where account_id = ${accountId}::uuid for no key update`
 
-      const changed = sql.afterCommit(bells.ring(inboxesTopic))
+      const changed = (accountId: string, action: string, subject: string) =>
+        Effect.andThen(
+          audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done" }),
+          sql.afterCommit(bells.ring(inboxesTopic)),
+        )
 
       const one = (accountId: string, id: string) =>
         sql<{ body: string }>`
@@ -82,7 +88,7 @@ export class Inbox extends Context.Service<Inbox, {
             )
             update notifications n set read_at = ${now}, version = inbox.version from inbox
             where n.id = ${id}::uuid returning n.id`
-          if (done !== undefined) yield* changed
+          if (done !== undefined) yield* changed(accountId, "notification.read", `notification:${id.toLowerCase()}`)
           const [row] = yield* one(accountId, id)
           return row === undefined ? yield* new NotificationNotFound() : row.body
         },
@@ -104,7 +110,7 @@ export class Inbox extends Context.Service<Inbox, {
               where account_id = ${accountId}::uuid
             )
             select count(*)::int as n from done`
-          yield* changed
+          yield* changed(accountId, "notifications.read-all", `account:${accountId}`)
           return done!.n
         },
         sql.withTransaction,

@@ -67,7 +67,15 @@ export class NotificationIntake extends Context.Service<NotificationIntake, {
       interface Read {
         readonly message: IntakeMessage
         readonly said: NotificationMessage
+        /** The row in which it waited for its account. */
+        readonly waited?: string
       }
+
+      const refuse = ({ message, waited }: Read, error: SqlError.SqlError) =>
+        waited === undefined
+          ? rejects.add([rejectOf(message, { reason: "refused", detail: error.reason._tag })])
+          : sql`update intake_rejects set state = 'rejected', reason = 'refused', detail = ${error.reason._tag},
+              expires_at = null where id = ${waited}::uuid`
 
       /** Remembers and tells what is new, in one transaction; gives the items of accounts that are not known. */
       const tell = Effect.fnUntraced(function* (items: ReadonlyArray<Read>) {
@@ -113,7 +121,7 @@ export class NotificationIntake extends Context.Service<NotificationIntake, {
             if (!isDataFault(error)) return Effect.fail(error)
             const half = items.length >> 1
             return half === 0
-              ? rejects.add([rejectOf(items[0]!.message, { reason: "refused", detail: error.reason._tag })])
+              ? Effect.asVoid(refuse(items[0]!, error))
               : Effect.andThen(store(items.slice(0, half)), store(items.slice(half)))
           }),
         )
@@ -138,13 +146,13 @@ export class NotificationIntake extends Context.Service<NotificationIntake, {
             select from accounts a where a.id = r.account_id::uuid and not a.removed)
           order by r.id limit ${batch}`
         if (rows.length === 0) return false
-        yield* store(rows.flatMap(({ payload, stream_seq }) => {
+        yield* store(rows.flatMap(({ id, payload, stream_seq }) => {
           const message = { subject: notificationSubject, seq: Number(stream_seq), data: payload }
           const said = read(payload)
-          return Result.isSuccess(said) ? [{ message, said: said.success }] : []
+          return Result.isSuccess(said) ? [{ message, said: said.success, waited: id }] : []
         }))
         yield* sql`update intake_rejects set state = 'resolved', expires_at = null
-          where id = any(${rows.map((row) => row.id)}::uuid[])`
+          where id = any(${rows.map((row) => row.id)}::uuid[]) and state = 'waiting'`
         return rows.length === batch
       })
 

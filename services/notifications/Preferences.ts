@@ -16,6 +16,7 @@ import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { PreferencesInvalid } from "../../schemas/problems/Notifications.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Principals, who } from "../accounts/Principals.ts"
+import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 
 const own = (value: unknown, key: string): unknown =>
@@ -81,6 +82,7 @@ export class Preferences extends Context.Service<Preferences, {
     Preferences,
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
+      const audit = yield* Audit
       const principals = yield* Principals
 
       const get: Preferences["Service"]["get"] = Effect.fn("Preferences.get")(function* (credential) {
@@ -94,15 +96,22 @@ export class Preferences extends Context.Service<Preferences, {
       const set: Preferences["Service"]["set"] = Effect.fn("Preferences.set")(function* (accountId, body) {
         const choices = yield* read(body)
         const now = new Date(yield* Clock.currentTimeMillis)
+        const changed = audit.append({
+          action: "notification-preferences.changed",
+          actor: `account:${accountId}`,
+          subject: `account:${accountId}`,
+          outcome: "done",
+        })
         // Merged category by category in one statement, so that two at once both count.
-        const [row] = yield* sql<{ choices: unknown }>`
+        const merge = sql<{ choices: unknown }>`
           insert into notification_preferences as p (account_id, choices, updated_at)
           values (${accountId}::uuid, ${sql.json(choices)}, ${now})
           on conflict (account_id) do update set updated_at = excluded.updated_at, choices = p.choices || (
             select coalesce(jsonb_object_agg(c.key, coalesce(p.choices -> c.key, '{}') || c.value), '{}')
             from jsonb_each(excluded.choices) c
           )
-          returning choices`.pipe(Effect.orDie)
+          returning choices`
+        const [row] = yield* sql.withTransaction(Effect.tap(merge, () => changed)).pipe(Effect.orDie)
         return fullMap(row!.choices)
       })
 

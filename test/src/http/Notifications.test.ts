@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { defaultPreferences, NotificationList, NotificationView } from "../../../schemas/mail/Notification.ts"
+import { Database } from "../../../services/platform/Database.ts"
 import { announce, notice } from "../../services/notifications/NotificationWorld.ts"
 import { account, signedIn } from "../../support/TestAccounts.ts"
 import { type Answer, call, type Headers, served } from "./NotificationServer.ts"
@@ -37,6 +38,9 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       const alerts = yield* call("GET", "/v1/notifications?category=alerts", session)
       assert.strictEqual(alerts.body.items.length, 1)
       assert.strictEqual((yield* call("GET", "/v1/notifications?category=nothing", session)).body.items.length, 0)
+      const audited = yield* (yield* Database).sql<{ action: string }>`
+        select action from audit_records where actor = ${`account:${id}`} order by id`
+      assert.deepStrictEqual(audited.map(({ action }) => action), ["notification.read", "notifications.read-all"])
     }))
 
   it.effect("404 for another account's, 401 without a credential, 422 for a limit beyond its bounds", () =>

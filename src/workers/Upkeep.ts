@@ -21,6 +21,8 @@ export const Upkeep = {
     const retention = yield* Retention
     const { workers } = yield* WebhookJobs
 
+    // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
+    yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)

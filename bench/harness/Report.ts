@@ -1,6 +1,6 @@
 /** Tables for the terminal and the page, and the JSON beside it. A claim that was not run keeps its last finding. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { cpus, platform, release, totalmem } from "node:os"
+import { cpus, loadavg, platform, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { Finding, Table } from "./Claim.ts"
@@ -13,6 +13,8 @@ export interface Conditions {
   readonly postgres: string
   readonly nats: string
   readonly rounds: number
+  /** The machine's load average after the claim: far above the number of cores, others were at work on it. */
+  readonly load: number
 }
 
 export interface Reported extends Finding {
@@ -35,6 +37,7 @@ export const conditions = (
     runtime: "deno" in process.versions ? `Deno ${process.versions["deno"]}` : `Node ${process.version}`,
     ...versions,
     rounds,
+    load: Math.round(loadavg()[0]!),
   }
 }
 
@@ -68,7 +71,7 @@ const page = (results: Results): string =>
       "",
       `## ${title}`,
       "",
-      `${c.at}, ${c.rounds} rounds, ${c.machine}; ${c.runtime}, PostgreSQL ${c.postgres}, nats-server ${c.nats}.`,
+      `${c.at}, rounds: ${c.rounds}, ${c.machine}; ${c.runtime}, PostgreSQL ${c.postgres}, nats-server ${c.nats}; load average ${c.load}.`,
       ...tables.flatMap((table) => ["", markdown(table)]),
       "",
       ...notes.map((note) => `- ${note}`),

@@ -142,5 +142,5 @@ layer(Layer.fresh(world()))("Plans", (it) => {
       const { owner } = yield* Database
       yield* owner`analyze`
       yield* cycle(all)
-    }), 60_000)
+    }), 120_000)
 })

@@ -16,7 +16,6 @@ import {
   day,
   domainLine,
   feed,
-  footing,
   force,
   noon,
   offer,
@@ -31,7 +30,7 @@ const persons = 4
 const admin = 3
 const domains = 2
 
-type Services = Layer.Success<ReturnType<typeof world>> | Layer.Success<typeof footing>
+type Services = Layer.Success<ReturnType<typeof world>>
 
 interface Real {
   readonly people: ReadonlyArray<Person>

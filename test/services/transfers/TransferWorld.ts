@@ -32,21 +32,22 @@ export const config: TransfersConfig = {
   dkim: "ed25519",
 }
 
-/** Everything below the service. */
-export const footing = Layer.mergeAll(
+const footing = Layer.mergeAll(
   Principals.layer,
   Directory.layer(watchingTransfers(mailKinds)),
   OneShotTokens.layer,
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(Timers.layer, RateLimits.layer, KeyUses.layer)),
-  Layer.provide(Cookies.layer([])),
   Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
   Layer.provideMerge(ground),
 )
 
-/** The service over it. It lives by the real clock, so that days go by without its loops; tests are `timed`. */
-export const world = (over: Partial<TransfersConfig> = {}) =>
+/** The service and all below it but `Cookies`: whose sessions are known is the test's to say. */
+export const service = (over: Partial<TransfersConfig> = {}) =>
   Transfers.layer({ ...config, ...over }).pipe(Layer.provideMerge(footing))
+
+/** The same, where nobody comes with a cookie. It lives by the real clock, so that days go by without its loops. */
+export const world = (over: Partial<TransfersConfig> = {}) => Layer.provide(service(over), Cookies.layer([]))
 
 /** Runs under a clock of its own, which begins at noon and moves by hand. */
 export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

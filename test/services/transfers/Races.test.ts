@@ -1,0 +1,179 @@
+/** Commands at once, on real PostgreSQL: exactly one wins, and each loser gets its documented answer. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Database } from "../../../services/platform/Database.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import {
+  accept,
+  codeOf,
+  command,
+  config,
+  day,
+  domain,
+  domainLine,
+  domainRow,
+  feed,
+  force,
+  offer,
+  person,
+  published,
+  timed,
+  world,
+} from "./TransferWorld.ts"
+
+/** How often each answer was given. */
+const tally = (codes: ReadonlyArray<string>) => {
+  const counts: Record<string, number> = {}
+  for (const code of codes) counts[code] = (counts[code] ?? 0) + 1
+  return counts
+}
+
+const together = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
+  Effect.all(effects, { concurrency: "unbounded" })
+
+const cancel = Effect.fnUntraced(function* (accountId: string, transferId: string) {
+  return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
+})
+const stop = Effect.fnUntraced(function* (transferId: string) {
+  return yield* (yield* Transfers).stop({ ...command(), transferId })
+})
+
+layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (it) => {
+  it.effect("50 accepts of one transfer by one token: one is answered, 49 find it used", () =>
+    Effect.gen(function* () {
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const { id } = yield* offer(alice.id, domainId, bob.email)
+      const codes = yield* together(Array.from({ length: 50 }, () => codeOf(accept(bob.id, id, { byToken: true }))))
+      assert.deepStrictEqual(tally(codes), { done: 1, not_found: 49 })
+      const { sql } = yield* Database
+      const [row] = yield* sql<{ version: number; mails: number }>`
+        select version, (select count(*)::int from mails where subject_id = t.id::text and kind = 'transfer.stop') as mails
+        from transfers t where id = ${id}::uuid`
+      assert.deepStrictEqual({ ...row! }, { version: 2, mails: 1 })
+    }).pipe(timed))
+
+  it.effect("two accepts of different domains at limit − 1: one fits, again and again", () =>
+    Effect.gen(function* () {
+      for (let i = 0; i < 5; i++) {
+        const [alice, bob] = [yield* person({ plan: "pro" }), yield* person({ domain_limit: 2 })]
+        yield* domain(bob)
+        const ids = yield* Effect.forEach(
+          [1, 2],
+          () => Effect.flatMap(domain(alice), (id) => Effect.map(offer(alice.id, id, bob.email), ({ id }) => id)),
+        )
+        const codes = yield* together(ids.map((id) => codeOf(accept(bob.id, id))))
+        assert.deepStrictEqual(tally(codes), { done: 1, domain_limit: 1 })
+      }
+    }).pipe(timed))
+
+  it.effect("stop against completion at the boundary: before it the stop, from it on the move, never both", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      for (const [millis, stopped, owner] of [[day - 1, "done", "source"], [day, "not_stoppable", "target"]] as const) {
+        const [alice, bob] = [yield* person(), yield* person()]
+        const domainId = yield* domain(alice)
+        const { id } = yield* offer(alice.id, domainId, bob.email)
+        yield* accept(bob.id, id)
+        yield* TestClock.adjust(millis)
+        const settle = Effect.as(transfers.settle(id), "settled")
+        const codes = yield* together([settle, codeOf(stop(id)), settle, codeOf(stop(id)), settle])
+        const stops = [codes[1]!, codes[3]!]
+        if (stopped === "done") assert.sameMembers(stops, ["done", "not_found"])
+        else assert.deepStrictEqual(stops, ["not_stoppable", "not_stoppable"])
+        assert.strictEqual((yield* domainRow(domainId)).account_id, owner === "source" ? alice.id : bob.id)
+        assert.deepStrictEqual((yield* published(domainId)).map(({ status }) => status), [
+          ...["pending", "accepted", owner === "source" ? "reversed" : "completed"],
+        ])
+      }
+    }).pipe(timed))
+
+  it.effect("accept against cancel: one of the two, the other hears that it is not pending", () =>
+    Effect.gen(function* () {
+      for (let i = 0; i < 8; i++) {
+        const [alice, bob] = [yield* person(), yield* person()]
+        const domainId = yield* domain(alice)
+        const { id } = yield* offer(alice.id, domainId, bob.email)
+        const commands = [codeOf(accept(bob.id, id, { byToken: true })), codeOf(cancel(alice.id, id))]
+        const codes = yield* together(i % 2 === 0 ? commands : commands.reverse())
+        assert.deepStrictEqual(tally(codes), { done: 1, not_pending: 1 })
+      }
+    }).pipe(timed))
+
+  it.effect("two forces to one account: one moves, the other finds it there; to two accounts: one after the other", () =>
+    Effect.gen(function* () {
+      const [alice, bob, eve, carol] = [yield* person(), yield* person(), yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const same = yield* together([1, 2].map(() => codeOf(force(carol.id, domainId, bob.email))))
+      assert.deepStrictEqual(tally(same), { done: 1, self_transfer: 1 })
+      const both = yield* together([alice, eve].map(({ email }) => codeOf(force(carol.id, domainId, email))))
+      assert.deepStrictEqual(tally(both), { done: 2 })
+      const { sql } = yield* Database
+      const moves = yield* sql<{ source: string; target: string }>`
+        select source_user_id::text as source, target_user_id::text as target from transfers t
+          join outbox o on o.aggregate_id = t.domain_id::text and o.payload::json->>'id' = t.id::text
+        where domain_id = ${domainId}::uuid order by o.seq`
+      for (const [i, { source }] of moves.entries()) if (i > 0) assert.strictEqual(source, moves[i - 1]!.target)
+      assert.strictEqual((yield* domainRow(domainId)).account_id, moves.at(-1)!.target)
+    }).pipe(timed))
+
+  it.effect("20 initiates of one domain by two who may: one transfer, the others find it active", () =>
+    Effect.gen(function* () {
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const codes = yield* together(Array.from({ length: 20 }, () => codeOf(offer(alice.id, domainId, bob.email))))
+      assert.deepStrictEqual(tally(codes), { done: 1, transfer_active: 19 })
+    }).pipe(timed))
+
+  it.effect("initiates against a force: no live transfer of an owner who is none any more is left", () =>
+    Effect.gen(function* () {
+      for (let i = 0; i < 5; i++) {
+        const [alice, bob, eve, carol] = [yield* person(), yield* person(), yield* person(), yield* person()]
+        const domainId = yield* domain(alice)
+        const [code] = yield* together([
+          codeOf(offer(alice.id, domainId, bob.email)),
+          codeOf(force(carol.id, domainId, eve.email, false)),
+        ])
+        assert.include(["done", "not_found"], code)
+        const { sql } = yield* Database
+        const live = yield* sql`
+          select from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`
+        assert.strictEqual(live.length, 0)
+        assert.strictEqual((yield* domainRow(domainId)).account_id, eve.id)
+      }
+    }).pipe(timed))
+
+  it.effect("commands against the feed and each other deadlock nobody, and rows stay whole", () =>
+    Effect.gen(function* () {
+      const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
+      const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6], () => domain(alice))
+      const offered = yield* Effect.forEach(ids, (id) => offer(alice.id, id, bob.email))
+      const [accepts, cancels] = yield* Effect.all([
+        together(offered.map(({ id }) => codeOf(accept(bob.id, id)))),
+        together(offered.map(({ id }) => codeOf(cancel(alice.id, id)))),
+        together(ids.slice(0, 3).map((id) => feed(domainLine(id, eve)))),
+      ], { concurrency: "unbounded" })
+      const codes = [...accepts, ...cancels]
+      assert.notInclude(codes, "dependency_unavailable")
+      const { sql } = yield* Database
+      const rows = yield* sql<{ status: string; timers: number; audits: number; version: number }>`
+        select status, version, (select count(*)::int from timers where aggregate_id = t.id::text) as timers,
+          (select count(*)::int from audit_records where details->>'transfer_id' = t.id::text) as audits
+        from transfers t where domain_id = any(${ids}::uuid[]) order by id`
+      for (const { audits, status, timers, version } of rows) {
+        assert.strictEqual(timers, status === "accepted" ? 1 : 0)
+        assert.strictEqual(audits, 2 * version)
+      }
+      for (const { status } of rows.slice(0, 3)) assert.include(["cancelled", "reversed"], status)
+    }).pipe(timed))
+
+  it.effect("the initiate limit is exact under 30 requests at once", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const alice = yield* person()
+      const domainId = yield* domain(alice)
+      const codes = yield* together(Array.from({ length: 30 }, () => codeOf(transfers.admit(alice.id, domainId))))
+      assert.deepStrictEqual(tally(codes), { done: config.initiateLimit, rate_limited: 30 - config.initiateLimit })
+    }).pipe(timed))
+})

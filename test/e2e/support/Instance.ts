@@ -1,7 +1,5 @@
 /** The program under test: started from its command, told by its environment alone, killed and started again. */
 import { Effect, Exit, Scope } from "effect"
-import { mkdtempSync } from "node:fs"
-import { join } from "node:path"
 import { type Program, start as startProgram } from "../../support/Processes.ts"
 
 export interface Instance {
@@ -59,6 +57,3 @@ export const cli = Effect.fnUntraced(function* (env: Readonly<Record<string, str
   const code = yield* program.exited
   return { code, output: program.output() }
 }, Effect.scoped)
-
-/** A folder of its own below `home`. */
-export const folder = (home: string) => mkdtempSync(join(home, "f"))

@@ -63,7 +63,7 @@ export const told = (change: Change, since: Position | null, owed: boolean, page
   if (since === null) return write([counts], now, false)
   const known = since.epoch === epoch || since.epoch === beginning.epoch && since.version === 0
   if (!known || since.version > version) return write([{ ...counts, name: "reset" }], now, false)
-  const more = rows.length === page
+  const more = rows.length === page && rows.at(-1)!.version < version
   const upTo = more ? rows.at(-1)!.version : version
   const events: Array<Event> = rows.map((row) => ({
     version: row.version,

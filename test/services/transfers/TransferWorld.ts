@@ -32,7 +32,8 @@ export const config: TransfersConfig = {
   dkim: "ed25519",
 }
 
-const footing = Layer.mergeAll(
+/** Everything below the service but `Cookies`. */
+export const footing = Layer.mergeAll(
   Principals.layer,
   Directory.layer(watchingTransfers(mailKinds)),
   OneShotTokens.layer,

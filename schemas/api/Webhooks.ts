@@ -2,13 +2,12 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
-import { EventType } from "../mail/MailEvent.ts"
+import { EventTime, EventType } from "../mail/MailEvent.ts"
 import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/Webhooks.ts"
 import { BodyBoolean, BodyInt, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
-import { Timestamp } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
 
@@ -37,8 +36,8 @@ export const SecretRotation = Schema.Struct({
 }).annotate({ identifier: "SecretRotation" })
 
 export const ReplayRequest = Schema.Struct({
-  since: Timestamp,
-  until: orNull(Timestamp),
+  since: EventTime,
+  until: orNull(EventTime),
   /** Which ended deliveries; dead letters without it. */
   status: orNull(Schema.Literals(["dead_letter", "delivered"])),
 }).annotate({ identifier: "ReplayRequest" })

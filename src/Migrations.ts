@@ -52,6 +52,14 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   for (const table of appendOnly) yield* owner`revoke update, delete on ${owner(table)} from ${app}`
 })
 
+/** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */
+const grantAlone = (owner: PgClient.PgClient, role: string) =>
+  owner`select pg_advisory_xact_lock(hashtext('bailiwick grants'))`.pipe(
+    Effect.andThen(grant(owner, role)),
+    owner.withTransaction,
+    Effect.retry({ times: 5 }),
+  )
+
 /** Applies what is missing and gives the names of what it applied. */
 export const migrate = Effect.gen(function* () {
   const { owner, sql } = yield* Database
@@ -60,6 +68,6 @@ export const migrate = Effect.gen(function* () {
   )
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`
   const [own] = yield* owner<{ role: string }>`select current_user::text as role`
-  if (app!.role !== own!.role) yield* grant(owner, app!.role)
+  if (app!.role !== own!.role) yield* grantAlone(owner, app!.role)
   return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
 }).pipe(Effect.withSpan("migrate"))

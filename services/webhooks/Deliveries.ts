@@ -15,6 +15,7 @@ import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
+import { isDataFault } from "../platform/SqlFaults.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliveries/Claim.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
@@ -186,15 +187,26 @@ export class Deliveries extends Context.Service<Deliveries, {
           return done.length
         })
 
+        /** A result that PostgreSQL refuses is left to its claim's end, and holds up no other. */
+        const settleEach = (batch: ReadonlyArray<Result>): Effect.Effect<void, SqlError.SqlError> =>
+          Effect.catchTag(Effect.asVoid(settleAll(batch)), "SqlError", (error) => {
+            if (!isDataFault(error)) return Effect.fail(error)
+            if (batch.length === 1) return Effect.logError("a result was refused: its claim expires", error)
+            const half = batch.length >> 1
+            return Effect.andThen(settleEach(batch.slice(0, half)), settleEach(batch.slice(half)))
+          })
+
         const flush = Effect.gen(function* () {
           const batch = results.splice(0, settleBatch)
           if (results.length === 0) arrived.closeUnsafe()
           if (batch.length === 0) return
-          // The results are in memory only: they are kept until the database takes them, or their claims expire.
-          yield* settleAll(batch).pipe(
+          // The results are in memory only: they are kept until the database takes them, or their claims expire. What a
+          // stop cuts off is settled once more; the fence makes that harmless.
+          yield* settleEach(batch).pipe(
             Effect.tapError((error) => Effect.logWarning("settling failed, trying again", error)),
             Effect.retry({ schedule: Schedule.spaced("1 second"), times: 60 }),
             Effect.catch((error) => Effect.logError(`${batch.length} results given up: their claims expire`, error)),
+            Effect.onInterrupt(() => Effect.sync(() => void results.unshift(...batch))),
           )
           if (slots.hasHungry) yield* bells.ring(dueTopic)
         })
@@ -202,7 +214,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         const settling = Effect.gen(function* () {
           yield* arrived.await
           if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
-          yield* Effect.uninterruptible(flush)
+          yield* flush
         }).pipe(
           Effect.forever,
           Effect.onInterrupt(() =>
@@ -212,7 +224,7 @@ export class Deliveries extends Context.Service<Deliveries, {
                 yield* flush
                 if (results.length === 0 && slots.load.claimed > 0) yield* arrived.await
               }
-            }).pipe(Effect.timeoutOption("5 seconds"))
+            }).pipe(Effect.interruptible, Effect.timeoutOption("5 seconds"))
           ),
         )
 

@@ -159,7 +159,7 @@ export class EventIntake extends Context.Service<EventIntake, {
       const expire = Effect.flatMap(Clock.currentTimeMillis, (now) =>
         Effect.asVoid(sql`
           update intake_rejects set state = 'rejected', expires_at = null
-          where state = 'waiting' and expires_at <= ${new Date(now)}`))
+          where state = 'waiting' and subject like 'intake.v1.mail-events.%' and expires_at <= ${new Date(now)}`))
 
       return EventIntake.of({ take, resume, expire })
     }),

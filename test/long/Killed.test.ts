@@ -1,0 +1,91 @@
+/**
+ * A real process is killed with SIGKILL at each fault point and started again: what the broker acknowledged arrives at
+ * every subscription, only what was claimed at the kill may arrive twice, and every count is right in the end.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { FaultPoint } from "../../services/platform/Faults.ts"
+import { until } from "../e2e/support/until.ts"
+import { type World, world } from "../e2e/support/World.ts"
+import { start } from "../support/Processes.ts"
+import { unanswered } from "./support/Broker.ts"
+import { brisk } from "./support/Second.ts"
+import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
+
+/** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
+const points: Readonly<Record<FaultPoint, number>> = {
+  "intake.taken": 3,
+  "intake.committed": 3,
+  "intake.acknowledged": 3,
+  "post.before": 77,
+  "post.after": 77,
+  "settle.before": 4,
+  "settle.committed": 4,
+  "scan.committed": 3,
+  "scan.announced": 3,
+  "dispatch.taken": 3,
+  "dispatch.claimed": 3,
+  "dispatch.acknowledged": 3,
+  "relay.claimed": 2,
+  "relay.published": 2,
+  "relay.settled": 2,
+}
+
+const waves = 6
+const wave = 30
+
+/** One life under traffic, up to its death at the Nth hit; gives what was claimed then. */
+const life = Effect.fnUntraced(function* (around: World, flow: Traffic, point: string, hit: number) {
+  const doomed = yield* start({
+    module: "test/long/support/fault-main.ts",
+    env: { ...around.env, FAULT: `${point}:${hit}` },
+  })
+  let dead = false
+  yield* Effect.forkScoped(Effect.tap(doomed.exited, () => Effect.sync(() => void (dead = true))))
+  const heard = (what: string, good: () => boolean) => until(what, Effect.sync(() => dead || good()), (yes) => yes, 90)
+  for (let n = 1; n <= waves; n++) {
+    const before = flow.target.hits.length
+    yield* flow.publish(wave)
+    yield* heard(`wave ${n}`, () => flow.target.hits.length > before + 10)
+  }
+  // The relay has work once something was tried eight times.
+  const last = () => flow.target.at("/doomed").filter((hit) => hit.attempt === 8).length
+  for (let n = 0; n < hit && point.startsWith("relay."); n++) {
+    const before = last()
+    yield* flow.publish(wave)
+    yield* heard("a last attempt", () => last() > before)
+  }
+  yield* heard(`death at ${point}`, () => false)
+  assert.isNull(yield* doomed.exited, "SIGKILL, nothing else")
+  return yield* inFlight
+}, Effect.scoped)
+
+const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
+  const around = yield* world(brisk)
+  const flow = yield* traffic(around)
+  yield* around.instance.end("SIGTERM")
+  yield* Effect.gen(function* () {
+    const first = yield* life(around, flow, point, 1)
+    const second = yield* life(around, flow, point, later)
+    yield* around.instance.start()
+    yield* flow.publish(wave)
+    if (point.startsWith("intake.")) {
+      const url = Redacted.make(around.env["NATS_URL"]!)
+      yield* until(
+        "every event answered for",
+        Effect.delay(unanswered(url), "1 second"),
+        (left) => left === 0,
+        100,
+      )
+    }
+    yield* ended(flow)
+    yield* interrupted([...first, ...second])
+    yield* close(flow)
+  }).pipe(Effect.provide(databaseOf(around)))
+}, Effect.scoped)
+
+describe.concurrent("killed", () => {
+  for (const [point, later] of Object.entries(points)) {
+    it.live(`at the first ${point}, and again at number ${later}`, () => killedAt(point, later), 300_000)
+  }
+})

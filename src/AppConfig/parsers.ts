@@ -1,0 +1,97 @@
+/** Reads the text of one variable. What is wrong with a text is the end of a sentence about its variable. */
+import { Duration, Option, Result, Schema } from "effect"
+import { readFileSync } from "node:fs"
+import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/accounts/Cookies.ts"
+import { type MailSender, parseSender } from "../../services/platform/MailTransport.ts"
+import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
+import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
+
+/** A value, or what is wrong with the text: the end of a sentence about the variable. */
+export type Parsed<A> = Result.Result<A, string>
+
+const fault = (what: string): Parsed<never> => Result.fail(what)
+
+export const int = (min: number, max: number) => (text: string): Parsed<number> =>
+  /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max
+    ? Result.succeed(Number(text))
+    : fault(`is not a whole number from ${min} to ${max}`)
+
+export const share = (text: string): Parsed<number> =>
+  /^(0|1|0?\.\d+|1\.0+)$/.test(text) ? Result.succeed(Number(text)) : fault("is not a number from 0 to 1")
+
+export const boolean = (text: string): Parsed<boolean> =>
+  text === "true" || text === "false" ? Result.succeed(text === "true") : fault("is neither true nor false")
+
+export const millis = (text: string): Parsed<number> => {
+  const duration = /^\d+(\.\d+)? ?[a-z]+$/.test(text.trim())
+    ? Duration.fromInput(text.trim() as Duration.Input)
+    : Option.none<Duration.Duration>()
+  return Option.isSome(duration) && Duration.toMillis(duration.value) > 0
+    ? Result.succeed(Duration.toMillis(duration.value))
+    : fault("is not a duration")
+}
+
+export const list = <A>(item: (text: string) => Parsed<A>) => (text: string): Parsed<ReadonlyArray<A>> => {
+  const items: Array<A> = []
+  for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
+    const parsed = item(part)
+    if (Result.isFailure(parsed)) return fault(`has an item that ${parsed.failure}`)
+    items.push(parsed.success)
+  }
+  return Result.succeed(items)
+}
+
+export const url = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> => {
+  const parsed = URL.parse(text)
+  return parsed !== null && schemes.includes(parsed.protocol.slice(0, -1))
+    ? Result.succeed(text)
+    : fault(`is not a URL of the scheme ${schemes.join(" or ")}`)
+}
+
+export const literal = <const A extends string>(...values: ReadonlyArray<A>) => (text: string): Parsed<A> => {
+  const found = values.find((value) => value === text)
+  return found === undefined ? fault(`is none of ${values.join(", ")}`) : Result.succeed(found)
+}
+
+export const delays = (text: string): Parsed<ReadonlyArray<number>> =>
+  Result.flatMap(
+    list(millis)(text),
+    (all) =>
+      all.length === maxAttempts ? Result.succeed(all) : fault(`has ${all.length} delays, not exactly ${maxAttempts}`),
+  )
+
+export const cidrs = (text: string): Parsed<ReadonlyArray<string>> => {
+  const all = text.split(",").map((part) => part.trim()).filter((part) => part !== "")
+  return Result.mapBoth(parseCidrs(all), {
+    onSuccess: () => all,
+    onFailure: () => "has an item that is no CIDR range",
+  })
+}
+
+const issuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(Schema.Struct({
+  issuer: Schema.String,
+  jwks_uri: Schema.String,
+  algorithms: Schema.optionalKey(Schema.Array(CookieAlgorithm)),
+}))))
+
+export const issuers = (text: string): Parsed<ReadonlyArray<ConfiguredIssuer>> =>
+  Result.mapError(issuerList(text), () => "is not a JSON list of {issuer, jwks_uri, algorithms?}")
+
+export const file = (text: string): Parsed<string> => {
+  try {
+    return Result.succeed(readFileSync(text, "utf8"))
+  } catch {
+    return fault("names a file that cannot be read")
+  }
+}
+
+export const sender = (text: string): Parsed<MailSender | null> => {
+  const parsed = parseSender(text)
+  return parsed === null ? fault("is neither an address nor a name with an address") : Result.succeed(parsed)
+}
+
+export const host = (text: string): Parsed<string> =>
+  /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) ? Result.succeed(text.toLowerCase()) : fault("is not a host name")
+
+export const any = (text: string): Parsed<string> => Result.succeed(text)
+export const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)

@@ -1,0 +1,58 @@
+/** With DOMAIN_TRANSFERS_ENABLED=false the transfers are not there: 404 before a credential or a body is looked at. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { world } from "./support/World.ts"
+
+const id = randomUUID()
+const paths = [
+  ["POST", `/v1/domains/${id}/transfer`],
+  ["GET", "/v1/domain-transfers/incoming"],
+  ["GET", "/v1/domain-transfers/outgoing"],
+  ["GET", "/v1/domain-transfers/accept-eligibility"],
+  ["POST", "/v1/domain-transfers/some-token/accept"],
+  ["POST", `/v1/domain-transfers/by-id/${id}/accept`],
+  ["POST", `/v1/domain-transfers/${id}/decline`],
+  ["DELETE", `/v1/domain-transfers/${id}`],
+  ["POST", "/v1/domain-transfers/stop/some-token"],
+  ["POST", `/v1/admin/domain-transfers/${id}`],
+] as const
+
+const bodies = [
+  { body: "{", type: "application/json" },
+  { body: "x".repeat(300_000), type: "application/json" },
+  { body: "a=b", type: "text/plain" },
+  { body: null, type: null },
+]
+
+const ask = (origin: string, method: string, path: string, body: string | null, type: string | null) =>
+  Effect.promise(async () => {
+    const response = await fetch(origin + path, {
+      method,
+      headers: type === null ? {} : { "content-type": type },
+      body: method === "GET" ? null : body,
+    })
+    const problem = await response.json() as { readonly code?: string }
+    return [response.status, problem.code]
+  })
+
+describe("the transfers' switch", () => {
+  it.live("off: all ten paths, and wrong methods on them, are 404; on: they are there", () =>
+    Effect.gen(function* () {
+      const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })
+      for (const [method, path] of paths) {
+        for (const { body, type } of bodies) {
+          assert.deepStrictEqual(yield* ask(instance.origin(), method, path, body, type), [404, "not_found"], path)
+        }
+        assert.deepStrictEqual(yield* ask(instance.origin(), "PUT", path, "{", "application/json"), [404, "not_found"])
+      }
+      yield* instance.end("SIGTERM")
+      yield* instance.start({ DOMAIN_TRANSFERS_ENABLED: "true" })
+      for (const [method, path] of paths) {
+        const expected = path.includes("/stop/") ? [404, "not_found"] : [401, "invalid_credentials"]
+        assert.deepStrictEqual(yield* ask(instance.origin(), method, path, null, null), expected, path)
+        const known = yield* ask(instance.origin(), "PUT", path, null, null)
+        assert.deepStrictEqual(known, [405, "method_not_allowed"], path)
+      }
+    }).pipe(Effect.scoped), 90_000)
+})

@@ -6,7 +6,6 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { floorOf, millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
 import { dayOf } from "./Day.ts"
@@ -18,7 +17,10 @@ export const isDelivered = ({ ending, error, status }: Result): boolean =>
 
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
-/** Settles results that are all `isDelivered`; those whose claim is no longer the row's change nothing. */
+/**
+ * Settles results that are all `isDelivered`; those whose claim is no longer the row's change nothing. No bounds on the
+ * ids beside the key, as in `settle`: a generic plan would leave deliveries out.
+ */
 export const settleDelivered = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   results: ReadonlyArray<Result>,
@@ -26,8 +28,6 @@ export const settleDelivered = Effect.fnUntraced(function* (
   if (results.length === 0) return []
   // In id order, as every statement that locks queue rows.
   const sorted = [...results].sort(compare)
-  const least = floorOf(millisOf(sorted[0]!.task.deliveryId))
-  const beyond = floorOf(millisOf(sorted.at(-1)!.task.deliveryId) + 1)
   const of = (f: (result: Result) => string | number | bigint) => arrayOf(sorted.map(f))
   return yield* sql<Settled>`
     with result as materialized (
@@ -48,7 +48,7 @@ export const settleDelivered = Effect.fnUntraced(function* (
     ), updated as (
       update deliveries d set status = 'delivered', attempt = e.attempt, response_status = e.status, error = null,
         next_retry_at = null, endpoint_url = coalesce(e.url, d.endpoint_url), response_body = e.body
-      from ended e where d.id = e.id and d.id >= ${least}::uuid and d.id < ${beyond}::uuid
+      from ended e where d.id = e.id
     ), counted as (
       insert into delivery_counts (webhook_id, day, status, n)
       select c.webhook_id, c.day, s.status, s.sign * c.n from (

@@ -6,7 +6,7 @@
  * function, and writes state, fence, timers, audit, messages, notices and mails together. Actors only spare waiting at
  * those locks; called directly, from any number of processes, the answers are the same.
  */
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
 import type { AcceptEligibility, DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
@@ -21,7 +21,7 @@ import { lists } from "./Transfers/Lists.ts"
 import { type ForceCommand, type InitiateCommand, openings } from "./Transfers/Openings.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/Settle.ts"
-import type { TimerKind, TransferState } from "./Transfers/state.ts"
+import { type TimerKind, type TransferState, viewOf } from "./Transfers/state.ts"
 
 export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
 export type { ForceCommand, InitiateCommand } from "./Transfers/Openings.ts"
@@ -99,6 +99,14 @@ export class Transfers extends Context.Service<Transfers, {
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
+  /**
+   * What a mailed link is about, as it is now: what the clock decided is settled first. `used`: the link did already what
+   * it is for. Null where no transfer has such a token. Asks no rights: who shows it decides what of it.
+   */
+  readonly preview: (
+    link: "accept" | "stop",
+    token: string,
+  ) => Effect.Effect<{ readonly transfer: DomainTransfer; readonly used: boolean } | null, DependencyUnavailable>
   /** Writes down what the clock decided of a transfer; gives whether that changed it. What a timer calls. */
   readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
 }>()("bailiwick/services/transfers/Transfers") {
@@ -118,11 +126,20 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     const found = yield* (by === "id" ? byId(text) : byToken(by, tokens.hash(text))).pipe(Effect.orDie)
     return found?.state ?? null
   })
+  const preview = Effect.fn("Transfers.preview")(function* (link: "accept" | "stop", token: string) {
+    const found = yield* find(link, token)
+    if (found === null) return null
+    yield* settle.ifDue(found)
+    const state = (yield* find("id", found.id)) ?? found
+    const used = link === "accept" ? state.acceptUsed : state.stopUsed
+    return { transfer: viewOf(state, yield* Clock.currentTimeMillis), used }
+  })
   return Transfers.of({
     ...(yield* openings(settle, config)),
     ...(yield* handshake(settle, config.safetyWindowMillis)),
     ...(yield* lists(settle)),
     find,
+    preview,
     settle: settle.transfer,
   })
 })

@@ -400,6 +400,30 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("Transfers"
       assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
     }).pipe(timed))
 
+  it.effect("a link explains itself: what it is about, whether it was used, and what the clock made of it", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const { id } = yield* offer(alice.id, domainId, bob.email)
+      const invitation = yield* tokenOf("accept", id)
+      const seen = (link: "accept" | "stop", token: string) =>
+        Effect.map(transfers.preview(link, token), (shown) => shown && [shown.transfer.status, shown.used])
+      assert.deepStrictEqual(yield* seen("accept", invitation), ["pending", false])
+      assert.isNull(yield* seen("stop", invitation))
+      yield* accept(bob.id, id, { byToken: true })
+      const stopping = yield* tokenOf("stop", id)
+      assert.deepStrictEqual(yield* seen("accept", invitation), ["accepted", true])
+      assert.deepStrictEqual(yield* seen("stop", stopping), ["accepted", false])
+      yield* TestClock.adjust(day)
+      assert.deepStrictEqual(yield* seen("stop", stopping), ["completed", false])
+      assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
+      const next = yield* offer(bob.id, domainId, alice.email)
+      const unanswered = yield* tokenOf("accept", next.id)
+      yield* TestClock.adjust(7 * day)
+      assert.deepStrictEqual(yield* seen("accept", unanswered), ["expired", false])
+    }).pipe(timed))
+
   it.effect("a command that comes a second time, its answer lost, is answered as the first", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

@@ -19,7 +19,7 @@ const waiting = Effect.gen(function* () {
 describe("partitions", () => {
   it.live("are made under traffic without a write being lost", () =>
     Effect.gen(function* () {
-      const { owner, sql } = yield* Database
+      const { sql } = yield* Database
       const { upkeep } = yield* Partitions
       const now = new Date(yield* Clock.currentTimeMillis)
       const [id, other] = yield* (yield* Ids).batch(2)

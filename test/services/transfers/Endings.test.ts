@@ -1,0 +1,197 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import {
+  accept,
+  codeOf,
+  command,
+  day,
+  domain,
+  domainLine,
+  domainRow,
+  feed,
+  force,
+  now,
+  offer,
+  person,
+  published,
+  seat,
+  session,
+  timed,
+  tokenOf,
+  world,
+} from "./TransferWorld.ts"
+
+const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
+
+const outgoing = Effect.fnUntraced(function* (accountId: string) {
+  return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
+})
+const stop = Effect.fnUntraced(function* (transferId: string) {
+  return yield* (yield* Transfers).stop({ ...command(), transferId })
+})
+
+layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("how transfers end", (it) => {
+  it.effect("stop: until the last millisecond of the window, once", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const first = yield* offer(alice.id, domainId, bob.email)
+      assert.strictEqual(yield* codeOf(stop(first.id)), "not_stoppable")
+      yield* accept(bob.id, first.id)
+      const found = yield* transfers.find("stop", yield* tokenOf("stop", first.id))
+      assert.strictEqual(found?.id, first.id)
+      yield* TestClock.adjust(day - 1)
+      const stopped = yield* stop(first.id)
+      assert.deepStrictEqual([stopped.status, stopped.completed_at], ["reversed", null])
+      assert.strictEqual(yield* codeOf(stop(first.id)), "not_found")
+      assert.strictEqual((yield* domainRow(domainId)).account_id, alice.id)
+      const second = yield* offer(alice.id, domainId, bob.email)
+      yield* accept(bob.id, second.id)
+      yield* TestClock.adjust(day)
+      assert.strictEqual(yield* codeOf(stop(second.id)), "not_stoppable")
+      // The command that came before the timer did the timer's work.
+      assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
+    }).pipe(timed))
+
+  it.effect("force: at once, whatever lives, and only what must be asked is asked", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [alice, bob, carol] = [yield* person(), yield* person(), yield* person({ platform_admin: true })]
+      const lonely = yield* person()
+      yield* sql`update workspace_memberships set removed = true where account_id = ${lonely.id}::uuid`
+      yield* domain(bob)
+      const domainId = yield* domain(alice, { verified_at: null })
+      assert.strictEqual(yield* codeOf(force(carol.id, randomUUID(), bob.email)), "not_found")
+      assert.strictEqual(yield* codeOf(force(carol.id, domainId, "nobody@example.com")), "target_not_found")
+      assert.strictEqual(yield* codeOf(force(carol.id, domainId, alice.email)), "self_transfer")
+      assert.strictEqual(yield* codeOf(force(carol.id, domainId, lonely.email)), "org_access_lost")
+      yield* feed(domainLine(domainId, alice))
+      const pending = yield* offer(alice.id, domainId, bob.email)
+      // Bob's plan is full: a force does not ask.
+      const forced = yield* force(carol.id, domainId, bob.email)
+      const at = new Date(yield* now).toISOString()
+      assert.deepInclude(forced, {
+        status: "completed",
+        source_user_id: alice.id,
+        target_user_id: bob.id,
+        target_org_id: bob.workspaceId,
+        initiated_at: at,
+        accepted_at: at,
+        completed_at: at,
+        cooloff_until: null,
+        note: null,
+      })
+      assert.strictEqual((yield* outgoing(alice.id))[0]?.status, "cancelled")
+      assert.deepStrictEqual((yield* outgoing(carol.id)).map(({ id }) => id), [forced.id])
+      const moved = yield* domainRow(domainId)
+      assert.deepStrictEqual([moved.account_id, moved.workspace_id], [bob.id, bob.workspaceId])
+      assert.notStrictEqual(moved.dkim_selector, "old")
+      const audit = yield* sql<{ subject: string; actor: string; action: string }>`
+        select subject, actor, action from audit_records where details->>'transfer_id' = ${forced.id} order by id`
+      assert.deepStrictEqual(
+        [...audit],
+        [alice, bob].map(({ id }) => ({
+          subject: `account:${id}`,
+          actor: `account:${carol.id}`,
+          action: "domain-transfer.forced",
+        })),
+      )
+      assert.deepStrictEqual((yield* published(domainId)).map(({ status }) => status), [
+        ...["pending", "cancelled", "completed"],
+      ])
+      const mails = yield* sql<{ kind: string; recipient: string }>`
+        select kind, recipient from mails where subject_id in (${forced.id}, ${pending.id}) order by kind, recipient`
+      assert.sameDeepMembers(mails.map(({ kind, recipient }) => [kind, recipient]), [
+        ["transfer.invitation", bob.email],
+        ["transfer.cancelled", alice.email],
+        ["transfer.cancelled", bob.email],
+        ["transfer.completed", alice.email],
+        ["transfer.completed", bob.email],
+      ])
+      const back = yield* force(carol.id, domainId, alice.email, false)
+      assert.strictEqual(back.source_user_id, bob.id)
+      assert.strictEqual((yield* domainRow(domainId)).dkim_selector, moved.dkim_selector)
+      const again = yield* offer(alice.id, domainId, lonely.email)
+      yield* seat(alice.workspaceId, lonely.id, "member")
+      yield* accept(lonely.id, again.id)
+      yield* force(carol.id, domainId, bob.email)
+      assert.strictEqual((yield* outgoing(alice.id))[0]?.status, "reversed")
+    }).pipe(timed))
+
+  it.effect("the feed takes the domain away: the transfer ends in the feed's own transaction, both sides told", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
+      const [sold, gone, same, moved] = yield* Effect.forEach([1, 2, 3, 4], () => domain(alice))
+      const ids = yield* Effect.forEach(
+        [sold!, gone!, same!, moved!],
+        (id) => Effect.map(offer(alice.id, id, bob.email), ({ id }) => id),
+      )
+      yield* accept(bob.id, ids[1]!)
+      yield* feed(
+        domainLine(sold!, eve),
+        { kind: "domain", id: gone!, removed: true },
+        domainLine(same!, alice, { dkim_selector: "s3" }),
+        domainLine(moved!, alice, { workspace_id: eve.workspaceId }),
+      )
+      const states = yield* sql<{ status: string }>`
+        select status from transfers where id = any(${ids}::uuid[]) order by id`
+      assert.deepStrictEqual(states.map(({ status }) => status), ["cancelled", "reversed", "pending", "cancelled"])
+      const mails = yield* sql<{ kind: string; recipient: string }>`
+        select kind, recipient from mails where subject_id in (${ids[0]!}, ${ids[1]!})
+          and kind in ('transfer.cancelled', 'transfer.reversed') order by kind, recipient`
+      assert.sameDeepMembers(mails.map(({ kind, recipient }) => [kind, recipient]), [
+        ...["transfer.cancelled", "transfer.reversed"].flatMap((kind) => [[kind, alice.email], [kind, bob.email]]),
+      ])
+      assert.strictEqual(yield* codeOf(accept(bob.id, ids[0]!)), "not_pending")
+    }).pipe(timed))
+
+  it.effect("after a completion the feed's old word does not bring the owner back, and ends no later transfer", () =>
+    Effect.gen(function* () {
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const first = yield* offer(alice.id, domainId, bob.email)
+      yield* accept(bob.id, first.id)
+      yield* TestClock.adjust(day)
+      const second = yield* offer(bob.id, domainId, alice.email)
+      yield* feed(domainLine(domainId, alice))
+      assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
+      assert.strictEqual((yield* outgoing(bob.id))[0]?.id, second.id)
+      assert.strictEqual((yield* outgoing(bob.id))[0]?.status, "pending")
+    }).pipe(timed))
+
+  it.effect("a recipient who can not take it any more at the end: reversed, both told", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const transfers = yield* Transfers
+      const ends = Effect.fnUntraced(
+        function* (harm: (bob: string, chosen: string) => Effect.Effect<unknown, unknown>) {
+          const [alice, bob, host] = [yield* person(), yield* person(), yield* person()]
+          yield* seat(host.workspaceId, bob.id, "member")
+          const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
+          yield* accept(bob.id, id, { orgId: host.workspaceId })
+          yield* Effect.orDie(harm(bob.id, host.workspaceId))
+          yield* TestClock.adjust(day)
+          assert.isTrue(yield* transfers.settle(id))
+          const [ended] = yield* outgoing(alice.id)
+          return { status: ended!.status, org: ended!.target_org_id, own: bob.workspaceId, chosen: host.workspaceId }
+        },
+      )
+      const kept = yield* ends(() => Effect.void)
+      assert.deepStrictEqual([kept.status, kept.org], ["completed", kept.chosen])
+      const fallback = yield* ends((_, chosen) => sql`update workspaces set removed = true where id = ${chosen}::uuid`)
+      assert.deepStrictEqual([fallback.status, fallback.org], ["completed", fallback.own])
+      const alone = yield* ends((bob) =>
+        sql`update workspace_memberships set removed = true where account_id = ${bob}::uuid`
+      )
+      assert.strictEqual(alone.status, "reversed")
+      const disabled = yield* ends((bob) => sql`update accounts set status = 'disabled' where id = ${bob}::uuid`)
+      assert.strictEqual(disabled.status, "reversed")
+    }).pipe(timed))
+})

@@ -1,5 +1,7 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { refuse } from "./Refusal.ts"
+import { forgiveLateWrites } from "./LateWrite.ts"
 import { program } from "./Program.ts"
+import { refuse } from "./Refusal.ts"
 
+forgiveLateWrites()
 NodeRuntime.runMain(refuse(program), { disableErrorReporting: true })

@@ -45,7 +45,7 @@ interface JobRow {
 export const jobsTopic = "jobs"
 
 const table: LeasedTable = { table: "jobs", key: "id", keyType: "uuid" }
-const leaseMillis = 60_000
+const leaseMillis = 20_000
 
 /** A defect is the job's own, too: it must not hold up those that were claimed beside it. */
 const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {

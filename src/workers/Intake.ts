@@ -25,12 +25,12 @@ export const Intake = {
       stream: "EVENTS",
       durable: "mail-events",
       filter: eventSubjects,
-      ackWaitMillis: 60_000,
+      ackWaitMillis: 20_000,
       maxAckPending: 20_000,
       batch,
       concurrency: 1,
       handler: Effect.fnUntraced(function* (messages) {
-        yield* deliveries.whileFull(longestPauseMillis)
+        yield* deliveries.whileBusy(longestPauseMillis)
         yield* intake.take(messages)
         for (const message of messages) message.ack()
         yield* faultPoint("intake.acknowledged")

@@ -40,7 +40,10 @@ interface Variable<A> {
 }
 
 const rolesOf = (text: string): Parsed<ReadonlySet<Role>> =>
-  text === "all" ? Result.succeed(new Set(roles)) : Result.map(list(literal(...roles))(text), (some) => new Set(some))
+  text === "all"
+    ? Result.succeed(new Set(roles))
+    : Result.flatMap(list(literal(...roles))(text), (some) =>
+      some.length === 0 ? Result.fail("names no role") : Result.succeed(new Set(some)))
 
 const day = 86_400_000
 

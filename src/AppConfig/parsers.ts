@@ -26,9 +26,10 @@ export const millis = (text: string): Parsed<number> => {
   const duration = /^\d+(\.\d+)? ?[a-z]+$/.test(text.trim())
     ? Duration.fromInput(text.trim() as Duration.Input)
     : Option.none<Duration.Duration>()
-  return Option.isSome(duration) && Duration.toMillis(duration.value) > 0
-    ? Result.succeed(Duration.toMillis(duration.value))
-    : fault("is not a duration")
+  if (Option.isNone(duration) || Duration.toMillis(duration.value) <= 0) return fault("is not a duration")
+  return Duration.toDays(duration.value) > 3_650
+    ? fault("is longer than ten years")
+    : Result.succeed(Duration.toMillis(duration.value))
 }
 
 export const list = <A>(item: (text: string) => Parsed<A>) => (text: string): Parsed<ReadonlyArray<A>> => {

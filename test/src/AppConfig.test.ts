@@ -17,7 +17,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   DATABASE_OWNER_URL: ["hunter2"],
   NATS_URL: ["http://hunter2@host"],
   PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
-  ROLES: ["api,everything", "All"],
+  ROLES: ["api,everything", "All", ","],
   DEMO: ["yes", "1", "TRUE"],
   MAIL_ISSUERS: [
     "[",
@@ -27,7 +27,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   ],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
-  WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds"],
+  WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "4000 days"],
   WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem"],
   WEBHOOKS_ALLOWED_CIDRS: ["127.0.0.1/33", "localhost", "10.0.0.0/8,x"],
   WEBHOOKS_RETENTION_DAYS: ["0", "30 days", "3651"],

@@ -8,6 +8,7 @@ import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
 import { mailKinds } from "../services/accounts/MailKinds.ts"
 import { Principals } from "../services/accounts/Principals.ts"
+import { Workspaces } from "../services/accounts/Workspaces.ts"
 import { Directory } from "../services/directory/Directory.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
@@ -58,11 +59,13 @@ import { apiKeys } from "./http/ApiKeys.ts"
 import { authenticated, presented } from "./http/Credentials.ts"
 import { DevKey } from "./http/DevKey.ts"
 import * as DevMailboxPages from "./http/DevMailbox.ts"
+import * as DevSignIn from "./http/DevSignIn.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
 import { notifications } from "./http/Notifications.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/System.ts"
+import * as TransferPages from "./http/TransferPages.ts"
 import { transfers } from "./http/Transfers.ts"
 import { webhooks } from "./http/Webhooks.ts"
 import { migrate, tables } from "./Migrations.ts"
@@ -189,7 +192,24 @@ const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
 }))
 
 /** With DEMO only: pages for whoever tries this out, behind the key that is printed at start. */
-const devRoutes = (home: string) => Layer.merge(issuerRoutes, DevMailboxPages.layer(home))
+const devRoutes = (home: string, publicUrl: URL) =>
+  Layer.mergeAll(issuerRoutes, DevMailboxPages.layer(home), DevSignIn.layer(publicUrl))
+
+/** Where a mailed link's page sends a person to sign in; null: it can only say so. */
+const signInUrlOf = ({ demo, signInUrl }: AppConfig, publicUrl: URL): URL | null =>
+  signInUrl !== null ? new URL(signInUrl) : demo ? new URL(DevSignIn.devSignInPath, publicUrl) : null
+
+const transferPages = (config: AppConfig, publicUrl: URL) =>
+  config.transfersEnabled
+    ? Layer.provide(
+      TransferPages.layer({
+        publicUrl,
+        signInUrl: signInUrlOf(config, publicUrl),
+        safetyWindowMillis: config.transferSafetyWindow,
+      }),
+      Workspaces.layer,
+    )
+    : Layer.empty
 
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
@@ -201,7 +221,8 @@ const api = (config: AppConfig, places: Places) => {
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     Docs.layer(Api, publicUrl.origin),
-    config.demo ? Layer.provide(devRoutes(places.home), demoIssuer(config, places)) : Layer.empty,
+    transferPages(config, publicUrl),
+    config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(

@@ -84,6 +84,12 @@ const variables = {
     fallback: [],
     example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
   },
+  signInUrl: {
+    name: "MAIL_SIGN_IN_URL",
+    parse: optional(url("http", "https")),
+    fallback: null,
+    example: "https://id.example.com/sign-in",
+  },
   retryDelays: {
     name: "WEBHOOKS_RETRY_DELAYS",
     parse: delays,

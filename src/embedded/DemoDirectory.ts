@@ -35,6 +35,13 @@ const people = {
   carol: { email: "carol@platform.example", name: "Carol", plan: "pro", platform_admin: true },
 } as const satisfies Record<string, { email: string; name: string; plan: Plan; platform_admin: boolean }>
 
+/** Who can be signed in as where the demo is on. */
+export const demoAccounts = (["alice", "bob", "carol"] as const).map((who) => ({
+  id: demoIds[who],
+  name: people[who].name,
+  email: people[who].email,
+}))
+
 const lines = [
   ...(["alice", "bob", "carol"] as const).map((who) => ({
     kind: "account",

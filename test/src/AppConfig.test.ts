@@ -25,6 +25,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"https://i.example"}]`,
     `[{"issuer":"i","jwks_uri":"j","algorithms":["HS256"]}]`,
   ],
+  MAIL_SIGN_IN_URL: ["id.example.com/sign-in", "javascript:alert(1)"],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
   WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "4000 days"],

@@ -1,0 +1,211 @@
+/**
+ * The pages behind mailed links, `/transfers/accept/{token}` and `/transfers/stop/{token}`. Scanners and previews follow
+ * links in mails, so a GET changes nothing and shows one button, and the button's POST does what it says. Pages of an
+ * outcome have no token in their path. Nothing here runs scripts, and nothing of a path leaves this site (RULES, Trust).
+ */
+import { Clock, Effect, Layer } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { DomainActor } from "../../schemas/actors/Domain.ts"
+import { sessionCookie } from "../../schemas/api/Credentials.ts"
+import type { DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import { Principals } from "../../services/accounts/Principals.ts"
+import { Workspaces } from "../../services/accounts/Workspaces.ts"
+import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
+import { html } from "../../services/platform/Html.ts"
+import { Ids } from "../../services/platform/Ids.ts"
+import { send } from "../../services/platform/Mailbox.ts"
+import { Transfers } from "../../services/transfers/Transfers.ts"
+import { readText } from "./floor/Body.ts"
+import { actsAs } from "./floor/RequestActor.ts"
+import { acceptForm, factsOf, stopForm } from "./transfers/Forms.ts"
+import { isOwnForm } from "./transfers/OwnForm.ts"
+import { saying, span, stylePath } from "./transfers/Page.ts"
+import { askToSignIn, resume, type SignInOptions } from "./transfers/SignIn.ts"
+import { style } from "./transfers/Style.ts"
+import { ended, refused } from "./transfers/Words.ts"
+
+export interface TransferPagesOptions extends SignInOptions {
+  readonly safetyWindowMillis: number
+}
+
+type Link = "accept" | "stop"
+
+interface Seen {
+  readonly token: string
+  readonly transfer: DomainTransfer
+}
+
+const unknown = saying("This link is not known", "No transfer has this link: open it in the email again, whole.", 404)
+const foreign = saying(
+  "Nothing was changed",
+  "This did not come from our page: open the link in your email again.",
+  403,
+)
+const away = saying("Please try again", "We cannot answer at the moment: open the link again in a minute.", 503)
+
+const done = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/accepted" } })
+const stopped = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/stopped" } })
+
+const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
+  const principals = yield* Principals
+  const service = yield* Transfers
+  const workspaces = yield* Workspaces
+  const ids = yield* Ids
+  const actor = yield* DomainActor.client
+
+  /** Who is signed in here, or null. A page knows cookies only. */
+  const visitor = Effect.gen(function* () {
+    const { cookies } = yield* HttpServerRequest.HttpServerRequest
+    const credential = yield* principals.present({ authorization: undefined, cookie: cookies[sessionCookie] })
+    const { accountId } = yield* principals.authenticate(credential)
+    yield* actsAs(`account:${accountId}`)
+    return accountId
+  }).pipe(Effect.catchTag("InvalidCredentials", () => Effect.succeed(null)))
+
+  /** Shows what a link can still do, or says in a page of this status why it does that no more. */
+  const look = <E, R>(
+    link: Link,
+    status: number,
+    show: (seen: Seen) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  ) =>
+    Effect.gen(function* () {
+      const { token = "" } = yield* HttpRouter.params
+      const preview = yield* service.preview(link, token)
+      if (preview === null) return unknown
+      const words = ended(link, preview)
+      return words === null
+        ? yield* show({ token, transfer: preview.transfer })
+        : saying(words.title, words.text, status)
+    })
+
+  const signIn = ({ token, transfer }: Seen, status: number) =>
+    askToSignIn(options, { title: `Accept ${transfer.domain_name}?`, about: factsOf(transfer), status, token })
+
+  const wrongAccount = ({ token }: Seen, status: number) => {
+    const { text, title } = refused["wrong_recipient"]!
+    return askToSignIn(options, { title, about: html`<p>${text}</p>`, status, token })
+  }
+
+  const showAccept = look(
+    "accept",
+    200,
+    Effect.fnUntraced(function* (seen) {
+      const accountId = yield* visitor
+      if (accountId === null) return signIn(seen, 200)
+      if (accountId !== seen.transfer.target_user_id) return wrongAccount(seen, 200)
+      return acceptForm({
+        transfer: seen.transfer,
+        workspaces: yield* workspaces.of(accountId),
+        obstacle: (yield* service.eligibility(accountId)).message,
+        safetyWindowMillis: options.safetyWindowMillis,
+        now: yield* Clock.currentTimeMillis,
+      })
+    }),
+  )
+
+  const said = (code: string) => {
+    const { text, title } = refused[code]!
+    return saying(title, text, 403)
+  }
+  const overtaken = (link: Link) => look(link, 409, () => Effect.succeed(away))
+
+  const acceptAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
+    const fields = new URLSearchParams(yield* readText(yield* HttpServerRequest.HttpServerRequest))
+    const command = {
+      commandId: yield* ids.next,
+      accountId,
+      transferId: seen.transfer.id,
+      byToken: true,
+      orgId: fields.get("workspace"),
+      rotateDkim: false,
+    }
+    const origin = yield* CurrentRequest
+    return yield* send(actor(seen.transfer.domain_id).Accept({ ...command, origin }), service.accept(command)).pipe(
+      Effect.as(done),
+      Effect.catchTags({
+        InvalidCredentials: () => Effect.succeed(signIn(seen, 401)),
+        WrongRecipient: () => Effect.succeed(wrongAccount(seen, 403)),
+        OrgAccessLost: () => Effect.succeed(said("org_access_lost")),
+        DomainLimit: () => Effect.succeed(said("domain_limit")),
+        // Another request, or the clock, was there first: what it made of the transfer says why.
+        TransferNotFound: () => overtaken("accept"),
+        TransferExpired: () => overtaken("accept"),
+        NotPending: () => overtaken("accept"),
+      }),
+    )
+  })
+
+  const accept = Effect.gen(function* () {
+    // Before anything is refused, so that the audit names who it was.
+    const accountId = yield* visitor
+    return yield* look(
+      "accept",
+      409,
+      (seen) => accountId === null ? Effect.succeed(signIn(seen, 401)) : acceptAs(accountId, seen),
+    )
+  })
+
+  const stop = look(
+    "stop",
+    409,
+    Effect.fnUntraced(function* ({ transfer }) {
+      const command = { commandId: yield* ids.next, transferId: transfer.id }
+      const origin = yield* CurrentRequest
+      return yield* send(actor(transfer.domain_id).Stop({ ...command, origin }), service.stop(command)).pipe(
+        Effect.as(stopped),
+        Effect.catchTags({
+          TransferNotFound: () => overtaken("stop"),
+          NotStoppable: () => overtaken("stop"),
+        }),
+      )
+    }),
+  )
+
+  /** Only what our own page sends may change anything, whether or not a cookie says who sent it. */
+  const own = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.flatMap(
+      HttpServerRequest.HttpServerRequest,
+      (request): typeof inner => isOwnForm(request, options.publicUrl) ? inner : Effect.succeed(foreign),
+    )
+
+  return {
+    accept: own(accept),
+    showAccept,
+    stop: own(stop),
+    showStop: look("stop", 200, ({ transfer }) => Effect.succeed(stopForm(transfer))),
+  }
+})
+
+const accepted = (window: string) =>
+  saying(
+    "You accepted the domain",
+    `It moves to your account ${window} from now, unless its owner stops the transfer before; we write to you either way.`,
+  )
+
+const wasStopped = saying(
+  "The transfer is stopped",
+  "The domain stays with its owner, and all concerned are told by email.",
+)
+
+/** Routes of the mailed links; mount them only where transfers are enabled. */
+export const layer = (options: TransferPagesOptions) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const pages = yield* make(options)
+    const answering = <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+      Effect.catchIf(page, (error) => error instanceof DependencyUnavailable, () => Effect.succeed(away))
+    const sheet = HttpServerResponse.text(style, {
+      contentType: "text/css; charset=utf-8",
+      headers: { "cache-control": "public, max-age=3600" },
+    })
+    return Layer.mergeAll(
+      HttpRouter.add("GET", "/transfers/accept/:token", answering(pages.showAccept)),
+      HttpRouter.add("POST", "/transfers/accept/:token", answering(pages.accept)),
+      HttpRouter.add("GET", "/transfers/stop/:token", answering(pages.showStop)),
+      HttpRouter.add("POST", "/transfers/stop/:token", answering(pages.stop)),
+      HttpRouter.add("GET", "/transfers/done/accepted", Effect.succeed(accepted(span(options.safetyWindowMillis)))),
+      HttpRouter.add("GET", "/transfers/done/stopped", Effect.succeed(wasStopped)),
+      HttpRouter.add("GET", "/transfers/resume", resume(options.publicUrl)),
+      HttpRouter.add("GET", stylePath, Effect.succeed(sheet)),
+    )
+  }))

@@ -1,0 +1,87 @@
+/** The two pages with a button. A form without an action posts to its own address, so no page repeats its token. */
+import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import type { Workspace } from "../../../services/accounts/Workspaces.ts"
+import { type Html, html } from "../../../services/platform/Html.ts"
+import { page, span, when } from "./Page.ts"
+
+/** Somebody's own words stand apart: they neither turn ours around nor look like them. */
+const row = (name: string, value: Html) =>
+  html`
+    <div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div>
+  `
+const said = (text: string) => html`<bdi>${text}</bdi>`
+
+/** What is offered, by whom, and until when. */
+export const factsOf = (transfer: DomainTransfer, more: Html | null = null): Html =>
+  html`
+    <dl>
+    ${row("Domain", html`<strong>${transfer.domain_name}</strong>`)}${row(
+      "Offered by",
+      said(transfer.source_label),
+    )}${transfer.note === null || transfer.note === ""
+      ? null
+      : row("They write", html`<blockquote dir="auto">${transfer.note}</blockquote>`)}${row(
+        "Can be accepted until",
+        html`${when(transfer.expires_at)}`,
+      )}${more}</dl>
+  `
+
+const choice = (
+  [first, ...others]: ReadonlyArray<Workspace>,
+): { readonly shown: Html | null; readonly field: Html | null } => {
+  if (first === undefined) return { shown: null, field: null }
+  if (others.length === 0) return { shown: row("Your workspace", said(first.name)), field: null }
+  const options = [first, ...others].map(({ id, name }) =>
+    html`
+      <option value="${id}">${name}</option>
+    `
+  )
+  return {
+    shown: null,
+    field: html`
+      <label for="workspace">Your workspace that takes the domain</label>
+      <select id="workspace" name="workspace">
+      ${options}</select>
+    `,
+  }
+}
+
+export const acceptForm = ({ now, obstacle, safetyWindowMillis, transfer, workspaces }: {
+  readonly transfer: DomainTransfer
+  /** The caller's, the one that is meant by default first. */
+  readonly workspaces: ReadonlyArray<Workspace>
+  /** Why the caller cannot accept at the moment, or null. */
+  readonly obstacle: string | null
+  readonly safetyWindowMillis: number
+  readonly now: number
+}) => {
+  const { field, shown } = choice(workspaces)
+  const window = span(safetyWindowMillis)
+  const effect = html`${when(now + safetyWindowMillis)}, which is ${window} after you accept, if you accept now`
+  const body = html`${factsOf(transfer, html`${shown}${row("Takes effect", effect)}`)}
+<p>Until then its owner can stop the transfer with a link that we send to them. The domain moves to your account after that.</p>
+${
+    obstacle === null
+      ? html`<form method="post">
+${field}<button>Accept the domain</button>
+</form>
+<p class="note">If you did not expect this, close the page: nothing happens unless you accept.</p>`
+      : html`<p><strong>You cannot accept it at the moment.</strong> ${obstacle}</p>`
+  }`
+  return page({ title: `Accept ${transfer.domain_name}?`, body })
+}
+
+export const stopForm = (transfer: DomainTransfer) =>
+  page({
+    title: `Stop the transfer of ${transfer.domain_name}?`,
+    body: html`<dl>
+${row("Domain", html`<strong>${transfer.domain_name}</strong>`)}${row("From", said(transfer.source_label))}${
+      row("To", said(transfer.target_email))
+    }${row("Takes effect", html`${when(transfer.cooloff_until ?? transfer.expires_at)}, unless you stop it`)}</dl>
+<p>If you stop it, the domain stays with its owner. That cannot be undone; the domain can be offered again.</p>
+<form method="post"><button class="stop">Stop this transfer</button></form>
+<p class="note">If all is as you want it, close the page: the transfer goes on.</p>`,
+  })

@@ -1,0 +1,73 @@
+/**
+ * The way to the sign-in page and back. The link's path holds a token and must not leave this site, so it waits in a
+ * cookie of ours, and the sign-in page is told nothing but an opaque `state`. It sends the person back to
+ * `/transfers/resume?state=…`, which works in the browser that left, and for ten minutes.
+ */
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { randomBytes } from "node:crypto"
+import { type Html, html } from "../../../services/platform/Html.ts"
+import { page, saying } from "./Page.ts"
+
+export interface SignInOptions {
+  /** The origin that browsers know us by. */
+  readonly publicUrl: URL
+  /** Where a person signs in; null: nobody told us. */
+  readonly signInUrl: URL | null
+}
+
+const cookieName = "bailiwick_return"
+const kept = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{1,128})$/
+
+const remember = (response: HttpServerResponse.HttpServerResponse, value: string, publicUrl: URL, maxAge: number) =>
+  HttpServerResponse.setCookieUnsafe(response, cookieName, value, {
+    httpOnly: true,
+    sameSite: "lax",
+    path: "/transfers",
+    maxAge: maxAge * 1_000,
+    secure: publicUrl.protocol === "https:",
+  })
+
+export interface Asking {
+  readonly title: string
+  /** What stands above the request to sign in. */
+  readonly about: Html
+  readonly status: number
+  /** The link's, one that exists. */
+  readonly token: string
+}
+
+/** Asks a person to sign in, or to sign in as somebody else. */
+export const askToSignIn = (
+  { publicUrl, signInUrl }: SignInOptions,
+  { about, status, title, token }: Asking,
+): HttpServerResponse.HttpServerResponse => {
+  const ask = "To accept it you must sign in to the account that the email was sent to"
+  if (signInUrl === null) {
+    return page({ title, status, body: html`${about}<p>${ask}, and then open its link again.</p>` })
+  }
+  const state = randomBytes(16).toString("base64url")
+  const href = new URL(signInUrl)
+  href.searchParams.set("state", state)
+  const body = html`${about}<p>${ask}.</p>
+<p><a class="button" href="${href.href}">Sign in</a></p>`
+  return remember(page({ title, status, body }), `${state}.${token}`, publicUrl, 600)
+}
+
+/** `GET /transfers/resume?state=…`. */
+export const resume = (publicUrl: URL) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
+    const [, state, token] = kept.exec(cookies[cookieName] ?? "") ?? []
+    if (state === undefined || state !== new URL(url, publicUrl).searchParams.get("state")) {
+      return saying(
+        "Open the link again",
+        "You are signed in elsewhere or too late: open the link in your email again.",
+        400,
+      )
+    }
+    const back = HttpServerResponse.empty({
+      status: 303,
+      headers: { location: `/transfers/accept/${token}`, "cache-control": "no-store" },
+    })
+    return remember(back, "", publicUrl, 0)
+  })

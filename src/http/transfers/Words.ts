@@ -1,0 +1,82 @@
+/** What the pages behind mailed links say of a transfer that cannot be accepted, or stopped, by them any more. */
+import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import { when } from "./Page.ts"
+
+/** What a link is about; `used`: it did already what it is for. */
+export interface Preview {
+  readonly transfer: DomainTransfer
+  readonly used: boolean
+}
+
+export interface Words {
+  readonly title: string
+  readonly text: string
+}
+
+const offer = ({ transfer, used }: Preview): Words => {
+  const { domain_name: name, expires_at: expiry, cooloff_until: until, status } = transfer
+  const title = used ? "This link was used already" : "This offer has ended"
+  switch (status) {
+    case "accepted":
+      return {
+        title: used ? title : "This offer was accepted already",
+        text: `The transfer of ${name} was accepted and takes effect on ${
+          when(until ?? expiry)
+        }, unless it is stopped before.`,
+      }
+    case "completed":
+      return { title, text: `The transfer of ${name} is complete: there is nothing left to accept.` }
+    case "reversed":
+      return { title, text: `The transfer of ${name} was accepted and then stopped: the domain stays where it was.` }
+    case "declined":
+      return { title, text: `The offer of ${name} was declined: it can no longer be accepted.` }
+    case "expired":
+      return { title, text: `The offer of ${name} expired on ${when(expiry)}: it can no longer be accepted.` }
+    default:
+      return { title, text: `The offer of ${name} was cancelled: it can no longer be accepted.` }
+  }
+}
+
+const stop = ({ transfer: { domain_name: name, completed_at: done, status }, used }: Preview): Words => {
+  if (used) {
+    return {
+      title: "This link was used already",
+      text: `The transfer of ${name} was stopped: the domain stays with its owner.`,
+    }
+  }
+  return status === "completed"
+    ? {
+      title: "This transfer is complete",
+      text: `The transfer of ${name} was completed${
+        done === null ? "" : ` on ${when(done)}`
+      }: it can no longer be stopped here.`,
+    }
+    : {
+      title: "This transfer has ended",
+      text: `The transfer of ${name} ended without being completed: the domain stays with its owner.`,
+    }
+}
+
+/** Null while the link can still do what it is for. */
+export const ended = (link: "accept" | "stop", preview: Preview): Words | null => {
+  const { transfer: { status }, used } = preview
+  if (!used && status === (link === "accept" ? "pending" : "accepted")) return null
+  return link === "accept" ? offer(preview) : stop(preview)
+}
+
+/** Why an acceptance was refused, where the state of the transfer does not say so itself. */
+export const refused: Readonly<Record<string, Words>> = {
+  wrong_recipient: {
+    title: "This offer is for another account",
+    text: "You are signed in with an account that it was not sent to: sign in with the one that the email names, " +
+      "and open its link again.",
+  },
+  org_access_lost: {
+    title: "Choose another workspace",
+    text: "Your account does not belong to the workspace that was chosen: open the link in your email again.",
+  },
+  domain_limit: {
+    title: "Your plan has no room for another domain",
+    text: "Nothing was accepted: remove a domain or change your plan, and open the link in your email again.",
+  },
+}

@@ -1,0 +1,324 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Tracer } from "effect"
+import { randomUUID } from "node:crypto"
+import { Workspaces } from "../../../services/accounts/Workspaces.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { singleProcess } from "../../../src/actors/Cluster.ts"
+import { domainActor } from "../../../src/actors/Domain.ts"
+import { Refusals } from "../../../src/http/floor/Refusals.ts"
+import { Server } from "../../../src/http/Server.ts"
+import * as TransferPages from "../../../src/http/TransferPages.ts"
+import {
+  accept,
+  day,
+  domain,
+  feed,
+  offer,
+  type Person,
+  person,
+  seat,
+  service,
+  tokenOf,
+} from "../../services/transfers/TransferWorld.ts"
+import { sessions, signedIn } from "../../support/TestAccounts.ts"
+
+const publicUrl = new URL("https://mail.example")
+const attack = `<script>alert(1)</script> "&' <img src=x>`
+
+/** Every span with what is known of it, which is also what a log line within it could say. */
+const spans: Array<Tracer.NativeSpan> = []
+const recorder = Layer.succeed(Tracer.Tracer)(Tracer.make({
+  span: (options) => {
+    const span = new Tracer.NativeSpan(options)
+    spans.push(span)
+    return span
+  },
+}))
+
+const pages = TransferPages.layer({
+  publicUrl,
+  signInUrl: new URL("https://id.example/sign-in?for=mail"),
+  safetyWindowMillis: day,
+}).pipe(
+  Layer.provide(Workspaces.layer),
+  Layer.provide(domainActor),
+  Layer.provide(singleProcess),
+)
+
+const served = Server.layer(pages, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
+  Layer.provide(Refusals.layer),
+  Layer.provideMerge(service()),
+  Layer.provideMerge(sessions),
+  Layer.provideMerge(recorder),
+)
+
+type Headers = Record<string, string>
+
+/** What a browser says of a form that a page without a referrer sends to its own site. */
+const ownForm = { origin: "null", "sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded" }
+
+const call = Effect.fnUntraced(function* (method: string, path: string, headers: Headers = {}, body?: string) {
+  const { url } = yield* Server
+  return yield* Effect.promise(async () => {
+    const response = await fetch(url + path, { method, headers, body: body ?? null, redirect: "manual" })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+})
+const get = (path: string, headers: Headers = {}) => call("GET", path, headers)
+const press = (path: string, headers: Headers = {}, fields: Record<string, string> = {}) =>
+  call("POST", path, { ...ownForm, ...headers }, new URLSearchParams(fields).toString())
+
+const statusOf = Effect.fnUntraced(function* (id: string) {
+  return (yield* (yield* Transfers).find("id", id))!.status
+})
+
+/** A pending offer of Alice's to Bob, its link, and Bob's session. */
+const offered = Effect.fnUntraced(function* (
+  fields: { readonly alice?: Record<string, unknown>; readonly note?: string } = {},
+) {
+  const alice = yield* person(fields.alice ?? {})
+  const bob = yield* person()
+  const domainId = yield* domain(alice)
+  const made = yield* offer(alice.id, domainId, bob.email, fields.note ?? null)
+  const token = yield* tokenOf("accept", made.id)
+  return { alice, bob, made, token, path: `/transfers/accept/${token}`, session: yield* signedIn(bob.id) }
+})
+
+const acceptedOffer = Effect.fnUntraced(function* () {
+  const all = yield* offered()
+  yield* accept(all.bob.id, all.made.id)
+  const stopToken = yield* tokenOf("stop", all.made.id)
+  return { ...all, stopToken, stopPath: `/transfers/stop/${stopToken}` }
+})
+
+const another = Effect.fnUntraced(function* (who: Person) {
+  const id = randomUUID()
+  yield* feed({ kind: "workspace", id, name: `Second ${attack}`, created_at: "2024-01-01T00:00:00.000Z" })
+  yield* seat(id, who.id, "member")
+  return id
+})
+
+layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/transfers/accept and /transfers/stop", (it) => {
+  it.effect("looking changes nothing, and shows what will happen", () =>
+    Effect.gen(function* () {
+      const { alice, made, path, session } = yield* offered({ note: "Yours now" })
+      for (let i = 0; i < 10; i++) assert.strictEqual((yield* get(path, session)).status, 200)
+      assert.strictEqual((yield* call("HEAD", path, session)).status, 200)
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+      const { text } = yield* get(path, session)
+      for (const shown of [made.domain_name, made.source_label, "Yours now", "24 hours after you accept", " UTC"]) {
+        assert.include(text, shown)
+      }
+      assert.include(text, "stop the transfer")
+      assert.strictEqual(text.match(/<button/g)?.length, 1)
+      assert.match(text, /<form method="post">/)
+      assert.notInclude(text, alice.email)
+    }))
+
+  it.effect("one button accepts, into the workspace that was chosen, and leads to a page without the token", () =>
+    Effect.gen(function* () {
+      const { bob, made, path, session, token } = yield* offered()
+      const second = yield* another(bob)
+      const { text } = yield* get(path, session)
+      assert.isBelow(text.indexOf(`value="${bob.workspaceId}"`), text.indexOf(`value="${second}"`))
+      assert.notInclude(text, token)
+      const foreign = yield* press(path, session, { workspace: randomUUID() })
+      assert.strictEqual(foreign.status, 403)
+      assert.include(foreign.text, "Choose another workspace")
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+      const done = yield* press(path, session, { workspace: second })
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/transfers/done/accepted"])
+      const state = (yield* (yield* Transfers).find("id", made.id))!
+      assert.deepStrictEqual([state.status, state.targetOrgId, state.acceptUsed], ["accepted", second, true])
+      assert.strictEqual((yield* get("/transfers/done/accepted")).status, 200)
+    }))
+
+  it.effect("pressed twice at once: once done, once explained; the link explains itself from then on", () =>
+    Effect.gen(function* () {
+      const { bob, made, path, session } = yield* offered()
+      const both = yield* Effect.all([press(path, session), press(path, session)], { concurrency: 2 })
+      assert.deepStrictEqual(both.map(({ status }) => status).sort(), [303, 409])
+      assert.include(both.find(({ status }) => status === 409)!.text, "was accepted and takes effect on")
+      assert.strictEqual((yield* (yield* Transfers).find("id", made.id))!.targetOrgId, bob.workspaceId)
+      const later = yield* get(path)
+      assert.strictEqual(later.status, 200)
+      assert.include(later.text, "This link was used already")
+      assert.notInclude(later.text, "<form")
+    }))
+
+  it.effect("whatever people write is text, under a policy without scripts and without a trace", () =>
+    Effect.gen(function* () {
+      const { bob, path, session } = yield* offered({ alice: { name: attack }, note: attack })
+      yield* another(bob)
+      const { stopPath } = yield* acceptedOffer()
+      const all = [yield* get(path, session), yield* get(path), yield* get(stopPath), yield* get("/transfers/stop/x")]
+      assert.include(all[0]!.text, "&lt;script&gt;alert(1)&lt;/script&gt; &quot;&amp;&#39; &lt;img")
+      assert.include(all[0]!.text, "Second &lt;script&gt;")
+      for (const { headers, text } of all) {
+        assert.notMatch(text, /<script|<img|<style|<iframe| on\w+=| style=/i)
+        assert.strictEqual(
+          headers.get("content-security-policy"),
+          "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        )
+        assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
+        assert.strictEqual(headers.get("cache-control"), "no-store")
+        assert.match(headers.get("content-type")!, /^text\/html/)
+      }
+      const sheet = yield* get("/transfers/style.css")
+      assert.match(sheet.headers.get("content-type")!, /^text\/css/)
+      assert.notMatch(sheet.text, /url\(|@import/)
+    }))
+
+  it.effect("without a session it asks for one; the token stays here and the way back is bound to the browser", () =>
+    Effect.gen(function* () {
+      const { made, path, token } = yield* offered()
+      const asked = yield* get(path)
+      assert.strictEqual(asked.status, 200)
+      assert.include(asked.text, made.domain_name)
+      assert.notMatch(asked.text, /<form|<button/)
+      assert.notInclude(asked.text, token)
+      const href = /href="(https:\/\/id\.example\/[^"]+)"/.exec(asked.text)![1]!.replaceAll("&amp;", "&")
+      const { searchParams } = new URL(href)
+      assert.deepStrictEqual([...searchParams.keys()], ["for", "state"])
+      const state = searchParams.get("state")!
+      assert.match(state, /^[A-Za-z0-9_-]{22}$/)
+      const set = asked.headers.get("set-cookie")!
+      for (const part of ["Max-Age=600", "Path=/transfers", "HttpOnly", "Secure", "SameSite=Lax"]) {
+        assert.include(set, part)
+      }
+      const cookie = set.split(";")[0]!
+      const back = yield* get(`/transfers/resume?state=${state}`, { cookie })
+      assert.deepStrictEqual([back.status, back.headers.get("location")], [303, path])
+      assert.match(back.headers.get("set-cookie")!, /Max-Age=0/)
+      const elsewhere: ReadonlyArray<readonly [string, Headers]> = [
+        [state, {}],
+        [`${state.slice(1)}A`, { cookie }],
+        ["", { cookie: "bailiwick_return=." }],
+        [state, { cookie: `bailiwick_return=${state}.//evil.example` }],
+      ]
+      for (const [given, headers] of elsewhere) {
+        const refused = yield* get(`/transfers/resume?state=${given}`, headers)
+        assert.deepStrictEqual([refused.status, refused.headers.get("location")], [400, null], given)
+      }
+      assert.strictEqual((yield* press(path)).status, 401)
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+    }))
+
+  it.effect("an account that it was not sent to is told so, and its button is not there", () =>
+    Effect.gen(function* () {
+      const { bob, made, path } = yield* offered()
+      const stranger = yield* signedIn((yield* person()).id)
+      const seen = yield* get(path, stranger)
+      assert.include(seen.text, "This offer is for another account")
+      assert.notInclude(seen.text, "<form")
+      assert.notInclude(seen.text, bob.email)
+      const pressed = yield* press(path, stranger)
+      assert.strictEqual(pressed.status, 403)
+      assert.include(pressed.text, "This offer is for another account")
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+    }))
+
+  it.effect("a form of another site, or of nobody's, changes nothing", () =>
+    Effect.gen(function* () {
+      const { made, path, session } = yield* offered()
+      const { made: going, stopPath } = yield* acceptedOffer()
+      const attempts: ReadonlyArray<Headers> = [
+        { origin: "https://evil.example", "sec-fetch-site": "cross-site" },
+        { origin: "null", "sec-fetch-site": "cross-site" },
+        { origin: "null", "sec-fetch-site": "same-site" },
+        { origin: "null" },
+        { origin: "https://evil.example" },
+        {},
+      ]
+      for (const headers of attempts) {
+        const form = { ...headers, "content-type": ownForm["content-type"] }
+        const said = JSON.stringify(headers)
+        assert.strictEqual((yield* call("POST", path, { ...form, ...session }, "a=b")).status, 403, said)
+        assert.strictEqual((yield* call("POST", stopPath, form, "a=b")).status, 403, said)
+      }
+      assert.deepStrictEqual([yield* statusOf(made.id), yield* statusOf(going.id)], ["pending", "accepted"])
+      const said = { origin: publicUrl.origin, "content-type": ownForm["content-type"] }
+      assert.strictEqual((yield* call("POST", stopPath, said, "")).status, 303)
+    }))
+
+  it.effect("the owner stops it without a sign-in, once; then the link explains itself", () =>
+    Effect.gen(function* () {
+      const { bob, made, stopPath, stopToken } = yield* acceptedOffer()
+      for (let i = 0; i < 10; i++) assert.strictEqual((yield* get(stopPath)).status, 200)
+      assert.strictEqual(yield* statusOf(made.id), "accepted")
+      const { text } = yield* get(stopPath)
+      assert.include(text, made.domain_name)
+      assert.include(text, bob.email)
+      assert.notInclude(text, stopToken)
+      const both = yield* Effect.all([press(stopPath), press(stopPath)], { concurrency: 2 })
+      assert.deepStrictEqual(both.map(({ status }) => status).sort(), [303, 409])
+      const done = both.find(({ status }) => status === 303)!
+      assert.strictEqual(done.headers.get("location"), "/transfers/done/stopped")
+      assert.strictEqual(yield* statusOf(made.id), "reversed")
+      assert.include((yield* get(stopPath)).text, "This link was used already")
+      assert.strictEqual((yield* get("/transfers/done/stopped")).status, 200)
+    }))
+
+  it.effect("links of transfers that ended say how, and unknown ones that they are", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const transfers = yield* Transfers
+      const cases = {
+        cancelled: "was cancelled",
+        declined: "was declined",
+        expired: "expired on",
+        reversed: "and then stopped",
+        completed: "is complete",
+      }
+      for (const [how, words] of Object.entries(cases)) {
+        const { alice, bob, made, path, session } = yield* offered()
+        const command = { commandId: randomUUID(), transferId: made.id }
+        const past = new Date(Date.parse(made.initiated_at) - 1)
+        if (how === "cancelled") yield* transfers.cancel({ ...command, accountId: alice.id })
+        if (how === "declined") yield* transfers.decline({ ...command, accountId: bob.id })
+        if (how === "expired") {
+          yield* sql`update transfers set expires_at = ${past} where id = ${made.id}::uuid`
+        }
+        if (how === "reversed" || how === "completed") yield* accept(bob.id, made.id)
+        if (how === "reversed") yield* transfers.stop(command)
+        if (how === "completed") {
+          yield* sql`update transfers set cooloff_until = ${past} where id = ${made.id}::uuid`
+          yield* transfers.settle(made.id)
+          const stop = yield* get(`/transfers/stop/${yield* tokenOf("stop", made.id)}`)
+          assert.include(stop.text, "can no longer be stopped here")
+        }
+        const seen = yield* get(path, session)
+        assert.strictEqual(seen.status, 200, how)
+        assert.include(seen.text, words, how)
+        assert.notInclude(seen.text, "<form", how)
+        const pressed = yield* press(path, session)
+        assert.strictEqual(pressed.status, 409, how)
+        assert.include(pressed.text, words, how)
+        assert.strictEqual(yield* statusOf(made.id), how)
+      }
+      for (const path of ["/transfers/accept/x", `/transfers/stop/${"A".repeat(43)}`, "/transfers/accept/%20"]) {
+        const seen = yield* get(path)
+        assert.strictEqual(seen.status, 404, path)
+        assert.include(seen.text, "This link is not known")
+      }
+      assert.strictEqual((yield* press("/transfers/accept/x")).status, 404)
+    }))
+
+  it.effect("no token comes into the audit or a trace", () =>
+    Effect.gen(function* () {
+      const { path, session, stopPath, stopToken, token } = yield* acceptedOffer()
+      yield* press(path, session)
+      yield* press(stopPath)
+      yield* press(stopPath)
+      yield* get(`/transfers/stop/${token}`)
+      const { sql } = yield* Database
+      // What a recognised account failed at is written before it is answered.
+      const rows = yield* sql<{ row: string }>`select to_jsonb(audit_records)::text as row from audit_records`
+      const traced = spans.map(({ attributes, name }) => JSON.stringify([name, [...attributes]]))
+      for (const written of [rows.map(({ row }) => row).join("\n"), traced.join("\n")]) {
+        assert.include(written, "/transfers/accept/{token}")
+        for (const secret of [token, stopToken]) assert.notInclude(written, secret)
+      }
+    }))
+})

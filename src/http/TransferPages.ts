@@ -18,7 +18,7 @@ import { send } from "../../services/platform/Mailbox.ts"
 import { Transfers } from "../../services/transfers/Transfers.ts"
 import { readText } from "./floor/Body.ts"
 import { actsAs } from "./floor/RequestActor.ts"
-import { acceptForm, factsOf, stopForm } from "./transfers/Forms.ts"
+import { acceptForm, offerFacts, stopForm } from "./transfers/Forms.ts"
 import { isOwnForm } from "./transfers/OwnForm.ts"
 import { saying, span, stylePath } from "./transfers/Page.ts"
 import { askToSignIn, resume, type SignInOptions } from "./transfers/SignIn.ts"
@@ -80,7 +80,12 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     })
 
   const signIn = ({ token, transfer }: Seen, status: number) =>
-    askToSignIn(options, { title: `Accept ${transfer.domain_name}?`, about: factsOf(transfer), status, token })
+    askToSignIn(options, {
+      title: `Accept ${transfer.domain_name}?`,
+      about: offerFacts(transfer, options.safetyWindowMillis),
+      status,
+      token,
+    })
 
   const wrongAccount = ({ token }: Seen, status: number) => {
     const { text, title } = refused["wrong_recipient"]!

@@ -4,7 +4,6 @@ import type { Workspace } from "../../../services/accounts/Workspaces.ts"
 import { type Html, html } from "../../../services/platform/Html.ts"
 import { page, span, when } from "./Page.ts"
 
-/** Somebody's own words stand apart: they neither turn ours around nor look like them. */
 const row = (name: string, value: Html) =>
   html`
     <div>
@@ -12,10 +11,11 @@ const row = (name: string, value: Html) =>
       <dd>${value}</dd>
     </div>
   `
+/** Somebody's own words stand apart: they neither turn ours around nor look like them. */
 const said = (text: string) => html`<bdi>${text}</bdi>`
 
 /** What is offered, by whom, and until when. */
-export const factsOf = (transfer: DomainTransfer, more: Html | null = null): Html =>
+const factsOf = (transfer: DomainTransfer, more: Html | null = null): Html =>
   html`
     <dl>
     ${row("Domain", html`<strong>${transfer.domain_name}</strong>`)}${row(
@@ -28,6 +28,14 @@ export const factsOf = (transfer: DomainTransfer, more: Html | null = null): Htm
         html`${when(transfer.expires_at)}`,
       )}${more}</dl>
   `
+
+const window = "Until then its owner can stop the transfer with a link that we send to them. " +
+  "The domain moves to your account after that."
+const stoppable = html`<p>${window}</p>`
+
+/** What somebody sees who is not signed in yet. */
+export const offerFacts = (transfer: DomainTransfer, safetyWindowMillis: number): Html =>
+  html`${factsOf(transfer, row("Takes effect", html`${span(safetyWindowMillis)} after you accept`))}${stoppable}`
 
 const choice = (
   [first, ...others]: ReadonlyArray<Workspace>,
@@ -59,10 +67,9 @@ export const acceptForm = ({ now, obstacle, safetyWindowMillis, transfer, worksp
   readonly now: number
 }) => {
   const { field, shown } = choice(workspaces)
-  const window = span(safetyWindowMillis)
-  const effect = html`${when(now + safetyWindowMillis)}, which is ${window} after you accept, if you accept now`
+  const effect = html`${span(safetyWindowMillis)} after you accept: ${when(now + safetyWindowMillis)} if you accept now`
   const body = html`${factsOf(transfer, html`${shown}${row("Takes effect", effect)}`)}
-<p>Until then its owner can stop the transfer with a link that we send to them. The domain moves to your account after that.</p>
+${stoppable}
 ${
     obstacle === null
       ? html`<form method="post">

@@ -68,8 +68,7 @@ export const ended = (link: "accept" | "stop", preview: Preview): Words | null =
 export const refused: Readonly<Record<string, Words>> = {
   wrong_recipient: {
     title: "This offer is for another account",
-    text: "You are signed in with an account that it was not sent to: sign in with the one that the email names, " +
-      "and open its link again.",
+    text: "You are signed in with an account that it was not sent to.",
   },
   org_access_lost: {
     title: "Choose another workspace",

@@ -175,7 +175,9 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/transfers/
       const { made, path, token } = yield* offered()
       const asked = yield* get(path)
       assert.strictEqual(asked.status, 200)
-      assert.include(asked.text, made.domain_name)
+      for (const shown of [made.domain_name, made.source_label, "24 hours after you accept"]) {
+        assert.include(asked.text, shown)
+      }
       assert.notMatch(asked.text, /<form|<button/)
       assert.notInclude(asked.text, token)
       const href = /href="(https:\/\/id\.example\/[^"]+)"/.exec(asked.text)![1]!.replaceAll("&amp;", "&")

@@ -54,8 +54,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly settling: Effect.Effect<void>
   /** Frees claims whose lease is over; gives how many. */
   readonly free: Effect.Effect<number, SqlError.SqlError>
-  /** Waits, at most `maxMillis`, while the Sender has more than it can begin soon. */
-  readonly whileBusy: (maxMillis: number) => Effect.Effect<void>
+  /** Waits, at most `maxMillis`, while not one more delivery could be claimed. */
+  readonly whileFull: (maxMillis: number) => Effect.Effect<void>
 }>()("bailiwick/services/webhooks/Deliveries") {
   static readonly layer = (config: DeliveriesConfig) =>
     Layer.effect(
@@ -242,13 +242,13 @@ export class Deliveries extends Context.Service<Deliveries, {
         })
 
         const waitForRoom: Effect.Effect<void> = Effect.suspend(() => {
-          if (!slots.busy) return Effect.void
+          if (!slots.full) return Effect.void
           settled.closeUnsafe()
           return Effect.andThen(settled.await, waitForRoom)
         })
-        const whileBusy = (maxMillis: number) => Effect.asVoid(Effect.timeoutOption(waitForRoom, maxMillis))
+        const whileFull = (maxMillis: number) => Effect.asVoid(Effect.timeoutOption(waitForRoom, maxMillis))
 
-        return Deliveries.of({ accept: take, scan, dispatch, settling, free, whileBusy })
+        return Deliveries.of({ accept: take, scan, dispatch, settling, free, whileFull })
       }),
     )
 }

@@ -30,7 +30,7 @@ export const Intake = {
       batch,
       concurrency: 1,
       handler: Effect.fnUntraced(function* (messages) {
-        yield* deliveries.whileBusy(longestPauseMillis)
+        yield* deliveries.whileFull(longestPauseMillis)
         yield* intake.take(messages)
         for (const message of messages) message.ack()
         yield* faultPoint("intake.acknowledged")

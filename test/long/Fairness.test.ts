@@ -88,9 +88,9 @@ describe("fairness", () => {
             `due retries ${before[0]!.due} before, ${after!.due} after, ${after!.all} waiting`,
         )
         assert.isAbove(black.reduce((n, { requests }) => n + requests.length, 0), 0)
-        // Two cores carry the program, PostgreSQL, the broker and every receiver: hence the constants.
+        // Two cores carry the program, PostgreSQL, the broker and every receiver, beside other tests: hence the constants.
         assert.isAtMost(beside.p50, 2 * alone.p50 + 150)
-        assert.isAtMost(beside.p95, 2 * alone.p95 + 600)
+        assert.isAtMost(beside.p95, 2 * alone.p95 + 1_500)
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 })

@@ -60,9 +60,9 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
     return { claimed: this.claimed, active: this.active }
   }
 
-  /** True while more is in memory than two rounds of sends: what is taken in now would rather wait for the scan. */
-  get busy(): boolean {
-    return this.claimed >= 2 * this.limits.active
+  /** True while nothing more can be claimed for anyone. */
+  get full(): boolean {
+    return this.claimed >= this.limits.claimed
   }
 
   /** How many deliveries of this webhook may be claimed now. */

@@ -68,7 +68,7 @@ class Model {
   check() {
     assert.deepStrictEqual(this.slots.load, { claimed: this.held(), active: this.active.length })
     assert.isAtMost(this.held(), limits.claimed)
-    assert.strictEqual(this.slots.busy, this.held() >= 2 * limits.active)
+    assert.strictEqual(this.slots.full, this.held() === limits.claimed)
   }
 }
 

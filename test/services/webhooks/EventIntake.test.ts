@@ -3,13 +3,14 @@ import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { EventIntake, type EventMessage } from "../../../services/webhooks/EventIntake.ts"
+import type { Incoming } from "../../../services/accounts/AccountIntake.ts"
+import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
 import { Sender } from "../../../services/webhooks/Sender.ts"
 import * as Lines from "../../support/DirectoryLines.ts"
 import { comes, count, dayMillis, miscounted, now, on, webhook, world } from "./WebhookWorld.ts"
 
 let seq = 0
-const message = (accountId: string, fields: object = {}, subject = "intake.v1.mail-events.delivered"): EventMessage => {
+const message = (accountId: string, fields: object = {}, subject = "intake.v1.mail-events.delivered"): Incoming => {
   const value = {
     id: `m${++seq}`,
     event: "email.delivered",

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema } from "effect"
 import fc from "fast-check"
 import { MailEvent, metadataFields } from "../../../../schemas/mail/MailEvent.ts"
-import { type EventMessage, read } from "../../../../services/webhooks/EventIntake.ts"
+import type { Incoming } from "../../../../services/accounts/AccountIntake.ts"
+import { read } from "../../../../services/webhooks/EventIntake.ts"
 
 const subjectOf = (event: string) => `intake.v1.mail-events.${event.slice("email.".length)}`
 const messageOf = (value: unknown, subject: string) => ({
@@ -28,7 +29,7 @@ const sample = {
 } as const
 const bounced = subjectOf(sample.event)
 
-const reasonOf = (message: Pick<EventMessage, "subject" | "data">) => {
+const reasonOf = (message: Pick<Incoming, "subject" | "data">) => {
   const event = read(message)
   return Result.isFailure(event) ? event.failure : null
 }

@@ -37,11 +37,15 @@ export interface ProgramOptions {
   readonly command?: ReadonlyArray<string>
 }
 
-/** How this runtime runs a TypeScript module: Deno on what is installed already, Node by type stripping. */
-export const runtime = (): ReadonlyArray<string> => [
-  process.execPath,
-  ...("Deno" in globalThis ? ["run", "-A", "--node-modules-dir=manual", "--no-lock"] : []),
-]
+/**
+ * How a TypeScript module is run: Deno on what is installed already, Node by type stripping. PROGRAM_NODE names another
+ * Node for the programs of a run whose tests run here (`task test:node`).
+ */
+export const runtime = (): ReadonlyArray<string> => {
+  const node = process.env["PROGRAM_NODE"]
+  if (node !== undefined && node !== "") return [node]
+  return [process.execPath, ...("Deno" in globalThis ? ["run", "-A", "--node-modules-dir=manual", "--no-lock"] : [])]
+}
 
 export const root = join(import.meta.dirname, "..", "..")
 

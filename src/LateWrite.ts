@@ -1,16 +1,18 @@
 /**
  * One fault of a library that would end the process: when a broker closes the connection during the handshake,
- * @nats-io/transport-node 3.4.0 still writes to the socket, after it has taken its own listeners away, and the socket's
- * error has nobody to go to. The library tries again by itself, so this one is only noted. Everything else that nobody
- * caught ends the process, as it would without this.
+ * @nats-io/transport-node 3.4.0 gives the socket up and takes its listeners away, but still writes to it, or Deno still
+ * tells of its reset; that error has nobody to go to. The library tries again by itself, so this one is only noted.
+ * Everything else that nobody caught ends the process, as it would without this.
  */
 import { Predicate } from "effect"
 import process from "node:process"
 
-/** Whether an uncaught error is that late write and nothing else. */
-export const isLateWrite = (error: unknown): boolean =>
-  Predicate.hasProperty(error, "code") && error.code === "ERR_STREAM_WRITE_AFTER_END" &&
-  error instanceof Error && /node_transport/.test(error.stack ?? "")
+/** Whether an uncaught error is of a socket that was given up: that late write, or a reset that no code of ours saw. */
+export const isLateWrite = (error: unknown): boolean => {
+  if (!(error instanceof Error) || !Predicate.hasProperty(error, "code")) return false
+  if (error.code === "ERR_STREAM_WRITE_AFTER_END") return /node_transport/.test(error.stack ?? "")
+  return (error.code === "ECONNRESET" || error.code === "EPIPE") && "syscall" in error
+}
 
 /** For the program's own process, once. */
 export const forgiveLateWrites = (): void => {

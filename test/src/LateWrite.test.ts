@@ -10,7 +10,8 @@ const run = (whose: string) =>
   })
 
 it("outlives the library's late write, and no other error that nobody caught", async () => {
-  const [library, other] = await Promise.all([run("library"), run("other")])
+  const [library, reset, other] = await Promise.all([run("library"), run("reset"), run("other")])
   expect(library).toEqual({ code: 0, stdout: "still here\n" })
+  expect(reset).toEqual({ code: 0, stdout: "still here\n" })
   expect(other).toEqual({ code: 1, stdout: "" })
 })

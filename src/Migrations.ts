@@ -13,6 +13,7 @@ import auditLookup from "../migrations/0005_audit_lookup.ts"
 import mails from "../migrations/0006_mails.ts"
 import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
+import identity from "../migrations/0009_identity.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -24,6 +25,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [6, "mails", Effect.succeed(mails)],
   [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
+  [9, "identity", Effect.succeed(identity)],
 ]
 
 /** The number of the newest migration. */
@@ -39,10 +41,12 @@ export const tables: ReadonlyArray<string> = [
   ...["dead_letters", "seen_events", "intake_rejects"],
   ...["inboxes", "notifications", "notification_preferences", "slack_messages"],
   ...["transfers", "timers", "dkim_keys", "transfer_feature"],
+  ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
+  ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
-const appendOnly = ["audit_records", "events"]
+const appendOnly = ["audit_records", "events", "access_versions", "lifecycle_events"]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)

@@ -1,0 +1,146 @@
+/**
+ * Lifecycle facts and their places. A fact is told by the transition that makes it, in its transaction; its position in
+ * the project's history is given at the very end of that transaction, under the lock of the project's head, which is
+ * held to the commit: positions have no gaps and follow the order of commits (DECISIONS-identity 1.10).
+ *
+ * Each event chains the one before: `digest` = SHA-256 over the ASCII lines prev_digest, epoch, position, body_digest,
+ * where body_digest is that of the event's `{sub_id, events}` without its `lifecycle` member, in canonical JSON.
+ * Whoever has the events can check that none was left out, changed or moved.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
+import { digestOf } from "../platform/Canonical.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { atTheEnd } from "../platform/Transact.ts"
+
+type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
+
+/** Something that a project's products must know. */
+export interface Fact {
+  readonly kind: FactKind
+  readonly projectId: string
+  readonly institutionId: string
+  /** The person that it is about, where it is about one: canonical id and first identity. */
+  readonly person?: { readonly id: string; readonly issuer: string; readonly subject: string }
+  /** Members of the event beside the common ones: codes and ids, never what a person wrote. */
+  readonly payload?: { readonly [key: string]: Json }
+  /** Who began it. */
+  readonly initiatedBy: "admin" | "user" | "policy" | "system"
+}
+
+interface Placed {
+  readonly id: string
+  readonly projectId: string
+  readonly kind: FactKind
+  readonly txn: string
+  readonly personId: string | null
+  readonly subId: Json
+  readonly payload: Json
+  readonly bodyDigest: string
+  readonly at: Date
+}
+
+const opaque = (id: string) => ({ format: "opaque", id })
+
+const subIdOf = ({ institutionId, kind, person, projectId }: Fact): Json => {
+  const user = person === undefined ? null : { format: "iss_sub", iss: person.issuer, sub: person.subject }
+  if (factKinds[kind].about === "person") return user ?? opaque(projectId)
+  return {
+    format: "complex",
+    ...(user === null ? {} : { user }),
+    application: opaque(projectId),
+    tenant: opaque(institutionId),
+  }
+}
+
+export class Positions extends Context.Service<Positions, {
+  /**
+   * Tells facts in the current transaction, which must be one of `Transact`, and gives their event ids in order. Facts
+   * of one call have one cause.
+   */
+  readonly append: (...facts: ReadonlyArray<Fact>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+}>()("bailiwick/services/lifecycle/Positions") {
+  static readonly layer = Layer.effect(
+    Positions,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+
+      // A history of this many events at once is one statement: places are counted up from each head.
+      const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
+        const projects = [...new Set(events.map(({ projectId }) => projectId))].sort()
+        yield* sql`
+          insert into lifecycle_heads (project_id) select unnest(${projects}::text[]) on conflict do nothing`
+        yield* sql`
+          select from lifecycle_heads where project_id = any(${projects}::text[]) order by project_id for update`
+        const rows = events.map((event, i) => ({
+          nth: i,
+          id: event.id,
+          project_id: event.projectId,
+          kind: event.kind,
+          txn: event.txn,
+          person_id: event.personId,
+          sub_id: event.subId,
+          payload: event.payload,
+          body_digest: event.bodyDigest,
+          created_at: event.at.toISOString(),
+        }))
+        yield* sql`
+          with recursive told as (
+            select r.*, row_number() over (partition by project_id order by nth) as step
+            from jsonb_to_recordset(${sql.json(rows)}) r(
+              nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
+              body_digest text, created_at timestamptz)
+          ), chain as (
+            select h.project_id, h.epoch, h.position, h.digest, null::text as prev_digest, 0::bigint as step
+            from lifecycle_heads h where h.project_id = any(${projects}::text[])
+            union all
+            select c.project_id, c.epoch, c.position + 1,
+              'sha256:' || encode(sha256(convert_to(
+                c.digest || E'\\n' || c.epoch || E'\\n' || (c.position + 1) || E'\\n' || t.body_digest, 'UTF8')), 'hex'),
+              c.digest, t.step
+            from chain c join told t on t.project_id = c.project_id and t.step = c.step + 1
+          ), added as (
+            insert into lifecycle_events (id, project_id, epoch, position, digest, prev_digest, body_digest, kind, txn,
+              person_id, sub_id, payload, created_at)
+            select t.id, t.project_id, c.epoch, c.position, c.digest, c.prev_digest, t.body_digest, t.kind, t.txn,
+              t.person_id, t.sub_id, t.payload, t.created_at
+            from told t join chain c on c.project_id = t.project_id and c.step = t.step
+          )
+          update lifecycle_heads h set position = c.position, digest = c.digest
+          from (select distinct on (project_id) project_id, position, digest from chain order by project_id, step desc) c
+          where h.project_id = c.project_id`
+      })
+
+      const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {
+        if (facts.length === 0) return []
+        const [txn, ...ids] = yield* (yield* Ids).batch(facts.length + 1)
+        const millis = yield* Clock.currentTimeMillis
+        const events = facts.map((fact, i): Placed => {
+          const subId = subIdOf(fact)
+          const payload: Json = {
+            event_timestamp: Math.floor(millis / 1000),
+            initiating_entity: fact.initiatedBy,
+            ...fact.payload,
+          }
+          return {
+            id: ids[i]!,
+            projectId: fact.projectId,
+            kind: fact.kind,
+            txn: txn!,
+            personId: fact.person?.id ?? null,
+            subId,
+            payload,
+            bodyDigest: digestOf({ sub_id: subId, events: { [factKinds[fact.kind].uri]: payload } }),
+            at: new Date(millis),
+          }
+        })
+        yield* atTheEnd("lifecycle", events, place)
+        return ids
+      })
+
+      return Positions.of({ append })
+    }),
+  )
+}

@@ -18,7 +18,7 @@ const feed = `id text primary key check (id ~ '^[A-Za-z0-9_-]{1,128}$'),
     revision integer not null default 1,
     created_at timestamptz not null default 'epoch',
     made_by text,
-    approved_by text`
+    approved_by text[] not null default '{}'`
 
 const statements = [
   // Evidence is written once. Owners of tables pass over rights, not over triggers.
@@ -47,7 +47,7 @@ const statements = [
     person_id text not null,
     linked_at timestamptz not null,
     made_by text,
-    approved_by text,
+    approved_by text[] not null default '{}',
     primary key (issuer, subject)
   )`,
   `create index identities_person on identities (person_id)`,
@@ -141,7 +141,7 @@ const statements = [
     event_id uuid not null,
     created_at timestamptz not null,
     made_by text,
-    approved_by text,
+    approved_by text[] not null default '{}',
     primary key (access_id, access_version)
   )`,
   `create trigger access_versions_kept before update or delete on access_versions

@@ -14,6 +14,11 @@ export interface Timer {
   readonly dueAt: number
 }
 
+export interface AggregateTimers {
+  readonly aggregateId: string
+  readonly timers: ReadonlyArray<Timer>
+}
+
 export interface ClaimedTimer {
   readonly key: string
   readonly aggregate_id: string
@@ -28,6 +33,8 @@ const leaseMillis = 30_000
 export class Timers extends Context.Service<Timers, {
   /** Makes these the timers of an aggregate, and no others, in the current transaction. */
   readonly set: (aggregateId: string, timers: ReadonlyArray<Timer>) => Effect.Effect<void, SqlError.SqlError>
+  /** The same of several aggregates, each named once. */
+  readonly setAll: (all: ReadonlyArray<AggregateTimers>) => Effect.Effect<void, SqlError.SqlError>
   /** Claims due timers of these kinds, the longest due first. */
   readonly claim: (
     kinds: ReadonlyArray<string>,
@@ -35,8 +42,8 @@ export class Timers extends Context.Service<Timers, {
   ) => Effect.Effect<ReadonlyArray<ClaimedTimer>, SqlError.SqlError>
   /** Ends a claim after its work: a timer that was not rewritten meanwhile is as due as its time says. */
   readonly release: (timer: ClaimedTimer) => Effect.Effect<void, SqlError.SqlError>
-  /** Ends a claim whose work failed: it is tried again, later each time, at most 5 s later. */
-  readonly retry: (timer: ClaimedTimer, error: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Ends claims whose work failed: each timer is tried again, later each time, at most 5 s later. */
+  readonly retry: (timers: ReadonlyArray<ClaimedTimer>, error: string) => Effect.Effect<void, SqlError.SqlError>
   /** Milliseconds until the next timer is due, 0 where one is, at most `max`. */
   readonly untilNext: (kinds: ReadonlyArray<string>, max: number) => Effect.Effect<number, SqlError.SqlError>
   /** Frees claims whose lease ended. */
@@ -47,22 +54,34 @@ export class Timers extends Context.Service<Timers, {
     Effect.gen(function* () {
       const { sql } = yield* Database
 
-      const set = Effect.fnUntraced(function* (aggregateId: string, timers: ReadonlyArray<Timer>) {
+      const setAll = Effect.fnUntraced(function* (all: ReadonlyArray<AggregateTimers>) {
+        const kept = all.flatMap(({ aggregateId, timers }) =>
+          timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
+        )
         yield* sql`
           delete from timers
-          where aggregate_id = ${aggregateId} and kind <> all(${timers.map(({ kind }) => kind)}::text[])`
-        for (const { dueAt, kind } of timers) {
-          const due = new Date(dueAt)
-          yield* sql`
-            insert into timers (aggregate_id, kind, due_at, not_before) values (${aggregateId}, ${kind}, ${due}, ${due})
-            on conflict (aggregate_id, kind) do update
-            set due_at = excluded.due_at, not_before = excluded.not_before, attempts = 0, last_error = null,
-              claim = null, lease_until = null`
+          where aggregate_id = any(${all.map(({ aggregateId }) => aggregateId)}::text[])
+            and key <> all(${kept.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)}::text[])`
+        if (kept.length === 0) return
+        yield* sql`
+          insert into timers (aggregate_id, kind, due_at, not_before)
+          select aggregate_id, kind, due_at, due_at
+          from json_to_recordset(${JSON.stringify(kept)}::json) r(aggregate_id text, kind text, due_at timestamptz)
+          on conflict (aggregate_id, kind) do update
+          set due_at = excluded.due_at, not_before = excluded.not_before, attempts = 0, last_error = null,
+            claim = null, lease_until = null`
+      })
+
+      const retry = Effect.fnUntraced(function* (timers: ReadonlyArray<ClaimedTimer>, error: string) {
+        for (const [claim, own] of Map.groupBy(timers, ({ claim }) => claim)) {
+          const failures = own.map(({ attempts, key }) => ({ key, afterMillis: backoffMillis(attempts, 5_000), error }))
+          yield* settleFailed(sql, table, claim, failures)
         }
       })
 
       return Timers.of({
-        set,
+        set: (aggregateId, timers) => setAll([{ aggregateId, timers }]),
+        setAll,
         claim: (kinds, limit) =>
           claimDue<ClaimedTimer>(sql, table, {
             leaseMillis,
@@ -73,8 +92,7 @@ export class Timers extends Context.Service<Timers, {
           Effect.asVoid(sql`
             update timers set claim = null, lease_until = null, not_before = due_at
             where key = ${key} and claim = ${claim}`),
-        retry: ({ attempts, claim, key }, error) =>
-          settleFailed(sql, table, claim, [{ key, afterMillis: backoffMillis(attempts, 5_000), error }]),
+        retry,
         untilNext: (kinds, max) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
             Effect.map(

@@ -4,7 +4,6 @@
  */
 import { Clock, Effect, Result } from "effect"
 import type { Kind } from "../directory/Directory.ts"
-import type { Notice } from "../notifications/Notifications.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Changes } from "./Transfers/Changes.ts"
@@ -15,27 +14,28 @@ const watch = Effect.gen(function* () {
   const { sql } = yield* Database
   const changes = yield* Changes
   const ids = yield* Ids
-  const { lockById } = rows(sql)
+  const { lockByIds } = rows(sql)
 
   return Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
     const ended = yield* sql<{ id: string }>`
       select t.id::text as id from transfers t join domains d on d.id = t.domain_id
       where t.domain_id = any(${[...domainIds]}::uuid[]) and t.status in ('pending', 'accepted')
-        and (d.removed or d.account_id <> t.source_user_id or d.workspace_id <> t.source_org_id)
-      order by t.id`
-    const notices: Array<Notice> = []
-    for (const { id } of ended) {
-      const before = yield* lockById(id)
-      if (before === null) continue
-      const now = yield* Clock.currentTimeMillis
-      const after = Result.getOrThrow(transition(before.state, { _tag: "End" }, now))
-      const commandId = yield* ids.next
-      const told = yield* changes.write({ before, after, actor: "system", commandId, revision: null, now }).pipe(
-        // The rows are locked, so nobody else can have been there.
-        Effect.catchTag("Conflict", Effect.die),
-      )
-      notices.push(...told)
-    }
+        and (d.removed or d.account_id <> t.source_user_id or d.workspace_id <> t.source_org_id)`
+    if (ended.length === 0) return
+    const stored = yield* lockByIds(ended.map(({ id }) => id))
+    const now = yield* Clock.currentTimeMillis
+    const commandIds = yield* ids.batch(stored.length)
+    const notices = yield* changes.write(...stored.map((before, i) => ({
+      before,
+      after: Result.getOrThrow(transition(before.state, { _tag: "End" }, now)),
+      actor: "system",
+      commandId: commandIds[i]!,
+      revision: null,
+      now,
+    }))).pipe(
+      // The rows are locked, so nobody else can have been there.
+      Effect.catchTag("Conflict", Effect.die),
+    )
     yield* changes.tell(notices)
   })
 })

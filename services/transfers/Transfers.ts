@@ -21,10 +21,12 @@ import { lists } from "./Transfers/Lists.ts"
 import { type ForceCommand, type InitiateCommand, openings } from "./Transfers/Openings.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/Settle.ts"
+import { type Settled, settlingMany } from "./Transfers/SettleMany.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/state.ts"
 
 export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
 export type { ForceCommand, InitiateCommand } from "./Transfers/Openings.ts"
+export type { Settled } from "./Transfers/SettleMany.ts"
 export type { TransferState } from "./Transfers/state.ts"
 
 /** The timers that this domain has: `settle` is what they fire. */
@@ -109,6 +111,11 @@ export class Transfers extends Context.Service<Transfers, {
   ) => Effect.Effect<{ readonly transfer: DomainTransfer; readonly used: boolean } | null, DependencyUnavailable>
   /** Writes down what the clock decided of a transfer; gives whether that changed it. What a timer calls. */
   readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
+  /**
+   * The same of many at once, which spares most of the work of each. Gives what became of each; what is `unmoved` is
+   * either not due or had no room in this call, and may be asked for again. One that fails does not hold up another.
+   */
+  readonly settleMany: (transferIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Settled>>
 }>()("bailiwick/services/transfers/Transfers") {
   static readonly layer = (config: TransfersConfig) =>
     Layer.effect(Transfers, make(config)).pipe(
@@ -141,5 +148,6 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     find,
     preview,
     settle: settle.transfer,
+    settleMany: yield* settlingMany(settle),
   })
 })

@@ -3,21 +3,21 @@
  * fence, timers, audit and notices on both sides, the message of the stream TRANSFERS, mails. The message's place in its
  * domain's order is the fence's value, so each transition raises it once.
  */
-import { Context, Effect, Layer } from "effect"
+import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import { type Notice, Notifications } from "../../notifications/Notifications.ts"
-import { Audit } from "../../platform/Audit.ts"
+import { Audit, type AuditEntry } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { Mails } from "../../platform/Mails.ts"
-import type { NewMail } from "../../platform/Mails.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
+import { mailedBy, mailsOf } from "./addressees.ts"
+import type { TransferEvent, Transition } from "./commands.ts"
 import { noticesOf } from "./notices.ts"
 import { rows, type Stored, type Tokens } from "./Rows.ts"
 import { timersOf, type TransferState, viewOf } from "./state.ts"
 import { Conflict } from "./Transact.ts"
-import type { TransferEvent, Transition } from "./commands.ts"
 
 export interface Change {
   /** What was loaded under the lock; null: a new transfer. */
@@ -32,38 +32,21 @@ export interface Change {
   readonly now: number
 }
 
-type To = "owner" | "initiator" | "recipient"
-
-/** Who gets which mail. The stop email goes to the owner and, where different, the initiator. */
-const lettersOf = (event: TransferEvent, { forced, initiatedBy, sourceUserId, status }: TransferState) => {
-  const source: ReadonlyArray<To> = forced || initiatedBy === sourceUserId ? ["owner"] : ["owner", "initiator"]
-  const both: ReadonlyArray<To> = [...source, "recipient"]
-  const letters: Readonly<Record<TransferEvent, ReadonlyArray<readonly [string, ReadonlyArray<To>]>>> = {
-    // Who owns a domain hears at once of an offer that somebody else made.
-    initiated: [
-      ["invitation", ["recipient"]],
-      ...(initiatedBy === sourceUserId ? [] : [["offered", ["owner"]] as const]),
-    ],
-    accepted: [["stop", source]],
-    declined: [["declined", source]],
-    cancelled: [["cancelled", ["recipient"]]],
-    stopped: [["reversed", both]],
-    expired: [["expired", both]],
-    completed: [["completed", both]],
-    forced: [["completed", both]],
-    overtaken: [[status === "cancelled" ? "cancelled" : "reversed", both]],
-    undeliverable: [["reversed", both]],
-    extended: [["stop", source]],
-  }
-  return letters[event]
+/** A change that changes something. */
+interface Made extends Change {
+  readonly event: TransferEvent
+  readonly state: TransferState
 }
 
-const accountOf = (to: To, { initiatedBy, sourceUserId, targetUserId }: TransferState) =>
-  to === "owner" ? sourceUserId : to === "initiator" ? initiatedBy : targetUserId
-
-/** Accounts that a letter tells the same as their notice. */
-const mailedBy = (event: TransferEvent, state: TransferState) =>
-  new Set(lettersOf(event, state).flatMap(([, all]) => all.map((to) => accountOf(to, state))))
+/** The audit of both sides. */
+const recordsOf = ({ actor, event, state }: Made): ReadonlyArray<AuditEntry> =>
+  ([["source", state.sourceUserId], ["target", state.targetUserId]] as const).map(([side, accountId]) => ({
+    action: `domain-transfer.${event}`,
+    actor,
+    subject: `account:${accountId}`,
+    outcome: "done",
+    details: { transfer_id: state.id, domain_id: state.domainId, side, status: state.status },
+  }))
 
 /** A message of the stream: ids, states and times, no address, name or note. */
 const messageOf = (state: TransferState, event: TransferEvent, now: number) => {
@@ -73,10 +56,12 @@ const messageOf = (state: TransferState, event: TransferEvent, now: number) => {
 
 export class Changes extends Context.Service<Changes, {
   /**
-   * Writes a transition in the current transaction, all but the notices, which it gives. Conflict: the row or its domain
-   * is no longer as it was loaded.
+   * Writes transitions, at most one of a domain, in the current transaction, all but the notices, which it gives.
+   * Conflict: a row or its domain is no longer as it was loaded.
    */
-  readonly write: (change: Change) => Effect.Effect<ReadonlyArray<Notice>, SqlError.SqlError | Conflict>
+  readonly write: (
+    ...changes: ReadonlyArray<Change>
+  ) => Effect.Effect<ReadonlyArray<Notice>, SqlError.SqlError | Conflict>
   /** Tells all that was written in the current transaction, as its last step: inboxes are locked after all else. */
   readonly tell: (notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/transfers/Changes") {
@@ -91,56 +76,57 @@ export class Changes extends Context.Service<Changes, {
       const timers = yield* Timers
       const { insert, update } = rows(sql)
 
-      const raise = Effect.fnUntraced(function* (domainId: string, revision: bigint | null) {
-        const [row] = yield* sql<{ revision: bigint }>`
-          update domains set revision = revision + 1
-          where id = ${domainId}::uuid ${revision === null ? sql`` : sql`and revision = ${revision}`}
-          returning revision`
-        return row === undefined ? yield* new Conflict() : row.revision
+      /** The domains' new fences. */
+      const raise = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
+        const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))
+        const raised = yield* sql<{ id: string; revision: bigint }>`
+          update domains d set revision = d.revision + 1
+          from json_to_recordset(${JSON.stringify(fences)}::json) r(id uuid, revision bigint)
+          where d.id = r.id and d.revision = coalesce(r.revision, d.revision)
+          returning d.id::text as id, d.revision`
+        if (raised.length < changes.length) return yield* new Conflict()
+        return new Map(raised.map(({ id, revision }) => [id, revision]))
       })
 
-      const post = Effect.fnUntraced(function* (state: TransferState, event: TransferEvent) {
-        const letters = lettersOf(event, state)
+      const put = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
+        const rewritten = changes.flatMap(({ before, commandId, state, tokens = {} }) =>
+          before === null ? [] : [{ before, state, commandId, tokens }]
+        )
+        if (Array.isReadonlyArrayNonEmpty(rewritten)) yield* update(rewritten)
+        for (const { before, commandId, state, tokens = {} } of changes) {
+          if (before === null) yield* insert(state, commandId, tokens)
+        }
+        yield* timers.setAll(changes.map(({ state }) => ({ aggregateId: state.id, timers: timersOf(state) })))
+      })
+
+      const post = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
+        const accounts = new Set(changes.flatMap(({ state }) => [state.sourceUserId, state.initiatedBy]))
         const found = yield* sql<{ id: string; email: string }>`
           select id::text as id, email from accounts
-          where id = any(${[state.sourceUserId, state.initiatedBy]}::uuid[]) and email is not null`
+          where id = any(${[...accounts]}::uuid[]) and email is not null`
         const addresses = new Map(found.map(({ email, id }) => [id, email]))
-        const addressOf = (to: To) => to === "recipient" ? state.targetEmail : addresses.get(accountOf(to, state))
-        const written = letters.flatMap(([kind, all]) =>
-          all.flatMap((to): ReadonlyArray<NewMail> => {
-            const recipient = addressOf(to)
-            return recipient === undefined
-              ? []
-              : [{ kind: `transfer.${kind}`, subjectId: state.id, recipient, args: { to, event } }]
-          })
-        )
-        yield* mails.add(...written)
+        yield* mails.add(...changes.flatMap(({ event, state }) => mailsOf(event, state, addresses)))
       })
 
-      const write = Effect.fnUntraced(function* ({ actor, after, before, commandId, now, revision, tokens }: Change) {
-        const { events: [event], state } = after
-        if (event === undefined) return []
-        const seq = yield* raise(state.domainId, revision)
-        yield* before === null ? insert(state, commandId, tokens ?? {}) : update(before, state, commandId, tokens ?? {})
-        yield* timers.set(state.id, timersOf(state).map(({ dueAt, kind }) => ({ dueAt, kind })))
-        const sides = { source: state.sourceUserId, target: state.targetUserId } as const
-        yield* audit.append(...(["source", "target"] as const).map((side) => ({
-          action: `domain-transfer.${event}`,
-          actor,
-          subject: `account:${sides[side]}`,
-          outcome: "done" as const,
-          details: { transfer_id: state.id, domain_id: state.domainId, side, status: state.status },
-        })))
-        if (event !== "extended") {
-          yield* outbox.add({
-            stream: "TRANSFERS",
+      const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Change>) {
+        const made = changes.flatMap((change): ReadonlyArray<Made> => {
+          const { events: [event], state } = change.after
+          return event === undefined ? [] : [{ ...change, event, state }]
+        })
+        if (made.length === 0) return []
+        const seqs = yield* raise(made)
+        yield* put(made)
+        yield* audit.append(...made.flatMap(recordsOf))
+        yield* outbox.add(...made.flatMap(({ event, now, state }) =>
+          event === "extended" ? [] : [{
+            stream: "TRANSFERS" as const,
             subject: `transfers.v1.${Subject.token(state.domainId)}.${state.status}`,
             payload: JSON.stringify(messageOf(state, event, now)),
-            order: { aggregateId: state.domainId, seq },
-          })
-        }
-        yield* post(state, event)
-        return noticesOf(state, event, mailedBy(event, state))
+            order: { aggregateId: state.domainId, seq: seqs.get(state.domainId)! },
+          }]
+        ))
+        yield* post(made)
+        return made.flatMap(({ event, state }) => noticesOf(state, event, mailedBy(event, state)))
       })
 
       return Changes.of({ write, tell: (notices) => notifications.announce(...notices) })

@@ -1,6 +1,6 @@
 /**
  * Ownership moves: the domain's owner and workspace, the other accounts' SMTP credentials for it, its DKIM key where
- * that was asked. In the transaction of the transition, under the domain's lock; the platform hears of each on the bus.
+ * that was asked. In the transaction of the transitions, under the domains' locks; the platform hears of each on the bus.
  * The owner is held against the feed until the feed has echoed it.
  */
 import type { PgClient } from "@effect/sql-pg"
@@ -17,35 +17,63 @@ export interface MoveServices {
   readonly vault: Vault["Service"]
 }
 
+interface Moved {
+  readonly id: string
+  readonly name: string
+  readonly account_id: string
+  readonly workspace_id: string
+  readonly dkim_selector: string
+  readonly revision: bigint
+}
+
+export interface Move {
+  /** As it is once it is completed. */
+  readonly state: TransferState
+  /** The domain's new key. */
+  readonly pair: DkimPair | null
+}
+
 export const move = Effect.fnUntraced(
-  function* ({ outbox, sql, vault }: MoveServices, state: TransferState, pair: DkimPair | null, now: number) {
-    const { domainId, id: transferId, targetOrgId, targetUserId } = state
-    const [domain] = yield* sql<{ name: string; dkim_selector: string; revision: bigint }>`
-      update domains set account_id = ${targetUserId}::uuid, workspace_id = ${targetOrgId}::uuid, owner_held = true,
-        dkim_selector = coalesce(${pair?.selector ?? null}::text, dkim_selector), updated_at = ${new Date(now)}
-      where id = ${domainId}::uuid returning name, dkim_selector, revision`
-    if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
+  function* ({ outbox, sql, vault }: MoveServices, moves: ReadonlyArray<Move>, now: number) {
+    if (moves.length === 0) return
+    const byDomain = new Map(moves.map((one) => [one.state.domainId, one]))
+    const targets = JSON.stringify(moves.map(({ pair, state }) => ({
+      id: state.domainId,
+      account_id: state.targetUserId,
+      workspace_id: state.targetOrgId,
+      selector: pair?.selector,
+    })))
+    const moved = yield* sql<Moved>`
+      update domains d set account_id = r.account_id, workspace_id = r.workspace_id, owner_held = true,
+        dkim_selector = coalesce(r.selector, d.dkim_selector), updated_at = ${new Date(now)}
+      from json_to_recordset(${targets}::json) r(id uuid, account_id uuid, workspace_id uuid, selector text)
+      where d.id = r.id
+      returning d.id::text as id, d.name, d.account_id::text as account_id, d.workspace_id::text as workspace_id,
+        d.dkim_selector, d.revision`
+    for (const { pair, state: { domainId, id: transferId } } of moves) {
+      if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
+    }
     const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
-      update smtp_credentials set locally_revoked_at = ${new Date(now)}
-      where domain_id = ${domainId}::uuid and account_id <> ${targetUserId}::uuid and not removed
-        and revoked_at is null and locally_revoked_at is null
-      returning id::text as id, domain_id::text as domain_id, account_id::text as account_id`
+      update smtp_credentials c set locally_revoked_at = ${new Date(now)}
+      from json_to_recordset(${targets}::json) r(id uuid, account_id uuid)
+      where c.domain_id = r.id and c.account_id <> r.account_id and not c.removed
+        and c.revoked_at is null and c.locally_revoked_at is null
+      returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
     yield* outbox.add(
-      {
-        stream: "DIRECTORY",
-        subject: `directory.v1.domain.${Subject.token(domainId)}`,
-        payload: JSON.stringify({
-          kind: "domain",
-          id: domainId,
-          name: domain!.name,
-          account_id: targetUserId,
-          workspace_id: targetOrgId,
-          dkim_selector: domain!.dkim_selector,
-          ...(pair === null ? {} : { dkim_algorithm: pair.algorithm, dkim_public_key: pair.publicKey }),
-          transfer_id: transferId,
-          revision: Number(domain!.revision),
-        }),
-      },
+      ...moved.map(({ revision, ...domain }) => {
+        const { pair, state } = byDomain.get(domain.id)!
+        return {
+          stream: "DIRECTORY" as const,
+          subject: `directory.v1.domain.${Subject.token(domain.id)}`,
+          payload: JSON.stringify({
+            kind: "domain",
+            ...domain,
+            ...(pair === null ? {} : { dkim_algorithm: pair.algorithm, dkim_public_key: pair.publicKey }),
+            transfer_id: state.id,
+            revision: Number(revision),
+          }),
+        }
+      }),
       ...revoked.map((credential) => ({
         stream: "DIRECTORY" as const,
         subject: `directory.v1.smtp_credential.${Subject.token(credential.id)}`,

@@ -22,7 +22,7 @@ export interface Domain extends DomainFacts {
   readonly revision: bigint
 }
 
-interface DomainRow {
+export interface DomainRow {
   readonly id: string
   readonly name: string
   readonly account_id: string
@@ -37,21 +37,21 @@ const namedBlockers = 100
 export const limitOf = ({ domain_limit, plan }: Pick<Account, "domain_limit" | "plan">): number =>
   domain_limit ?? domainLimits[plan]
 
-const domainOf = (row: DomainRow | undefined): Domain | null =>
-  row === undefined ? null : {
-    id: row.id,
-    name: row.name,
-    accountId: row.account_id,
-    workspaceId: row.workspace_id,
-    verified: row.verified,
-    revision: row.revision,
-  }
+/** Of a `DomainRow`. */
+export const domainColumns = `id::text as id, name, account_id::text as account_id,
+  workspace_id::text as workspace_id, verified_at is not null as verified, revision`
+
+export const domainOf = (row: DomainRow): Domain => ({
+  id: row.id,
+  name: row.name,
+  accountId: row.account_id,
+  workspaceId: row.workspace_id,
+  verified: row.verified,
+  revision: row.revision,
+})
 
 export const facts = (sql: PgClient.PgClient) => {
-  const domainColumns = sql.literal(
-    "id::text as id, name, account_id::text as account_id, workspace_id::text as workspace_id, " +
-      "verified_at is not null as verified, revision",
-  )
+  const columns = sql.literal(domainColumns)
 
   const lockAccounts = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, strength: "share" | "no key update") {
     const found = yield* sql<Account>`
@@ -103,14 +103,14 @@ export const facts = (sql: PgClient.PgClient) => {
     /** Unlocked, for what is to be locked before it. */
     domain: (id: string) =>
       Effect.map(
-        sql<DomainRow>`select ${domainColumns} from domains where id = ${id}::uuid and not removed`,
-        ([row]) => domainOf(row),
+        sql<DomainRow>`select ${columns} from domains where id = ${id}::uuid and not removed`,
+        ([row]) => row === undefined ? null : domainOf(row),
       ),
 
     lockDomain: (id: string) =>
       Effect.map(
         sql<DomainRow & { removed: boolean }>`
-          select ${domainColumns}, removed from domains where id = ${id}::uuid for update`,
+          select ${columns}, removed from domains where id = ${id}::uuid for update`,
         ([row]) => row === undefined || row.removed ? null : domainOf(row),
       ),
 

@@ -30,16 +30,21 @@ export class Feature extends Context.Service<Feature, {
         const { sql } = yield* Database
         const changes = yield* Changes
         const ids = yield* Ids
-        const { lockById } = rows(sql)
+        const { lockByIds } = rows(sql)
         const run = transact(sql)
 
-        const extend = Effect.fnUntraced(function* (id: string, until: number) {
-          const stored = yield* lockById(id)
-          if (stored === null) return []
+        const extend = Effect.fnUntraced(function* (transferIds: ReadonlyArray<string>, until: number) {
+          const stored = yield* lockByIds(transferIds)
           const now = yield* Clock.currentTimeMillis
-          const after = Result.getOrThrow(transition(stored.state, { _tag: "Extend", until }, now))
-          const commandId = yield* ids.next
-          return yield* changes.write({ before: stored, after, actor: "system", commandId, revision: null, now })
+          const commandIds = yield* ids.batch(stored.length)
+          return yield* changes.write(...stored.map((before, i) => ({
+            before,
+            after: Result.getOrThrow(transition(before.state, { _tag: "Extend", until }, now)),
+            actor: "system",
+            commandId: commandIds[i]!,
+            revision: null,
+            now,
+          })))
         })
 
         /** One chunk of what has less than an hour left; true when there is no more of it. */
@@ -53,11 +58,11 @@ export class Feature extends Context.Service<Feature, {
           yield* sql`
             select from domains where id = any(${short.map(({ domain_id }) => domain_id)}::uuid[])
             order by id for update`
-          const notices = yield* Effect.forEach(short, ({ id }) => extend(id, until))
+          const notices = yield* extend(short.map(({ id }) => id), until)
           const done = short.length < chunk
           yield* sql`update transfer_feature
             set enabled = ${done}, resuming_until = ${done ? null : new Date(until)}`
-          yield* changes.tell(notices.flat())
+          yield* changes.tell(notices)
           return done
         }))
 

@@ -190,7 +190,7 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
         })
         const revision = domain.revision + (live === null ? 0n : 1n)
         const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
-        yield* move(moving, after.success.state, pair, now)
+        yield* move(moving, [{ state: after.success.state, pair }], now)
         yield* changes.tell([...ended, ...done])
         return viewOf(after.success.state, now)
       })),

@@ -1,7 +1,8 @@
 /** Transfers as rows: read into states, and written back under the version that was read. */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
+import { Array, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/OneShotTokens.ts"
 import type { TransferState } from "./state.ts"
@@ -74,10 +75,20 @@ const storedOf = (row: Row): Stored => ({
   },
 })
 
+export interface Rewrite {
+  readonly before: Stored
+  readonly state: TransferState
+  readonly commandId: string
+  readonly tokens: Tokens
+}
+
 const dateOrNull = (millis: number | null) => millis === null ? null : new Date(millis)
 
-/** The columns that a transition may change. */
-const changing = (state: TransferState, commandId: string, tokens: Tokens) => ({
+/** As JSON holds it for a `bytea`. */
+const bytes = (value: Uint8Array | undefined) => value === undefined ? null : `\\x${Buffer.from(value).toString("hex")}`
+
+/** The columns that a transition may change, as JSON has them. */
+const changing = (state: TransferState, commandId: string) => ({
   command_id: commandId,
   target_org_id: state.targetOrgId,
   status: state.status,
@@ -87,12 +98,16 @@ const changing = (state: TransferState, commandId: string, tokens: Tokens) => ({
   completed_at: dateOrNull(state.completedAt),
   accept_used: state.acceptUsed,
   stop_used: state.stopUsed,
-  ...(tokens.accept === undefined
-    ? {}
-    : { accept_kid: tokens.accept.kid, accept_nonce: tokens.accept.nonce, accept_hash: tokens.accept.hash }),
-  ...(tokens.stop === undefined
-    ? {}
-    : { stop_kid: tokens.stop.kid, stop_nonce: tokens.stop.nonce, stop_hash: tokens.stop.hash }),
+})
+
+/** Of these a transition may give new ones, or none. */
+const issued = ({ accept, stop }: Tokens) => ({
+  accept_kid: accept?.kid ?? null,
+  accept_nonce: bytes(accept?.nonce),
+  accept_hash: bytes(accept?.hash),
+  stop_kid: stop?.kid ?? null,
+  stop_nonce: bytes(stop?.nonce),
+  stop_hash: bytes(stop?.hash),
 })
 
 export const rows = (sql: PgClient.PgClient) => {
@@ -103,6 +118,7 @@ export const rows = (sql: PgClient.PgClient) => {
     target_org_id::text as target_org_id, status, note, rotate_dkim, forced, initiated_at, expires_at, accepted_at,
     cooloff_until, completed_at, accept_used, stop_used`,
   )
+  const all = Effect.map((found: ReadonlyArray<Row>) => found.map(storedOf))
   const one = Effect.map((found: ReadonlyArray<Row>) => found[0] === undefined ? null : storedOf(found[0]))
 
   return {
@@ -118,6 +134,14 @@ export const rows = (sql: PgClient.PgClient) => {
       one(sql<Row>`
         select ${columns} from transfers
         where domain_id = ${domainId}::uuid and status in ('pending', 'accepted') for update`),
+    byIds: (ids: ReadonlyArray<string>) =>
+      all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[])`),
+    lockByIds: (ids: ReadonlyArray<string>) =>
+      all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update`),
+    /** Those among them that nobody else holds. */
+    lockFree: (ids: ReadonlyArray<string>) =>
+      all(sql<Row>`
+        select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update skip locked`),
     /** The transfer that this very command made, where it did. */
     madeBy: (domainId: string, commandId: string) =>
       one(sql<Row>`
@@ -125,38 +149,50 @@ export const rows = (sql: PgClient.PgClient) => {
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
         order by id desc limit 1`),
 
-    insert: (state: TransferState, commandId: string, tokens: Tokens) =>
-      sql`insert into transfers ${
-        sql.insert({
-          id: state.id,
-          version: 1,
-          domain_id: state.domainId,
-          domain_name: state.domainName,
-          source_user_id: state.sourceUserId,
-          source_org_id: state.sourceOrgId,
-          source_label: state.sourceLabel,
-          initiated_by: state.initiatedBy,
-          target_user_id: state.targetUserId,
-          target_email: state.targetEmail,
-          note: state.note,
-          forced: state.forced,
-          initiated_at: new Date(state.initiatedAt),
-          expires_at: new Date(state.expiresAt),
-          ...changing(state, commandId, tokens),
-        })
-      }`,
+    insert: (state: TransferState, commandId: string, tokens: Tokens) => {
+      const row = {
+        id: state.id,
+        version: 1,
+        domain_id: state.domainId,
+        domain_name: state.domainName,
+        source_user_id: state.sourceUserId,
+        source_org_id: state.sourceOrgId,
+        source_label: state.sourceLabel,
+        initiated_by: state.initiatedBy,
+        target_user_id: state.targetUserId,
+        target_email: state.targetEmail,
+        note: state.note,
+        forced: state.forced,
+        initiated_at: new Date(state.initiatedAt),
+        expires_at: new Date(state.expiresAt),
+        ...changing(state, commandId),
+        ...issued(tokens),
+      }
+      const named = sql.literal(Object.keys(row).join(", "))
+      return sql`insert into transfers (${named})
+        select ${named} from json_populate_record(null::transfers, ${JSON.stringify(row)}::json)`
+    },
 
-    update: (
-      { state: before, version }: Stored,
-      state: TransferState,
-      commandId: string,
-      tokens: Tokens,
-    ): Effect.Effect<void, SqlError.SqlError | Conflict> =>
-      Effect.flatMap(
-        sql`update transfers set ${sql.update({ ...changing(state, commandId, tokens), version: version + 1 })}
-          where id = ${before.id}::uuid and version = ${version} returning 1`,
-        ({ length }) => length === 1 ? Effect.void : Effect.fail(new Conflict()),
-      ),
+    /** Each under the version that was read. Conflict: one of them has another by now. */
+    update: (changes: Array.NonEmptyReadonlyArray<Rewrite>): Effect.Effect<void, SqlError.SqlError | Conflict> => {
+      const written = Array.map(changes, ({ before, commandId, state, tokens }) => ({
+        key: { id: before.state.id, version: before.version + 1 },
+        changed: changing(state, commandId),
+        given: issued(tokens),
+      }))
+      const [{ changed, given }] = written
+      const assigned = sql.literal([
+        ...Object.keys(changed).map((column) => `${column} = r.${column}`),
+        ...Object.keys(given).map((column) => `${column} = coalesce(r.${column}, t.${column})`),
+      ].join(", "))
+      const rows = JSON.stringify(written.map(({ changed, given, key }) => ({ ...key, ...changed, ...given })))
+      return Effect.flatMap(
+        sql`update transfers t set version = r.version, ${assigned}
+          from json_populate_recordset(null::transfers, ${rows}::json) r
+          where t.id = r.id and t.version = r.version - 1 returning 1`,
+        ({ length }) => length === changes.length ? Effect.void : Effect.fail(new Conflict()),
+      )
+    },
   }
 }
 export type Rows = ReturnType<typeof rows>

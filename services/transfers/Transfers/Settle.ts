@@ -56,7 +56,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
         revision: domain?.revision ?? null,
         now,
       })
-      if (state.status === "completed") yield* move(services, state, pair, now)
+      if (state.status === "completed") yield* move(services, [{ state, pair }], now)
       yield* changes.tell(notices)
       return true
     }))

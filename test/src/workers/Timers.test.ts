@@ -85,7 +85,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         const [again] = yield* timers.claim(kinds, 10)
         yield* timers.set("x", [{ kind: "test.kind", dueAt: at + day }])
         // The old claims settle nothing any more.
-        for (const timer of [claimed!, again!]) yield* timers.retry(timer, "late")
+        yield* timers.retry([claimed!, again!], "late")
         assert.strictEqual(yield* timers.untilNext(kinds, 2 * day), day - 32_000)
         yield* timers.set("x", [])
         assert.strictEqual(yield* timers.untilNext(kinds, 77), 77)

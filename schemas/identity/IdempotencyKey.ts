@@ -1,0 +1,9 @@
+/** The `idempotency-key` header (DECISIONS-identity 1.9): 1 to 255 visible ASCII characters, sent once. */
+import { Schema } from "effect"
+
+/** A header sent twice arrives joined by a comma and a space, which no key holds. */
+export const IdempotencyKey = Schema.String.check(Schema.isPattern(/^[\x21-\x7e]{1,255}$/))
+
+/** The headers of an operation that needs a key, and of one that takes it where it is sent. */
+export const keyed = { "idempotency-key": IdempotencyKey }
+export const optionallyKeyed = { "idempotency-key": Schema.optionalKey(IdempotencyKey) }

@@ -1,0 +1,154 @@
+/**
+ * Receipts: what was asked with an idempotency key is done once, and answered the same each time (DECISIONS-identity 1.9).
+ *
+ * The receipt is the first row of the transaction that does the work and commits with it, so a crash leaves both or
+ * neither, and only what was done is remembered: a refusal may be tried again with the same key. A second request with
+ * the key of one that is under way waits for it, in this process before it takes a connection, else at the row; after
+ * two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
+ */
+import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Idempotency.ts"
+import { canonical } from "./Canonical.ts"
+import { Database } from "./Database.ts"
+import { type Conflict, transact } from "./Transact.ts"
+import { Vault } from "./Vault.ts"
+
+const purpose = "idempotency"
+const patienceMillis = 2_000
+
+/** One request, as far as its sameness goes. */
+export interface Asked {
+  /** `person:<id>`, or a service's issuer and client: never a token's subject, which may change hands. */
+  readonly principal: string
+  readonly method: string
+  /** With its ids filled in. */
+  readonly path: string
+  /** Null: no protection but the state's own. */
+  readonly key: string | null
+  /** The body as it was sent, parsed; undefined where there was none. */
+  readonly body: unknown
+  readonly ifMatch?: string | undefined
+  readonly portalBinding?: string | undefined
+}
+
+/** How a result is told. `keep` is what the receipt holds where that must be less than what is told now. */
+export interface Told<A> {
+  readonly status: number | ((result: A) => number)
+  readonly encode: (result: A) => string
+  readonly keep?: (result: A) => string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly replayed: boolean
+}
+
+const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
+
+export class Idempotency extends Context.Service<Idempotency, {
+  /**
+   * Runs `command` in a transaction of `Transact`, once for each key, and gives its answer. Fails with what it fails
+   * with; IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting.
+   */
+  readonly run: <A, E, R>(
+    asked: Asked,
+    told: Told<A>,
+    command: Effect.Effect<A, E, R>,
+  ) => Effect.Effect<
+    Answer,
+    Exclude<E, SqlError.SqlError | Conflict> | IdempotencyKeyReused | IdempotencyInProgress | DependencyUnavailable,
+    R
+  >
+}>()("bailiwick/services/platform/Idempotency") {
+  static readonly layer = Layer.effect(
+    Idempotency,
+    Effect.gen(function* () {
+      const database = yield* Database
+      const vault = yield* Vault
+      const { sql } = database
+      const flights = new Map<string, { readonly one: Semaphore.Semaphore; waiting: number }>()
+
+      const fingerprint = ({ body, ifMatch, method, path, portalBinding }: Asked, kid?: string) => {
+        const key = vault.derive(purpose, kid)
+        const text = canonical([method, path, body ?? null, ifMatch ?? null, portalBinding ?? null])
+        return {
+          kid: key.kid,
+          hash: new Uint8Array(createHmac("sha256", Redacted.value(key.key)).update(text).digest()),
+        }
+      }
+
+      const alone = <A, E, R>(asked: Asked, effect: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          const name = JSON.stringify([asked.principal, asked.method, asked.path, asked.key])
+          const flight = flights.get(name) ?? { one: Semaphore.makeUnsafe(1), waiting: 0 }
+          flights.set(name, flight)
+          flight.waiting++
+          const turn = Effect.timeoutOrElse(flight.one.take(1), {
+            duration: patienceMillis,
+            orElse: () => inProgress,
+          })
+          return Effect.acquireUseRelease(turn, () => effect, () => flight.one.release(1)).pipe(
+            Effect.ensuring(Effect.sync(() => {
+              if (--flight.waiting === 0) flights.delete(name)
+            })),
+          )
+        })
+
+      const open = Effect.fnUntraced(function* (asked: Asked) {
+        const { hash, kid } = fingerprint(asked)
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [made] = yield* sql<{ one: number }>`
+          insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
+          values (${asked.principal}, ${asked.method}, ${asked.path}, ${asked.key}, ${hash}, ${kid}, ${now})
+          on conflict do nothing returning 1 as one`.pipe(
+          Effect.catchReason("SqlError", "LockTimeoutError", () => inProgress),
+        )
+        return made !== undefined
+      })
+
+      const replay = Effect.fnUntraced(function* (asked: Asked) {
+        const [row] = yield* sql<{ fingerprint: Uint8Array; kid: string; status: number; body: string }>`
+          select fingerprint, kid, status, body from idempotency_receipts
+          where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
+            and key = ${asked.key}`
+        if (row === undefined) return yield* inProgress
+        if (!timingSafeEqual(row.fingerprint, fingerprint(asked, row.kid).hash)) {
+          return yield* new IdempotencyKeyReused()
+        }
+        return { status: row.status, body: row.body, replayed: true } satisfies Answer
+      })
+
+      const done = <A>({ encode, keep, status }: Told<A>, result: A) => ({
+        answer: {
+          status: typeof status === "number" ? status : status(result),
+          body: encode(result),
+          replayed: false,
+        } satisfies Answer,
+        kept: (keep ?? encode)(result),
+      })
+
+      const once = Effect.fnUntraced(function* <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) {
+        if (!(yield* open(asked))) return yield* replay(asked)
+        const { answer, kept } = done(told, yield* command)
+        yield* sql`
+          update idempotency_receipts set status = ${answer.status}, body = ${kept}
+          where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
+            and key = ${asked.key}`
+        return answer
+      })
+
+      const run: Idempotency["Service"]["run"] = (asked, told, command) => {
+        const work = asked.key === null
+          ? Effect.map(command, (result) => done(told, result).answer)
+          : once(asked, told, command)
+        const committed = Effect.provideService(transact(work), Database, database)
+        return asked.key === null ? committed : alone(asked, committed)
+      }
+      return Idempotency.of({ run })
+    }),
+  )
+}

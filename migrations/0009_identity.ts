@@ -72,7 +72,7 @@ const statements = [
   )`,
   `create unique index institution_memberships_one on institution_memberships (institution_id, person_id, role)
     where not removed`,
-  `create index institution_memberships_person on institution_memberships (person_id) where not removed`,
+  `create index institution_memberships_person on institution_memberships (person_id)`,
   `create table projects (
     ${feed},
     institution_id text,
@@ -111,7 +111,7 @@ const statements = [
     check (removed or (project_id is not null and person_id is not null))
   )`,
   `create unique index project_owners_one on project_owners (project_id, person_id) where not removed`,
-  `create index project_owners_person on project_owners (person_id) where not removed and active`,
+  `create index project_owners_person on project_owners (person_id)`,
   // The current version of each Access stands here; every version there ever was stands in access_versions.
   `create table access (
     ${feed},

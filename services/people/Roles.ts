@@ -1,0 +1,168 @@
+/**
+ * Who may act, re-read inside the deciding transaction with the rows locked (DECISIONS-identity 1.3): a role that is
+ * taken away at the same moment cannot decide any more. Nothing here comes from a token.
+ *
+ * Whoever has a membership that has not ended sees the institution, and learns why a role is missing; to everybody else
+ * it does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an active institution, by an
+ * active person.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import {
+  AdministratorNotEffective,
+  MembershipNotActive,
+  NotCurrentSponsor,
+  RoleRequired,
+} from "../../schemas/problems/Identity.ts"
+import { Database } from "../platform/Database.ts"
+
+export type Role = "sponsor" | "administrator" | "member"
+
+interface Held {
+  readonly role: Role
+  readonly effective: boolean
+}
+
+/** What a person is in an institution, now. */
+export interface Standing {
+  readonly institutionId: string
+  readonly personId: string
+  /** Every membership that has not ended. */
+  readonly held: ReadonlyArray<Held>
+  /** A current actual Sponsor: held directly, active now. */
+  readonly sponsor: boolean
+  /** An effective administrator. */
+  readonly administrator: boolean
+  /** An effective membership of any role. */
+  readonly member: boolean
+}
+
+/** What a person is to a project. `institution` is null for who has no membership there. */
+export interface ProjectStanding {
+  readonly projectId: string
+  readonly institutionId: string
+  readonly owner: boolean
+  readonly operator: boolean
+  readonly institution: Standing | null
+}
+
+type RoleFault = AdministratorNotEffective | MembershipNotActive | NotCurrentSponsor | RoleRequired
+
+/** Fails with the reason why none of the roles is held: the nearest miss first. */
+export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect.Effect<void, RoleFault> => {
+  if (standing.held.some(({ effective, role }) => effective && roles.includes(role))) return Effect.void
+  const has = (role: Role) => roles.includes(role) && standing.held.some((held) => held.role === role)
+  if (has("administrator")) return Effect.fail(new AdministratorNotEffective())
+  if (has("sponsor")) return Effect.fail(new NotCurrentSponsor())
+  return Effect.fail(standing.member ? new RoleRequired() : new MembershipNotActive())
+}
+
+interface Row {
+  readonly role: Role
+  readonly effective: boolean
+}
+
+export class Roles extends Context.Service<Roles, {
+  /**
+   * A person's standing in an institution; NotFound where they may not see it. In a transaction the rows stay locked
+   * (`FOR SHARE`) to its end.
+   */
+  readonly inInstitution: (
+    personId: string,
+    institutionId: string,
+  ) => Effect.Effect<Standing, NotFound | SqlError.SqlError>
+  /** A person's standing to a project, rows locked likewise; NotFound for who is neither owner, member nor operator. */
+  readonly toProject: (
+    personId: string,
+    projectId: string,
+  ) => Effect.Effect<ProjectStanding, NotFound | SqlError.SqlError>
+  /** Whether the person is an active operator; the row stays locked. */
+  readonly isOperator: (personId: string) => Effect.Effect<boolean, SqlError.SqlError>
+  /**
+   * Whether two people count as two (RULES, Trust): neither made or approved the other's person, identity, membership or
+   * ownership within 90 days, unless a third person approved it as well; and they are not one person under two names.
+   */
+  readonly independent: (one: string, other: string) => Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/people/Roles") {
+  static readonly layer = Layer.effect(
+    Roles,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+
+      const standing = Effect.fnUntraced(function* (personId: string, institutionId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        // Rows are locked in the order of the tables here: people, institutions, memberships.
+        const held = yield* sql<Row>`
+          select m.role, (p.status = 'active' and not p.removed and i.status = 'active' and m.state = 'active'
+            and (m.role <> 'administrator' or m.accepted_at <= ${now})
+            and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true as effective
+          from people p join institutions i on i.id = ${institutionId} and not i.removed
+          join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
+          where p.id = ${personId} and m.state <> 'ended'
+          order by m.id for share`
+        if (held.length === 0) return null
+        const is = (role: Role) => held.some((one) => one.role === role && one.effective)
+        return {
+          institutionId,
+          personId,
+          held,
+          sponsor: is("sponsor"),
+          administrator: is("administrator"),
+          member: held.some(({ effective }) => effective),
+        } satisfies Standing
+      })
+
+      const isOperator = Effect.fnUntraced(function* (personId: string) {
+        const [row] = yield* sql<{ operator: boolean }>`
+          select operator from people where id = ${personId} and status = 'active' and not removed for share`
+        return row?.operator ?? false
+      })
+
+      const inInstitution = Effect.fn("Roles.inInstitution")(function* (personId: string, institutionId: string) {
+        const found = yield* standing(personId, institutionId)
+        return found ?? (yield* new NotFound())
+      })
+
+      const toProject = Effect.fn("Roles.toProject")(function* (personId: string, projectId: string) {
+        const operator = yield* isOperator(personId)
+        const [seen] = yield* sql<{ institution_id: string }>`
+          select institution_id from projects where id = ${projectId} and not removed`
+        if (seen === undefined) return yield* new NotFound()
+        const institution = yield* standing(personId, seen.institution_id)
+        const [project] = yield* sql<{ institution_id: string }>`
+          select institution_id from projects where id = ${projectId} and not removed for share`
+        const owned = yield* sql`
+          select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
+          where o.project_id = ${projectId} and o.person_id = ${personId} and o.active and not o.removed
+          for share of o`
+        const owner = owned.length > 0
+        if (project === undefined || !(owner || operator || institution !== null)) return yield* new NotFound()
+        return { projectId, institutionId: project.institution_id, owner, operator, institution }
+      })
+
+      const independent = Effect.fn("Roles.independent")(function* (one: string, other: string) {
+        const since = new Date((yield* Clock.currentTimeMillis) - 90 * 86_400_000)
+        const [row] = yield* sql<{ independent: boolean }>`
+          with names as (
+            select p.id, coalesce(p.merged_into, p.id) as canonical from people p
+            where p.id in (${one}, ${other}) or p.merged_into in (${one}, ${other})
+          ), made as (
+            select id as person_id, made_by, approved_by, created_at as at from people
+            union all select person_id, made_by, approved_by, linked_at from identities
+            union all select person_id, made_by, approved_by, created_at from institution_memberships
+            union all select person_id, made_by, approved_by, created_at from project_owners
+          )
+          select (select count(distinct canonical) from names) = 2 and not exists (
+            select from names x join names y on y.canonical <> x.canonical
+            join made on made.person_id = x.id
+            where made.at > ${since} and (made.made_by = y.id or y.id = any(made.approved_by))
+              and not exists (select from unnest(made.approved_by) a where a not in (select id from names))
+          ) as independent`
+        return row!.independent
+      })
+
+      return Roles.of({ inInstitution, toProject, isOperator, independent })
+    }),
+  )
+}

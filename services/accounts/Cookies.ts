@@ -6,13 +6,10 @@
  * an `auth_time` that lies in the future is refused, since it would count as fresh for as long.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { decodeJwt, errors, jwtVerify, type LocalJWKSet } from "jose"
 import { FeedId } from "../../schemas/mail/Directory.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
 import type { Outbound } from "../platform/Outbound.ts"
-import { keysAt, type KeySource } from "./KeySets.ts"
-
-export { fetchedKeys, fixedKeys, keysAt, type KeySource } from "./KeySets.ts"
 
 /** Signature algorithms that an issuer may use. */
 export const CookieAlgorithm = Schema.Literals(["ES256", "RS256", "EdDSA"])
@@ -54,9 +51,6 @@ const Claims = Schema.Struct({
 })
 const decodeClaims = Schema.decodeUnknownEffect(Claims)
 
-// The signature is not looked at: it only says whose keys to try.
-const issuerOf = (token: string) => Effect.try({ try: () => decodeJwt(token).iss, catch: () => "malformed" as const })
-
 export class Cookies extends Context.Service<Cookies, {
   /** The session of a cookie's value. DependencyUnavailable only where the issuer's keys were never to be had. */
   readonly verify: (token: string) => Effect.Effect<Session, InvalidCredentials | DependencyUnavailable>
@@ -66,35 +60,17 @@ export class Cookies extends Context.Service<Cookies, {
       const byName = new Map(issuers.map((issuer) => [issuer.issuer, issuer]))
       const refused = Effect.fail(new InvalidCredentials())
 
-      // Null where the set lacks the token's key.
-      const check = Effect.fnUntraced(function* (token: string, issuer: CookieIssuer, keys: LocalJWKSet) {
-        const now = yield* Clock.currentTimeMillis
-        return yield* Effect.tryPromise({
-          try: () =>
-            jwtVerify(token, keys, {
-              issuer: issuer.issuer,
-              audience,
-              algorithms: [...(issuer.algorithms ?? CookieAlgorithm.literals)],
-              clockTolerance: skew,
-              currentDate: new Date(now),
-              requiredClaims: ["exp", "sub"],
-            }),
-          catch: (cause) => cause,
-        }).pipe(Effect.catch((cause) => cause instanceof errors.JWKSNoMatchingKey ? Effect.succeed(null) : refused))
-      })
-
-      const checkRenewed = Effect.fnUntraced(function* (token: string, issuer: CookieIssuer) {
-        const keys = yield* issuer.keys.renewed
-        return keys === null ? null : yield* check(token, issuer, keys)
-      })
-
       const verify = Effect.fn("Cookies.verify")(function* (token: string) {
         if (token.length > maxCookie) return yield* refused
-        const name = yield* Effect.catch(issuerOf(token), () => refused)
-        const issuer = name === undefined ? undefined : byName.get(name)
+        const issuer = byName.get(issuerOf(token) ?? "")
         if (issuer === undefined) return yield* refused
-        const known = yield* check(token, issuer, yield* issuer.keys.current)
-        const { payload, protectedHeader } = known ?? (yield* checkRenewed(token, issuer)) ?? (yield* refused)
+        const { payload, protectedHeader } = (yield* verified(token, issuer.keys, {
+          issuer: issuer.issuer,
+          audience,
+          algorithms: [...(issuer.algorithms ?? CookieAlgorithm.literals)],
+          clockTolerance: skew,
+          requiredClaims: ["exp", "sub"],
+        })) ?? (yield* refused)
         const typ = protectedHeader.typ?.toLowerCase()
         if (typ !== undefined && typ !== "jwt") return yield* refused
         if (foreign.some((claim) => claim in payload)) return yield* refused

@@ -6,7 +6,8 @@ import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, SignJWT } from "jose"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { type CookieIssuer, fixedKeys } from "../../services/accounts/Cookies.ts"
+import type { CookieIssuer } from "../../services/accounts/Cookies.ts"
+import { fixedKeys } from "../../services/platform/KeySets.ts"
 import { writePrivate } from "./Home.ts"
 
 const PrivateKey = Schema.fromJsonString(Schema.Struct({

@@ -1,12 +1,22 @@
 /**
  * The public keys of issuers. A set is fetched when first needed, kept ten minutes, and fetched again before that for a
- * token whose key it lacks, at most once in 30 s (5 s after a failure), so that neither a rotation nor a flood of made-up key ids hurts. While
- * an issuer does not answer, the set that is known goes on serving. One fetch at a time an issuer.
+ * token whose key it lacks, at most once in 30 s (5 s after a failure), so that neither a rotation nor a flood of
+ * made-up key ids hurts. While an issuer does not answer, the set that is known goes on serving. One fetch at a time an
+ * issuer.
  */
 import { Clock, Effect, Ref, Schema, Semaphore } from "effect"
-import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from "jose"
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  errors,
+  type JSONWebKeySet,
+  jwtVerify,
+  type JWTVerifyOptions,
+  type JWTVerifyResult,
+  type LocalJWKSet,
+} from "jose"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
-import { Outbound } from "../platform/Outbound.ts"
+import { Outbound } from "./Outbound.ts"
 
 const kept = 600_000
 const cooldown = 30_000
@@ -79,4 +89,35 @@ export const keysAt = Effect.fnUntraced(function* (jwksUri: string) {
       ),
     ),
   )
+})
+
+/** Whose keys a token says to try, or null: nothing of it is verified yet. */
+export const issuerOf = (token: string): string | null => {
+  try {
+    return decodeJwt(token).iss ?? null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * A token's header and claims, verified by a key of the source and by `options` (at Effect's Clock), or null where it is
+ * refused. A key that the known set lacks is asked for once. DependencyUnavailable only where keys were never to be had.
+ */
+export const verified = Effect.fnUntraced(function* (
+  token: string,
+  source: KeySource,
+  options: Omit<JWTVerifyOptions, "currentDate">,
+) {
+  const currentDate = new Date(yield* Clock.currentTimeMillis)
+  const by = (set: LocalJWKSet) =>
+    Effect.tryPromise({ try: () => jwtVerify(token, set, { ...options, currentDate }), catch: (cause) => cause }).pipe(
+      Effect.catch((cause) => Effect.succeed(cause instanceof errors.JWKSNoMatchingKey ? "unknown key" : "refused")),
+    )
+  let found: JWTVerifyResult | string = yield* by(yield* source.current)
+  if (found === "unknown key") {
+    const renewed = yield* source.renewed
+    if (renewed !== null) found = yield* by(renewed)
+  }
+  return typeof found === "string" ? null : found
 })

@@ -93,7 +93,7 @@ const statements = [
     rollout text check (rollout in ('hold', 'fail')),
     client_id text unique,
     launch_url text,
-    -- The connector version that the product runs (kind project_link).
+    -- The connector version that the product runs: that of its newest link, and the link's version.
     installed_version text,
     link_version bigint not null default 0,
     check (removed or (institution_id is not null and name is not null and website is not null
@@ -101,6 +101,14 @@ const statements = [
   )`,
   `create unique index projects_website on projects (institution_id, website, environment)
     where state <> 'withdrawn' and not removed`,
+  // What the platform says that a product runs (kind project_link). A link may arrive before its project.
+  `create table project_links (
+    ${feed},
+    project_id text,
+    installed_version text,
+    check (removed or (project_id is not null and installed_version is not null))
+  )`,
+  `create index project_links_project on project_links (project_id)`,
   `create table project_owners (
     ${feed},
     project_id text,
@@ -144,6 +152,8 @@ const statements = [
     approved_by text[] not null default '{}',
     primary key (access_id, access_version)
   )`,
+  // Which projects heard of a person lately.
+  `create index access_versions_person on access_versions (person_id, created_at)`,
   `create trigger access_versions_kept before update or delete on access_versions
     for each row execute function refuse_change()`,
   `create trigger access_versions_not_emptied before truncate on access_versions
@@ -177,6 +187,8 @@ const statements = [
   // Signing adds what it made (in a table of its own); the fact itself stays as it is.
   `create trigger lifecycle_events_kept before update or delete on lifecycle_events
     for each row execute function refuse_change()`,
+  `create trigger lifecycle_events_not_emptied before truncate on lifecycle_events
+    for each statement execute function refuse_change()`,
   // The fold of the events up to `position`: what a snapshot reads.
   `create table lifecycle_state (
     project_id text not null,

@@ -42,6 +42,7 @@ export const tables: ReadonlyArray<string> = [
   ...["inboxes", "notifications", "notification_preferences", "slack_messages"],
   ...["transfers", "timers", "dkim_keys", "transfer_feature"],
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
+  ...["project_links"],
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
 ]
 

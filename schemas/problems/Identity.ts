@@ -1,6 +1,7 @@
 /**
  * Failures of the identity API (DECISIONS-identity 1.2): the whole table, but for the codes that stand in Floor.ts
- * (`not_found`, `rate_limited`, `internal`, `dependency_unavailable`) and 422, which is an HTTPValidationError.
+ * (`not_found`, `rate_limited`, `internal`, `dependency_unavailable`) or Idempotency.ts, and 422, which is an
+ * HTTPValidationError.
  */
 import { Schema } from "effect"
 import { Problem } from "./Problem.ts"
@@ -103,22 +104,6 @@ export class LastOwner
 
 export class PersonExists
   extends Problem<PersonExists>()("PersonExists", "person_exists", 409, "The identity belongs to a person already") {}
-
-export class IdempotencyKeyReused extends Problem<IdempotencyKeyReused>()(
-  "IdempotencyKeyReused",
-  "idempotency_key_reused",
-  409,
-  "The idempotency key was used for another request",
-) {}
-
-/** Comes with `Retry-After: 1`. */
-export class IdempotencyInProgress extends Problem<IdempotencyInProgress>()(
-  "IdempotencyInProgress",
-  "idempotency_in_progress",
-  409,
-  "A request with this idempotency key is under way",
-  { retry_after: Schema.tag(1) },
-) {}
 
 export class CursorAhead
   extends Problem<CursorAhead>()("CursorAhead", "cursor_ahead", 409, "The cursor is ahead of the history") {}

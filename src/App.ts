@@ -48,7 +48,7 @@ import { Replays } from "../services/webhooks/Replays.ts"
 import { Sender } from "../services/webhooks/Sender.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
-import { singleProcess } from "./actors/Cluster.ts"
+import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
@@ -93,7 +93,12 @@ const ground = (config: AppConfig, places: Places) =>
         allowedCidrs: config.allowedCidrs ?? [],
         certificateAuthorities: config.webhooksCa === null ? [] : [config.webhooksCa],
         timeoutMillis: config.webhooksTimeout,
-        ownPorts: [...portsOf(places), config.port, ...(config.metricsPort === null ? [] : [config.metricsPort])],
+        ownPorts: [
+          ...portsOf(places),
+          config.port,
+          config.clusterPort,
+          ...(config.metricsPort === null ? [] : [config.metricsPort]),
+        ],
       }),
     )),
     Layer.provideMerge(DatabaseClock.layer()),
@@ -211,6 +216,16 @@ const transferPages = (config: AppConfig, publicUrl: URL) =>
     )
     : Layer.empty
 
+/** The actors that live here, and the way to those that live elsewhere. */
+const actors = (config: AppConfig, { database }: Places) => {
+  const { clusterHost: host, clusterPort: port } = config
+  const here = config.roles.has("actors")
+  const living = here ? Layer.merge(webhookActor, domainActor) : Layer.empty
+  return config.cluster === "on"
+    ? Layer.provideMerge(living, manyProcesses({ url: database.url, address: here ? { host, port } : null }))
+    : Layer.provideMerge(here ? living : Layer.succeed(Mailbox, { timeoutMillis: 0 }), singleProcess)
+}
+
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const routes = Layer.mergeAll(
@@ -225,12 +240,7 @@ const api = (config: AppConfig, places: Places) => {
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
-    Layer.provide(
-      config.roles.has("actors")
-        ? Layer.merge(webhookActor, domainActor)
-        : Layer.succeed(Mailbox, { timeoutMillis: 0 }),
-    ),
-    Layer.provide(singleProcess),
+    Layer.provide(actors(config, places)),
   )
   return Server.layer(routes, {
     host: config.host,
@@ -246,6 +256,7 @@ export const app = (config: AppConfig, places: Places) => {
   const has = (role: Role) => config.roles.has(role)
   return Layer.mergeAll(
     has("api") ? api(config, places) : Layer.empty,
+    has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers") ? Upkeep.layer : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,

@@ -77,6 +77,9 @@ const variables = {
     example: "https://mail.example.com",
   },
   roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
+  cluster: { name: "CLUSTER", parse: literal("on", "off"), fallback: "off" as const, example: "on" },
+  clusterHost: { name: "CLUSTER_HOST", parse: any, fallback: "127.0.0.1", example: "10.0.0.5" },
+  clusterPort: { name: "CLUSTER_PORT", parse: int(0, 32_767), fallback: 0, example: "7400" },
   demo: { name: "DEMO", parse: optional(boolean), fallback: null, example: "false" },
   mailIssuers: {
     name: "MAIL_ISSUERS",

@@ -45,7 +45,13 @@ const welcome = Effect.fnUntraced(function* (
 /** Runs until interrupted. */
 export const program = Effect.gen(function* () {
   const asked = yield* load
-  const config = asked.port === 0 ? { ...asked, port: yield* freePort() } : asked
+  const config = {
+    ...asked,
+    port: asked.port === 0 ? yield* freePort() : asked.port,
+    clusterPort: asked.cluster === "on" && asked.clusterPort === 0
+      ? yield* freePort(asked.clusterHost)
+      : asked.clusterPort,
+  }
   return yield* Effect.gen(function* () {
     const places = yield* Places.open(config)
     const context = yield* Layer.build(app(config, places))

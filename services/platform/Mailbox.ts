@@ -1,11 +1,12 @@
 /**
  * The way to an actor. A mailbox puts the commands on one aggregate in a line, which spares lock waits; it is never what
  * makes them safe, that is the version in the row. So when the actor does not answer (no runner, a full mailbox, its time
- * is over) the service is called directly, and the answer is the same.
+ * is over, its process ends) the service is called directly, and the answer is the same.
  *
- * A command that timed out may still be under way: the direct call meets it at the row's lock and sees what it did.
+ * A command that timed out may still be under way: the direct call meets it at the row's lock and sees what it did. What
+ * an actor comes to only later it drops by itself (src/actors/Asked.ts).
  */
-import { Context, Effect } from "effect"
+import { Cause, Context, Effect, Option } from "effect"
 import type { ClusterError } from "effect/cluster"
 
 /** What the cluster itself may fail with. */
@@ -33,7 +34,14 @@ export const send = <A, E, R, E2, R2>(
   Effect.flatMap(Mailbox, ({ timeoutMillis }): Effect.Effect<A, Exclude<E, ActorFailure> | E2, R | R2> => {
     if (timeoutMillis === 0) return direct
     return actor.pipe(
-      Effect.timeoutOrElse({ duration: timeoutMillis, orElse: () => direct }),
+      Effect.timeoutOption(timeoutMillis),
+      // Of the actor: an interruption of the caller itself passes by here.
+      Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.succeedNone),
+      Effect.flatMap((answer) =>
+        Option.isSome(answer)
+          ? Effect.succeed(answer.value)
+          : Effect.andThen(Effect.logWarning("an actor did not answer a command; the service does"), direct)
+      ),
       Effect.catch((error): Effect.Effect<A, Exclude<E, ActorFailure> | E2, R2> =>
         isActorFailure(error)
           ? Effect.andThen(Effect.logWarning("an actor did not take a command; the service does", error), direct)

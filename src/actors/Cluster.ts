@@ -1,6 +1,33 @@
-/** Effect Cluster in one process: no sockets, no storage. Commands are volatile; what they did stands in PostgreSQL. */
-import { Layer } from "effect"
-import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
+/**
+ * Where actors live. Alone, a process keeps them in its memory: no sockets, no storage. With CLUSTER=on they are sharded
+ * over every process on the same database that has the role `actors`; commands travel over sockets, and PostgreSQL holds
+ * who is there and who has which shard (advisory locks of a session).
+ *
+ * Commands are volatile, and an actor is offered each once: where a runner is gone, or no longer has the shard, the
+ * sender hears so at once and calls the service itself (Mailbox). So nothing waits for a shard to move, and two owners at
+ * a time, which no cluster can exclude, meet at the rows' versions as any two processes do.
+ *
+ * The sockets know no credentials: whoever reaches CLUSTER_PORT is a process of this installation.
+ */
+import { NodeClusterSocket } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Layer, Option, type Redacted } from "effect"
+import {
+  ClusterError,
+  MessageStorage,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  RunnerServer,
+  RunnerStorage,
+  Sharding,
+  ShardingConfig,
+  Snowflake,
+  SqlRunnerStorage,
+} from "effect/cluster"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+import { Migrator, SqlClient } from "effect/sql"
+import { Database } from "../../services/platform/Database.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),
@@ -8,3 +35,79 @@ export const singleProcess = Sharding.layer.pipe(
   Layer.provide([RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
   Layer.provide(ShardingConfig.layer({ shardsPerGroup: 32 })),
 )
+
+export interface ClusterOptions {
+  /** The program's own role: a pool of its own, never multiplexed, since the shards' locks belong to its session. */
+  readonly url: Redacted.Redacted
+  /** Under which the other processes reach this one; null: it has no actors of its own and only sends. */
+  readonly address: { readonly host: string; readonly port: number } | null
+}
+
+/** A killed process is missed after five seconds at most, and within one more its shards are elsewhere. */
+const timing = {
+  shardLockExpiration: "5 seconds",
+  shardLockRefreshInterval: "1 second",
+  refreshAssignmentsInterval: "500 millis",
+  runnerHealthCheckInterval: "2 seconds",
+} as const
+
+/** The cluster's own tables, made by the owner where they are missing, for the program's role to use. */
+const tables = Effect.gen(function* () {
+  const { owner, sql } = yield* Database
+  const [app] = yield* sql<{ role: string }>`select current_user::text as role`
+  yield* owner.withTransaction(Effect.gen(function* () {
+    yield* owner`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`
+    yield* Migrator.make({})({ loader: SqlRunnerStorage.migrations({}), table: "cluster_runner_migrations" }).pipe(
+      Effect.provideService(SqlClient.SqlClient, owner),
+    )
+    yield* owner`grant select, insert, update, delete on cluster_runners, cluster_locks to ${owner(app!.role)}`
+    yield* owner`grant usage, select on sequence cluster_runners_machine_id_seq to ${owner(app!.role)}`
+  }))
+})
+
+const storage = ({ url }: ClusterOptions) =>
+  SqlRunnerStorage.layerStorage({}).pipe(
+    Layer.provide(PgClient.layer({
+      url,
+      applicationName: "bailiwick cluster",
+      connectTimeout: "5 seconds",
+      maxConnections: 3,
+      // The cluster's times have no zone.
+      startupParameters: { statement_timeout: "5s", lock_timeout: "2s", timezone: "UTC" },
+    })),
+    Layer.provide(Layer.effectDiscard(tables)),
+  )
+
+/** Sharding would try a runner that is gone again until the sender's patience ends; a full mailbox it passes on. */
+const offeredOnce = Effect.map(Runners.makeRpc, (runners) =>
+  Runners.Runners.of({
+    ...runners,
+    send: (options) =>
+      Effect.catchTags(runners.send(options), {
+        RunnerUnavailable: () => new ClusterError.MailboxFull({ address: options.message.envelope.address }),
+        EntityNotAssignedToRunner: ({ address }) => new ClusterError.MailboxFull({ address }),
+      }),
+  }))
+
+/** Over every process on this database. */
+export const manyProcesses = (options: ClusterOptions) => {
+  const { address } = options
+  const sharding = address === null
+    ? Sharding.layer.pipe(Layer.provide(RunnerHealth.layerNoop))
+    : RunnerServer.layer.pipe(
+      Layer.provide(RpcServer.layerProtocolSocketServer),
+      Layer.provide(NodeClusterSocket.layerSocketServer),
+      Layer.provideMerge(Sharding.layer),
+      Layer.provide(RunnerHealth.layerPing),
+    )
+  return sharding.pipe(
+    Layer.provide(Layer.effect(Runners.Runners, offeredOnce).pipe(Layer.provide(Snowflake.layerGenerator))),
+    Layer.provide(NodeClusterSocket.layerClientProtocol),
+    Layer.provide([storage(options), MessageStorage.layerNoop, RpcSerialization.layerSchemaBinary({})]),
+    Layer.provide(ShardingConfig.layer({
+      ...timing,
+      shardsPerGroup: 128,
+      runnerAddress: Option.map(Option.fromNullOr(address), ({ host, port }) => RunnerAddress.make(host, port)),
+    })),
+  )
+}

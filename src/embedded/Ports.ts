@@ -17,9 +17,7 @@ const probe = (port: number, host: string) =>
   })
 
 /** A port of `host` (loopback unless told) that nothing listened on a moment ago, 10240 to 32000. */
-export const freePort = Effect.fn("Ports.freePort")(
-  function* (host: string = "127.0.0.1") {
-    return yield* probe(yield* Random.nextIntBetween(lowest, highest), host)
-  },
-  Effect.retry(Schedule.recurs(50)),
-)
+export const freePort = Effect.fn("Ports.freePort")(function* (host: string = "127.0.0.1") {
+  const somewhere = Effect.flatMap(Random.nextIntBetween(lowest, highest), (port) => probe(port, host))
+  return yield* Effect.retry(somewhere, Schedule.recurs(50))
+})

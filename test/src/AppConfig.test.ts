@@ -18,6 +18,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   NATS_URL: ["http://hunter2@host"],
   PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
   ROLES: ["api,everything", "All", ","],
+  CLUSTER: ["yes", "true"],
+  CLUSTER_PORT: ["-1", "40000"],
   DEMO: ["yes", "1", "TRUE"],
   MAIL_ISSUERS: [
     "[",

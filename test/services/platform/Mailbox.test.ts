@@ -33,6 +33,16 @@ describe("Mailbox", () => {
       assert.isTrue(interrupted)
     }))
 
+  it.effect("an actor whose process ends is no answer; a caller that goes away is not served behind its back", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* send(Effect.interrupt, direct), "the service")
+      let asked = false
+      const fiber = yield* Effect.forkChild(send(Effect.never, Effect.sync(() => void (asked = true))))
+      yield* TestClock.adjust(1_000)
+      yield* Fiber.interrupt(fiber)
+      assert.isFalse(asked)
+    }))
+
   it.effect("whatever the cluster fails with, the service is asked, and its refusal is the answer", () =>
     Effect.gen(function* () {
       const failures = [

@@ -1,0 +1,76 @@
+/** Processes that share actors, and what is acted on: accounts with a workspace and domains each, told over the bus. */
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../services/platform/Database.ts"
+import { databaseOf } from "../long/support/Traffic.ts"
+import { type Api, api } from "./support/Api.ts"
+import type { Instance } from "./support/Instance.ts"
+import { until } from "./support/until.ts"
+import type { Account, World } from "./support/World.ts"
+
+export interface Owner extends Account {
+  readonly workspaceId: string
+  readonly domains: ReadonlyArray<string>
+  /** The same credential, sent to another process. */
+  readonly at: (instance: Instance) => Api
+}
+
+export const addressOf = (accountId: string) => `${accountId}@example.com`
+
+const told = (world: World, kind: string, fields: object) =>
+  world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, version: 1, ...fields }))
+
+/** An account that owns a workspace and `domains` verified domains in it; waits until it may use them. */
+export const owner = Effect.fnUntraced(function* (world: World, domains: number): Effect.fn.Return<Owner> {
+  const id = randomUUID()
+  const workspaceId = randomUUID()
+  const ids = Array.from({ length: domains }, () => randomUUID())
+  yield* told(world, "workspace", { id: workspaceId, name: "W", created_at: "2026-01-01T00:00:00Z" })
+  yield* told(world, "workspace_membership", {
+    id: randomUUID(),
+    workspace_id: workspaceId,
+    account_id: id,
+    role: "owner",
+  })
+  yield* Effect.forEach(ids, (domainId) =>
+    told(world, "domain", {
+      id: domainId,
+      name: `${domainId}.example`,
+      account_id: id,
+      workspace_id: workspaceId,
+      verified_at: "2026-01-01T00:00:00Z",
+      dkim_selector: "s1",
+    }), { concurrency: 32 })
+  const account = yield* world.account({ id })
+  yield* until(
+    "the domains",
+    account.session.get("/v1/domain-transfers/accept-eligibility"),
+    ({ json }) => json.can_accept && json.current_domains === domains,
+  ).pipe(Effect.orDie)
+  return {
+    ...account,
+    workspaceId,
+    domains: ids,
+    at: (instance) => api(instance.origin, { authorization: `Bearer ${account.key}` }),
+  }
+})
+
+const shardCount = 128
+
+/** Waits until `processes` of them, by the database's word, hold all shards between them. */
+export const shared = Effect.fnUntraced(function* (world: World, processes: number, seconds = 15) {
+  yield* Effect.gen(function* () {
+    const { sql } = yield* Database
+    const held = sql<{ n: number }>`
+      select count(*)::int as n from pg_locks l join pg_stat_activity a using (pid)
+      where l.locktype = 'advisory' and l.granted and a.application_name = 'bailiwick cluster'
+        and a.datname = current_database()
+      group by a.pid`
+    yield* until(
+      `shards at ${processes} processes`,
+      Effect.map(held, (rows) => rows.map(({ n }) => n)),
+      (shards) => shards.length === processes && shards.reduce((sum, n) => sum + n, 0) === shardCount,
+      seconds,
+    )
+  }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
+})

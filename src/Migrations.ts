@@ -14,6 +14,7 @@ import mails from "../migrations/0006_mails.ts"
 import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import identity from "../migrations/0009_identity.ts"
+import accessReviews from "../migrations/0014_access_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -26,6 +27,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
   [9, "identity", Effect.succeed(identity)],
+  [14, "access_reviews", Effect.succeed(accessReviews)],
 ]
 
 /** The number of the newest migration. */
@@ -44,10 +46,11 @@ export const tables: ReadonlyArray<string> = [
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
   ...["project_links"],
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
+  ...["access_reviews", "access_review_evidence", "service_grants"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
-const appendOnly = ["audit_records", "events", "access_versions", "lifecycle_events"]
+const appendOnly = ["audit_records", "events", "access_versions", "lifecycle_events", "access_review_evidence"]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)

@@ -1,0 +1,8 @@
+/** Why somebody decides: 8 to 500 code points, in every body of the identity API (specification 000, Limits). */
+import { Schema } from "effect"
+import { Text } from "../Validation/Scalars.ts"
+
+export const Reason = Text(8, 500)
+
+/** A body that holds nothing else. */
+export const ReasonBody = Schema.Struct({ reason: Reason }).annotate({ identifier: "Reason" })

@@ -10,7 +10,7 @@ import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Identity.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Idempotency.ts"
 import { canonical } from "./Canonical.ts"
 import { Database } from "./Database.ts"
 import { type Conflict, transact } from "./Transact.ts"
@@ -47,7 +47,7 @@ export interface Answer {
   readonly replayed: boolean
 }
 
-const inProgress = Effect.fail(new IdempotencyInProgress())
+const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
 
 export class Idempotency extends Context.Service<Idempotency, {
   /**

@@ -14,6 +14,7 @@ import mails from "../migrations/0006_mails.ts"
 import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import identity from "../migrations/0009_identity.ts"
+import people from "../migrations/0012_people.ts"
 import accessReviews from "../migrations/0014_access_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 
@@ -27,6 +28,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
   [9, "identity", Effect.succeed(identity)],
+  [12, "people", Effect.succeed(people)],
   [14, "access_reviews", Effect.succeed(accessReviews)],
 ]
 
@@ -46,6 +48,7 @@ export const tables: ReadonlyArray<string> = [
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
   ...["project_links"],
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
+  ...["sessions", "authenticators", "recovery_codes", "credential_intents", "link_proofs", "rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
 ]
 

@@ -8,6 +8,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { html } from "../../services/platform/Html.ts"
 import { page } from "./DevPage.ts"
+import { refusing } from "./floor/RequestOutcome.ts"
 
 export class DevKey extends Context.Service<DevKey, {
   readonly key: Redacted.Redacted
@@ -50,5 +51,5 @@ export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServer
         { httpOnly: true, sameSite: "strict", path: "/dev" },
       )
     }
-    return fits(request.cookies[cookie]) ? yield* inner : ask
+    return fits(request.cookies[cookie]) ? yield* inner : yield* refusing("invalid_credentials", ask)
   })

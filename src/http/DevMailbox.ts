@@ -5,7 +5,8 @@ import { type Html, html } from "../../services/platform/Html.ts"
 import { message, newest } from "../embedded/DevMailbox.ts"
 import type { ReadMail } from "../embedded/Eml.ts"
 import { guarded } from "./DevKey.ts"
-import { devStyle, page } from "./DevPage.ts"
+import { devStyle, devStylePath, page } from "./DevPage.ts"
+import { refusing } from "./floor/RequestOutcome.ts"
 
 const shown = 200
 
@@ -29,10 +30,15 @@ const linked = (text: string): ReadonlyArray<Html> =>
     i % 2 === 1 ? html`<a href="${part}">${part}</a>` : html`${part}`
   )
 
+const nothing = page({
+  status: 404,
+  title: "No such message",
+  body: html`<p><a href="/dev/mailbox">All messages</a></p>`,
+})
+
 const whole = (mail: ReadMail | null) =>
-  mail === null
-    ? page({ status: 404, title: "No such message", body: html`<p><a href="/dev/mailbox">All messages</a></p>` })
-    : page({
+  mail === null ? refusing("not_found", nothing) : Effect.succeed(
+    page({
       title: mail.subject || "(no subject)",
       body: html`
         <p><a href="/dev/mailbox">All messages</a></p>
@@ -60,7 +66,8 @@ const whole = (mail: ReadMail | null) =>
           <pre>${mail.html}</pre>
         </details>
       `,
-    })
+    }),
+  )
 
 export const layer = (home: string) =>
   Layer.mergeAll(
@@ -68,11 +75,11 @@ export const layer = (home: string) =>
     HttpRouter.add(
       "GET",
       "/dev/mailbox/:id",
-      guarded(Effect.map(HttpRouter.params, ({ id }) => whole(message(home, id ?? "")))),
+      guarded(Effect.flatMap(HttpRouter.params, ({ id }) => whole(message(home, id ?? "")))),
     ),
     HttpRouter.add(
       "GET",
-      "/dev/style.css",
+      devStylePath,
       Effect.sync(() => HttpServerResponse.text(devStyle, { contentType: "text/css; charset=utf-8" })),
     ),
   )

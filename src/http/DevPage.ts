@@ -1,6 +1,5 @@
-/** The frame of the dev pages: no scripts, nothing from elsewhere, one style sheet. */
-import { HttpServerResponse } from "effect/http"
-import { type Html, html } from "../../services/platform/Html.ts"
+/** What the dev pages look like. */
+import { framed } from "./Frame.ts"
 
 export const devStyle = `
 :root { color-scheme: light dark }
@@ -14,31 +13,6 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .75rem; border-ra
 input, button { font: inherit; padding: .25rem .5rem }
 `.trimStart()
 
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+export const devStylePath = "/dev/style.css"
 
-export const page = ({ body, status, title }: {
-  readonly title: string
-  readonly body: Html
-  readonly status?: number
-}): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.text(
-    html`
-      <!doctype html>
-      <html lang="en">
-        <head>
-          <meta charset="utf-8">
-          <meta name="viewport" content="width=device-width, initial-scale=1">
-          <title>${title}</title>
-          <link rel="stylesheet" href="/dev/style.css">
-        </head>
-        <body><h1>${title}</h1>
-      ${body}
-        </body>
-      </html>
-    `.text,
-    {
-      status: status ?? 200,
-      contentType: "text/html; charset=utf-8",
-      headers: { "content-security-policy": policy, "cache-control": "no-store" },
-    },
-  )
+export const page = framed(devStylePath)

@@ -11,6 +11,7 @@ import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { guarded } from "./DevKey.ts"
 import { page } from "./DevPage.ts"
 import { readText } from "./floor/Body.ts"
+import { refusing } from "./floor/RequestOutcome.ts"
 import { isOwnForm } from "./transfers/OwnForm.ts"
 
 export const devSignInPath = "/dev/sign-in"
@@ -39,12 +40,14 @@ const enter = (publicUrl: URL) =>
     const { mintSession } = yield* EmbeddedIssuer
     const request = yield* HttpServerRequest.HttpServerRequest
     if (!isOwnForm(request, publicUrl)) {
-      return page({ status: 403, title: "Nothing was changed", body: html`<p>This did not come from our page.</p>` })
+      const body = html`<p>This did not come from our page.</p>`
+      return yield* refusing("csrf_rejected", page({ status: 403, title: "Nothing was changed", body }))
     }
     const fields = new URLSearchParams(yield* readText(request))
     const account = demoAccounts.find(({ id }) => id === fields.get("account"))
     if (account === undefined) {
-      return page({ status: 404, title: "No such account", body: html`<p><a href="${devSignInPath}">Back</a></p>` })
+      const body = html`<p><a href="${devSignInPath}">Back</a></p>`
+      return yield* refusing("not_found", page({ status: 404, title: "No such account", body }))
     }
     const state = stateOf(fields.get("state"))
     const location = state === null ? "/dev/mailbox" : `/transfers/resume?state=${state}`

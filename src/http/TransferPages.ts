@@ -18,6 +18,7 @@ import { send } from "../../services/platform/Mailbox.ts"
 import { Transfers } from "../../services/transfers/Transfers.ts"
 import { readText } from "./floor/Body.ts"
 import { actsAs } from "./floor/RequestActor.ts"
+import { refusing } from "./floor/RequestOutcome.ts"
 import { acceptForm, offerFacts, stopForm } from "./transfers/Forms.ts"
 import { isOwnForm } from "./transfers/OwnForm.ts"
 import { saying, span, stylePath } from "./transfers/Page.ts"
@@ -36,13 +37,18 @@ interface Seen {
   readonly transfer: DomainTransfer
 }
 
-const unknown = saying("This link is not known", "No transfer has this link: open it in the email again, whole.", 404)
-const foreign = saying(
-  "Nothing was changed",
-  "This did not come from our page: open the link in your email again.",
-  403,
+const unknown = refusing(
+  "not_found",
+  saying("This link is not known", "No transfer has this link: open it in the email again, whole.", 404),
 )
-const away = saying("Please try again", "We cannot answer at the moment: open the link again in a minute.", 503)
+const foreign = refusing(
+  "csrf_rejected",
+  saying("Nothing was changed", "This did not come from our page: open the link in your email again.", 403),
+)
+const away = refusing(
+  "dependency_unavailable",
+  saying("Please try again", "We cannot answer at the moment: open the link again in a minute.", 503),
+)
 
 const done = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/accepted" } })
 const stopped = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/stopped" } })
@@ -72,11 +78,11 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     Effect.gen(function* () {
       const { token = "" } = yield* HttpRouter.params
       const preview = yield* service.preview(link, token)
-      if (preview === null) return unknown
+      if (preview === null) return yield* unknown
       const words = ended(link, preview)
-      return words === null
-        ? yield* show({ token, transfer: preview.transfer })
-        : saying(words.title, words.text, status)
+      return yield* words === null
+        ? show({ token, transfer: preview.transfer })
+        : refusing(words.code, saying(words.title, words.text, status))
     })
 
   const signIn = ({ token, transfer }: Seen, status: number) =>
@@ -84,12 +90,13 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       title: `Accept ${transfer.domain_name}?`,
       about: offerFacts(transfer, options.safetyWindowMillis),
       status,
+      code: "invalid_credentials",
       token,
     })
 
   const wrongAccount = ({ token }: Seen, status: number) => {
     const { text, title } = refused["wrong_recipient"]!
-    return askToSignIn(options, { title, about: html`<p>${text}</p>`, status, token })
+    return askToSignIn(options, { title, about: html`<p>${text}</p>`, status, code: "wrong_recipient", token })
   }
 
   const showAccept = look(
@@ -97,8 +104,8 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     200,
     Effect.fnUntraced(function* (seen) {
       const accountId = yield* visitor
-      if (accountId === null) return signIn(seen, 200)
-      if (accountId !== seen.transfer.target_user_id) return wrongAccount(seen, 200)
+      if (accountId === null) return yield* signIn(seen, 200)
+      if (accountId !== seen.transfer.target_user_id) return yield* wrongAccount(seen, 200)
       return acceptForm({
         transfer: seen.transfer,
         workspaces: yield* workspaces.of(accountId),
@@ -111,9 +118,9 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
 
   const said = (code: string) => {
     const { text, title } = refused[code]!
-    return saying(title, text, 403)
+    return refusing(code, saying(title, text, 403))
   }
-  const overtaken = (link: Link) => look(link, 409, () => Effect.succeed(away))
+  const overtaken = (link: Link) => look(link, 409, () => away)
 
   const acceptAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
     const fields = new URLSearchParams(yield* readText(yield* HttpServerRequest.HttpServerRequest))
@@ -123,16 +130,16 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       transferId: seen.transfer.id,
       byToken: true,
       orgId: fields.get("workspace"),
-      rotateDkim: false,
+      rotateDkim: fields.has("rotate_dkim"),
     }
     const origin = yield* CurrentRequest
     return yield* send(actor(seen.transfer.domain_id).Accept({ ...command, origin }), service.accept(command)).pipe(
       Effect.as(done),
       Effect.catchTags({
-        InvalidCredentials: () => Effect.succeed(signIn(seen, 401)),
-        WrongRecipient: () => Effect.succeed(wrongAccount(seen, 403)),
-        OrgAccessLost: () => Effect.succeed(said("org_access_lost")),
-        DomainLimit: () => Effect.succeed(said("domain_limit")),
+        InvalidCredentials: () => signIn(seen, 401),
+        WrongRecipient: () => wrongAccount(seen, 403),
+        OrgAccessLost: () => said("org_access_lost"),
+        DomainLimit: () => said("domain_limit"),
         // Another request, or the clock, was there first: what it made of the transfer says why.
         TransferNotFound: () => overtaken("accept"),
         TransferExpired: () => overtaken("accept"),
@@ -147,7 +154,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     return yield* look(
       "accept",
       409,
-      (seen) => accountId === null ? Effect.succeed(signIn(seen, 401)) : acceptAs(accountId, seen),
+      (seen) => accountId === null ? signIn(seen, 401) : acceptAs(accountId, seen),
     )
   })
 
@@ -171,7 +178,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   const own = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.flatMap(
       HttpServerRequest.HttpServerRequest,
-      (request): typeof inner => isOwnForm(request, options.publicUrl) ? inner : Effect.succeed(foreign),
+      (request): typeof inner => isOwnForm(request, options.publicUrl) ? inner : foreign,
     )
 
   return {
@@ -198,7 +205,7 @@ export const layer = (options: TransferPagesOptions) =>
   Layer.unwrap(Effect.gen(function* () {
     const pages = yield* make(options)
     const answering = <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-      Effect.catchIf(page, (error) => error instanceof DependencyUnavailable, () => Effect.succeed(away))
+      Effect.catchIf(page, (error) => error instanceof DependencyUnavailable, () => away)
     const sheet = HttpServerResponse.text(style, {
       contentType: "text/css; charset=utf-8",
       headers: { "cache-control": "public, max-age=3600" },

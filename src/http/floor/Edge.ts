@@ -30,6 +30,7 @@ import { answer, dressed, respond } from "./Failures.ts"
 import { mediaTypeOf } from "./Media.ts"
 import { Refusals } from "./Refusals.ts"
 import { RequestActor } from "./RequestActor.ts"
+import { RequestOutcome } from "./RequestOutcome.ts"
 import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
 export interface EdgeOptions {
@@ -155,6 +156,7 @@ export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: 
     matched: Matched | undefined,
     requestId: string,
     actor: string | null,
+    refusedAs: string | null,
     response: HttpServerResponse.HttpServerResponse,
   ) {
     if (response.status < 400) return headed(ending(response, stopping), requestId)
@@ -165,9 +167,7 @@ export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: 
       status: response.status,
       code: typeof problem?.["code"] === "string"
         ? problem["code"]
-        : response.status === 422
-        ? "validation_error"
-        : "failed",
+        : refusedAs ?? (response.status === 422 ? "validation_error" : "failed"),
       actor,
       credential: credentialOf(request),
     })
@@ -183,11 +183,15 @@ export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: 
       const matched = routes.find(request.method, request.url)
       const route = matched?.template ?? null
       const current = { actor: null as string | null }
-      const context = Context.make(CurrentRequest, { requestId, route }).pipe(Context.add(RequestActor, current))
+      const outcome = { code: null as string | null }
+      const context = Context.make(CurrentRequest, { requestId, route }).pipe(
+        Context.add(RequestActor, current),
+        Context.add(RequestOutcome, outcome),
+      )
       return yield* handle(request, matched, app, isOurs).pipe(
         Effect.provideContext(context),
         Effect.flatMap((response) =>
-          finish(request, matched ?? routes.known(request.url), requestId, current.actor, response)
+          finish(request, matched ?? routes.known(request.url), requestId, current.actor, outcome.code, response)
         ),
         Effect.tap((response) => Effect.annotateCurrentSpan("http.response.status_code", response.status)),
         Effect.annotateLogs({ request_id: requestId, route }),

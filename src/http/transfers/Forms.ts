@@ -57,6 +57,14 @@ const choice = (
   }
 }
 
+const rotation = html`
+  <label class="choice" for="rotate_dkim">
+    <input type="checkbox" id="rotate_dkim" name="rotate_dkim" value="yes">
+    <span>Sign the domain's mail with a new key (DKIM) once it is yours. The old one stops working then, so
+      publish the new one in the domain's DNS.</span>
+  </label>
+`
+
 export const acceptForm = ({ now, obstacle, safetyWindowMillis, transfer, workspaces }: {
   readonly transfer: DomainTransfer
   /** The caller's, the one that is meant by default first. */
@@ -73,7 +81,7 @@ ${stoppable}
 ${
     obstacle === null
       ? html`<form method="post">
-${field}<button>Accept the domain</button>
+${field}${rotation}<button>Accept the domain</button>
 </form>
 <p class="note">If you did not expect this, close the page: nothing happens unless you accept.</p>`
       : html`<p><strong>You cannot accept it at the moment.</strong> ${obstacle}</p>`

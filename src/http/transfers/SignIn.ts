@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { randomBytes } from "node:crypto"
 import { type Html, html } from "../../../services/platform/Html.ts"
+import { refusing } from "../floor/RequestOutcome.ts"
 import { page, saying } from "./Page.ts"
 
 export interface SignInOptions {
@@ -33,6 +34,8 @@ export interface Asking {
   /** What stands above the request to sign in. */
   readonly about: Html
   readonly status: number
+  /** What the audit says of it where the status is one of a failure. */
+  readonly code: string
   /** The link's, one that exists. */
   readonly token: string
 }
@@ -40,34 +43,38 @@ export interface Asking {
 /** Asks a person to sign in, or to sign in as somebody else. */
 export const askToSignIn = (
   { publicUrl, signInUrl }: SignInOptions,
-  { about, status, title, token }: Asking,
-): HttpServerResponse.HttpServerResponse => {
+  { about, code, status, title, token }: Asking,
+): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   const ask = "To accept it you must sign in to the account that the email was sent to"
   if (signInUrl === null) {
-    return page({ title, status, body: html`${about}<p>${ask}, and then open its link again.</p>` })
+    const body = html`${about}<p>${ask}, and then open its link again.</p>`
+    return refusing(code, page({ title, status, body }))
   }
   const state = randomBytes(16).toString("base64url")
   const href = new URL(signInUrl)
   href.searchParams.set("state", state)
   const body = html`${about}<p>${ask}.</p>
 <p><a class="button" href="${href.href}">Sign in</a></p>`
-  return remember(page({ title, status, body }), `${state}.${token}`, publicUrl, 600)
+  return refusing(code, remember(page({ title, status, body }), `${state}.${token}`, publicUrl, 600))
 }
 
 /** `GET /transfers/resume?state=…`. */
 export const resume = (publicUrl: URL) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
     const [, state, token] = kept.exec(cookies[cookieName] ?? "") ?? []
     if (state === undefined || state !== new URL(url, publicUrl).searchParams.get("state")) {
-      return saying(
-        "Open the link again",
-        "You are signed in elsewhere or too late: open the link in your email again.",
-        400,
+      return refusing(
+        "malformed_request",
+        saying(
+          "Open the link again",
+          "You are signed in elsewhere or too late: open the link in your email again.",
+          400,
+        ),
       )
     }
     const back = HttpServerResponse.empty({
       status: 303,
       headers: { location: `/transfers/accept/${token}`, "cache-control": "no-store" },
     })
-    return remember(back, "", publicUrl, 0)
+    return Effect.succeed(remember(back, "", publicUrl, 0))
   })

@@ -13,6 +13,8 @@ dl > div { padding: .6rem 0; border-top: 1px solid var(--line) }
 dt { color: var(--note); font-size: .875rem } dd { margin: 0 }
 blockquote { margin: 0; padding: .5rem .75rem; background: var(--soft); border-radius: .4rem; white-space: pre-wrap }
 label { display: block; color: var(--note); font-size: .875rem; margin-bottom: .25rem }
+label.choice { display: flex; gap: .75rem; align-items: flex-start; margin: 0 0 1rem; cursor: pointer }
+label.choice input { flex: none; width: 1.5rem; height: 1.5rem; margin: 0; accent-color: var(--link) }
 select, button, a.button { font: inherit; width: 100%; min-height: 3rem; border-radius: .4rem; padding: .75rem 1rem; line-height: 1.5rem }
 select { color: inherit; background: var(--soft); border: 1px solid var(--line); margin-bottom: 1rem }
 button, a.button { display: block; text-align: center; text-decoration: none; font-weight: 600; cursor: pointer;

@@ -57,11 +57,12 @@ const stop = ({ transfer: { domain_name: name, completed_at: done, status }, use
     }
 }
 
-/** Null while the link can still do what it is for. */
-export const ended = (link: "accept" | "stop", preview: Preview): Words | null => {
+/** Null while the link can still do what it is for; `code` is what the API says of the same. */
+export const ended = (link: "accept" | "stop", preview: Preview): Words & { readonly code: string } | null => {
   const { transfer: { status }, used } = preview
   if (!used && status === (link === "accept" ? "pending" : "accepted")) return null
-  return link === "accept" ? offer(preview) : stop(preview)
+  if (link === "stop") return { ...stop(preview), code: "not_stoppable" }
+  return { ...offer(preview), code: status === "expired" ? "expired" : "not_pending" }
 }
 
 /** Why an acceptance was refused, where the state of the transfer does not say so itself. */

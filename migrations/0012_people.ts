@@ -98,6 +98,8 @@ const statements = [
   `create table rate_buckets (
     key text primary key,
     level double precision not null,
+    -- What the last draw took.
+    drawn integer not null,
     at timestamptz not null,
     full_at timestamptz not null
   ) with (fillfactor = 70)`,

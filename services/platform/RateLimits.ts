@@ -1,8 +1,14 @@
 /**
- * Exact limits: at most `limit` takes in any window, counted over all processes. One row a key holds the moments of the
- * takes that were allowed; its lock orders concurrent takes. For the few limits that must be exact: each take is a write.
+ * Two kinds of limits, both counted over all processes.
+ *
+ * Exact (`take`): at most `limit` takes in any window. One row a key holds the moments of the takes that were allowed;
+ * its lock orders concurrent takes. For the few limits that must be exact: each take is a write.
+ *
+ * Generous (`spend`): a bucket of `limit` tokens that fills up within a window. A process draws tokens ahead, at first
+ * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. Who spends steadily has
+ * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
 
@@ -22,10 +28,29 @@ export interface RateDecision {
   readonly retryAfterSeconds: number
 }
 
+/** What this process holds of one key's bucket. */
+interface Purse {
+  readonly one: Semaphore.Semaphore
+  held: number
+  /** How many were asked for last. */
+  asked: number
+  /** Nobody asks an empty bucket again before. */
+  emptyUntil: number
+  spentAt: number
+}
+
+/** Purses of a process: beyond that, those that were not used for a window are forgotten. */
+const manyPurses = 10_000
+
 export class RateLimits extends Context.Service<RateLimits, {
   /** Takes one, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does. */
   readonly take: (limit: RateLimit) => Effect.Effect<RateDecision, SqlError.SqlError>
-  /** Deletes rows whose window is over, at most 1,000; gives how many. */
+  /**
+   * Spends one token of a generous limit. Gives 0, or the whole seconds after which there may be one again. Not inside a
+   * transaction.
+   */
+  readonly spend: (limit: RateLimit) => Effect.Effect<number, SqlError.SqlError>
+  /** Deletes rows whose window is over, at most 1,000 of each kind; gives how many. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/platform/RateLimits") {
   static readonly layer = Layer.effect(
@@ -64,16 +89,79 @@ export class RateLimits extends Context.Service<RateLimits, {
         }
       })
 
+      /** Takes at most `wanted` whole tokens out of the bucket. A bucket that nobody has used yet is full. */
+      const draw = Effect.fnUntraced(function* (limit: RateLimit, wanted: number, millis: number) {
+        const { key, windowMillis } = limit
+        const now = new Date(millis)
+        const full = new Date(millis + windowMillis)
+        const [row] = yield* sql<{ drawn: number; level: number }>`
+          insert into rate_buckets as b (key, level, drawn, at, full_at)
+          values (${key}, ${limit.limit}::float8 - ${wanted}::int, ${wanted}::int, ${now}, ${full})
+          on conflict (key) do update set (level, drawn, at, full_at) = (
+            select filled - least(floor(filled), ${wanted}::int), least(floor(filled), ${wanted}::int),
+              greatest(b.at, ${now}), greatest(b.full_at, ${full})
+            from (
+              select least(${limit.limit}::float8, b.level + ${limit.limit}::float8 / ${windowMillis}::float8
+                * greatest(0, 1000 * extract(epoch from ${now}::timestamptz - b.at)::float8)) as filled
+            ) bucket
+          )
+          returning drawn, level`
+        return row!
+      })
+
+      let purses = new Map<string, Purse>()
+
+      const purseOf = ({ key, windowMillis }: RateLimit, millis: number): Purse => {
+        const known = purses.get(key)
+        if (known !== undefined) return known
+        if (purses.size >= manyPurses) {
+          purses = new Map([...purses].filter(([, { spentAt }]) => spentAt > millis - windowMillis))
+        }
+        const purse = { one: Semaphore.makeUnsafe(1), held: 0, asked: 0, emptyUntil: 0, spentAt: millis }
+        purses.set(key, purse)
+        return purse
+      }
+
+      const refill = Effect.fnUntraced(function* (limit: RateLimit, purse: Purse) {
+        const millis = yield* Clock.currentTimeMillis
+        // Whoever waited for the same draw spends of what it brought.
+        if (purse.held === 0 && millis >= purse.emptyUntil) {
+          const idle = millis - purse.spentAt > limit.windowMillis
+          purse.asked = Math.max(
+            1,
+            Math.floor(idle || purse.asked === 0 ? limit.limit / 100 : Math.min(purse.asked * 2, limit.limit / 10)),
+          )
+          const { drawn, level } = yield* draw(limit, purse.asked, millis)
+          purse.held = drawn
+          if (drawn === 0) purse.emptyUntil = millis + Math.ceil((1 - level) * limit.windowMillis / limit.limit)
+        }
+        if (purse.held === 0) return Math.max(1, Math.ceil((purse.emptyUntil - millis) / 1_000))
+        purse.held--
+        return 0
+      })
+
+      const spend = Effect.fnUntraced(function* (limit: RateLimit) {
+        const millis = yield* Clock.currentTimeMillis
+        const purse = purseOf(limit, millis)
+        const seconds = purse.held > 0 ? (purse.held--, 0) : yield* purse.one.withPermits(1)(refill(limit, purse))
+        purse.spentAt = millis
+        return seconds
+      })
+
       const prune = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = yield* sql`
           delete from rate_limits where key in (
             select key from rate_limits where expires_at < ${now} order by expires_at limit 1000 for update skip locked
           ) returning 1`
-        return rows.length
+        const buckets = yield* sql`
+          delete from rate_buckets where key in (
+            select key from rate_buckets where full_at < ${now} limit 1000 for update skip locked
+          ) returning 1`
+        return rows.length + buckets.length
       })
 
-      return RateLimits.of({ take, prune })
+      return RateLimits.of({ take, spend, prune })
     }),
   )
 }

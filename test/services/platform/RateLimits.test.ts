@@ -48,17 +48,63 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         assert.isTrue((yield* take(five("another"))).allowed)
       }).pipe(Effect.provide(TestClock.layer())))
 
+    const second = Effect.gen(function* () {
+      const { url, ownerUrl } = yield* TestDatabase
+      const built = yield* Layer.build(
+        Layer.fresh(RateLimits.layer.pipe(Layer.provide(Database.layer({ url, ownerUrl, maxConnections: 8 })))),
+      )
+      return yield* RateLimits.pipe(Effect.provide(built))
+    })
+    const bucket = (key: string) => ({ key, limit: 200, windowMillis: 60_000 })
+
+    it.effect("a bucket has its tokens once for all processes, and fills up again in a window", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const one = yield* RateLimits
+        const two = yield* second
+        const spent = (times: number) =>
+          Effect.forEach(
+            Array.from({ length: times }, (_, i) => i % 2 === 0 ? one : two),
+            (limits) => limits.spend(bucket("shared")),
+            { concurrency: "unbounded" },
+          ).pipe(Effect.map((answers) => answers.filter((seconds) => seconds === 0).length))
+        assert.strictEqual(yield* spent(400), 200)
+        assert.strictEqual(yield* one.spend(bucket("shared")), 1)
+        yield* TestClock.adjust("30 seconds")
+        assert.strictEqual(yield* spent(400), 100)
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(yield* spent(500), 200)
+        assert.strictEqual(yield* one.spend({ key: "slow", limit: 1, windowMillis: 60_000 }), 0)
+        assert.strictEqual(yield* one.spend({ key: "slow", limit: 1, windowMillis: 60_000 }), 60)
+        assert.strictEqual(yield* two.spend({ key: "slow", limit: 1, windowMillis: 60_000 }), 60)
+      })).pipe(Effect.provide(TestClock.layer())))
+
+    it.effect("a process holds little of a bucket that it hardly uses, and writes little for one that it uses up", () =>
+      Effect.gen(function* () {
+        const { spend } = yield* RateLimits
+        const { sql } = yield* Database
+        const level = sql<{ level: number }>`select level from rate_buckets where key = 'held'`
+        yield* spend(bucket("held"))
+        assert.deepStrictEqual(yield* level, [{ level: 198 }])
+        for (let i = 0; i < 34; i++) yield* spend(bucket("held"))
+        // 2, 4, 8, 16, then 20 at a time.
+        assert.deepStrictEqual(yield* level, [{ level: 150 }])
+      }).pipe(Effect.provide(TestClock.layer())))
+
     it.effect("forgets keys whose window is over", () =>
       Effect.gen(function* () {
-        const { take, prune } = yield* RateLimits
+        const { take, spend, prune } = yield* RateLimits
         const { sql } = yield* Database
         yield* TestClock.adjust("10 days")
         yield* take(five("old"))
+        yield* spend(five("old"))
         yield* TestClock.adjust("61 seconds")
         yield* take(five("new"))
-        const rows = sql<{ key: string }>`select key from rate_limits where key in ('old', 'new')`
-        assert.isAtLeast(yield* prune, 1)
-        assert.deepStrictEqual(yield* rows, [{ key: "new" }])
+        yield* spend(five("new"))
+        const rows = sql<{ key: string }>`
+          select key from rate_limits where key in ('old', 'new')
+          union all select key from rate_buckets where key in ('old', 'new')`
+        assert.isAtLeast(yield* prune, 2)
+        assert.deepStrictEqual(yield* rows, [{ key: "new" }, { key: "new" }])
       }).pipe(Effect.provide(TestClock.layer())))
   },
 )

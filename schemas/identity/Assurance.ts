@@ -1,0 +1,20 @@
+/** How strongly somebody signed in: authenticator assurance levels (NIST SP 800-63B), and what tokens call them. */
+import { Schema } from "effect"
+
+/** Weakest first; their names sort by strength. */
+export const AssuranceLevel = Schema.Literals(["aal1", "aal2", "aal3"])
+export type AssuranceLevel = typeof AssuranceLevel.Type
+
+export const Assurance = Schema.Literals([...AssuranceLevel.literals, "unknown"])
+export type Assurance = typeof Assurance.Type
+
+/** The `acr` of a level, as our challenges name it. */
+export const acrOf = (level: AssuranceLevel): `urn:service:${AssuranceLevel}` => `urn:service:${level}`
+
+/** What `acr` values mean where an issuer has no map of its own. */
+export const defaultAcrMap: Readonly<Record<string, AssuranceLevel>> = Object.fromEntries(
+  AssuranceLevel.literals.map((level) => [acrOf(level), level]),
+)
+
+/** Whether a level is at least `wanted`; what is not known is no level. */
+export const reaches = (level: Assurance, wanted: AssuranceLevel): boolean => level !== "unknown" && level >= wanted

@@ -1,0 +1,160 @@
+/**
+ * Access tokens (RFC 9068): JWTs of a configured issuer for one audience of ours. One verifier for the credential class,
+ * whatever the audience: the management API has one, the lifecycle endpoints have another.
+ *
+ * What was made for another use is refused by what it is: another `typ` (ID tokens, cookies, security events), `nonce` or
+ * `at_hash` (ID tokens), symmetric or no signature. Time claims have 60 s of skew; an `auth_time` that lies in the future
+ * is refused, since it would count as fresh for as long. A token whose subject is its client speaks for a service, never
+ * for a person (RFC 9068, 5). How strongly its bearer signed in is what the issuer's `acr` means here, and no more than
+ * the issuer is trusted for.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
+import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import { InvalidToken } from "../../schemas/problems/Identity.ts"
+import { maxCodePoints, storable } from "../../schemas/Validation/Scalars.ts"
+import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
+import type { Outbound } from "../platform/Outbound.ts"
+
+/** Signature algorithms that an issuer may use. */
+export const TokenAlgorithm = Schema.Literals(["RS256", "ES256"])
+export type TokenAlgorithm = typeof TokenAlgorithm.Type
+
+/** The audience of the management API's tokens (specification 000, Authentication 1). */
+export const managementAudience = "service-management"
+
+export interface TokenIssuer {
+  readonly keys: KeySource
+  readonly algorithms?: ReadonlyArray<TokenAlgorithm> | undefined
+  readonly acrMap?: Readonly<Record<string, AssuranceLevel>> | undefined
+  /** The highest level that this issuer is believed. */
+  readonly maxAal?: AssuranceLevel | undefined
+}
+
+/** One of `MANAGEMENT_ISSUERS` or `LIFECYCLE_ISSUERS`. */
+export const ConfiguredTokenIssuer = Schema.Struct({
+  issuer: Schema.String.check(Schema.isPattern(/^\S+$/)),
+  jwks_uri: Schema.String,
+  algorithms: Schema.optionalKey(Schema.Array(TokenAlgorithm)),
+  acr_map: Schema.optionalKey(Schema.Record(Schema.String, AssuranceLevel)),
+  max_aal: Schema.optionalKey(AssuranceLevel),
+})
+export type ConfiguredTokenIssuer = typeof ConfiguredTokenIssuer.Type
+
+/** Finds the issuer of a name. */
+export type TokenIssuers = (issuer: string) => TokenIssuer | undefined
+
+/** The issuers of the configuration, their keys fetched when first needed. */
+export const configuredTokenIssuers = Effect.fnUntraced(
+  function* (issuers: ReadonlyArray<ConfiguredTokenIssuer>): Effect.fn.Return<TokenIssuers, never, Outbound> {
+    const known = new Map<string, TokenIssuer>()
+    for (const { acr_map: acrMap, algorithms, issuer, jwks_uri, max_aal: maxAal } of issuers) {
+      known.set(issuer, { keys: yield* keysAt(jwks_uri), algorithms, acrMap, maxAal })
+    }
+    return (issuer) => known.get(issuer)
+  },
+)
+
+/** What a good token says. Times in seconds since the epoch. */
+export interface AccessToken {
+  readonly via: "person" | "service"
+  readonly issuer: string
+  readonly subject: string
+  readonly clientId: string
+  readonly jti: string
+  readonly sid: string | null
+  readonly authTime: number | null
+  readonly acr: string | null
+  readonly amr: ReadonlyArray<string>
+  readonly aal: Assurance
+  readonly issuedAt: number
+  readonly expiresAt: number
+}
+
+const skew = 60
+const maxToken = 8 * 1024
+const foreign = ["nonce", "at_hash"]
+const required = ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"]
+
+// These become rows and log fields: no control characters, nothing that a database cannot hold.
+const Text = Schema.String.check(Schema.isPattern(/^[^\p{Cc}]+$/u), storable)
+const Name = Text.check(maxCodePoints(255))
+const Seconds = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 253_402_300_799 }))
+
+const Claims = Schema.Struct({
+  iss: Text.check(Schema.isPattern(/^\S+$/)),
+  sub: Text,
+  client_id: Name,
+  jti: Name,
+  exp: Seconds,
+  iat: Seconds,
+  sid: Schema.optionalKey(Name),
+  auth_time: Schema.optionalKey(Seconds),
+  acr: Schema.optionalKey(Name),
+  amr: Schema.optionalKey(Schema.Array(Name)),
+})
+const decodeClaims = Schema.decodeUnknownEffect(Claims)
+
+const levelOf = (acr: string | undefined, issuer: TokenIssuer): Assurance => {
+  const { acrMap = defaultAcrMap, maxAal = "aal3" } = issuer
+  const level = acr === undefined || !Object.hasOwn(acrMap, acr) ? undefined : acrMap[acr]
+  if (level === undefined) return "unknown"
+  return level > maxAal ? maxAal : level
+}
+
+export interface AccessTokenOptions {
+  /** What `aud` must contain. */
+  readonly audience: string
+  readonly issuers: TokenIssuers
+}
+
+/** The verifier of one audience's tokens. */
+export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessTokens["Service"] => {
+  const refused = Effect.fail(new InvalidToken())
+
+  const verify = Effect.fn("AccessTokens.verify")(function* (token: string) {
+    if (token.length > maxToken) return yield* refused
+    const name = issuerOf(token)
+    const issuer = name === null ? undefined : issuers(name)
+    if (name === null || issuer === undefined) return yield* refused
+    const { payload } = (yield* verified(token, issuer.keys, {
+      issuer: name,
+      audience,
+      typ: "at+jwt",
+      algorithms: [...(issuer.algorithms ?? TokenAlgorithm.literals)],
+      clockTolerance: skew,
+      requiredClaims: required,
+    })) ?? (yield* refused)
+    if (foreign.some((claim) => claim in payload)) return yield* refused
+    const claims = yield* Effect.catch(decodeClaims(payload), () => refused)
+    const authTime = claims.auth_time ?? null
+    if (authTime !== null && authTime > (yield* Clock.currentTimeMillis) / 1000 + skew) return yield* refused
+    return {
+      via: claims.sub === claims.client_id ? "service" as const : "person" as const,
+      issuer: claims.iss,
+      subject: claims.sub,
+      clientId: claims.client_id,
+      jti: claims.jti,
+      sid: claims.sid ?? null,
+      authTime,
+      acr: claims.acr ?? null,
+      amr: claims.amr ?? [],
+      aal: levelOf(claims.acr, issuer),
+      issuedAt: claims.iat,
+      expiresAt: claims.exp,
+    }
+  })
+  return { verify }
+}
+
+/** Tokens of the management API (`aud` `service-management`). */
+export class AccessTokens extends Context.Service<AccessTokens, {
+  /**
+   * What a token says, once it is proven good. InvalidToken where anything is wrong with it; DependencyUnavailable only
+   * where the issuer's keys were never to be had.
+   */
+  readonly verify: (token: string) => Effect.Effect<AccessToken, InvalidToken | DependencyUnavailable>
+}>()("bailiwick/services/people/AccessTokens") {
+  static readonly layer = (issuers: TokenIssuers) =>
+    Layer.succeed(AccessTokens, accessTokens({ audience: managementAudience, issuers }))
+}

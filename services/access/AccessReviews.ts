@@ -1,0 +1,281 @@
+/**
+ * Reviews of Access grants: a Sponsor proposes exactly one active Access version, an independent administrator approves
+ * exactly that decision, and either ends it; the Access itself is never touched (specification 000, Resources 1 to 4).
+ *
+ * The methods run in the caller's transaction, which must be one of `Transact`. Order of locks: person, institution,
+ * membership (Roles), Access, review.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlError } from "effect/sql"
+import type { GrantProposal, GrantReceipt, GrantReviewList } from "../../schemas/identity/AccessReviews.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import * as Problems from "../../schemas/problems/Identity.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Positions } from "../lifecycle/Positions.ts"
+import { needs, Roles } from "../people/Roles.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
+import { listing } from "./AccessReviews/Listing.ts"
+import { receiptOf, type ReviewRow } from "./AccessReviews/Rows.ts"
+
+type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
+type RoleFault =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+
+/** A decision on one review. */
+export interface ReviewDecision {
+  readonly personId: string
+  readonly institutionId: string
+  readonly reviewId: string
+  readonly reason: string
+  /** The ETag that the decider saw, unquoted, where one was sent. */
+  readonly ifMatch?: string | undefined
+}
+
+export class AccessReviews extends Context.Service<AccessReviews, {
+  /** Every review of the institution, newest first, with what it is worth now, and what could be proposed. */
+  readonly list: (
+    personId: string,
+    institutionId: string,
+  ) => Effect.Effect<GrantReviewList, RoleFault | SqlError.SqlError>
+  readonly propose: (
+    proposal: GrantProposal & { readonly personId: string; readonly institutionId: string },
+  ) => Effect.Effect<
+    GrantReceipt,
+    | RoleFault
+    | Problems.AccessNotActive
+    | Problems.AccessVersionSuperseded
+    | Problems.GrantEventMismatch
+    | Problems.ReviewExists
+    | SqlError.SqlError
+  >
+  /** `stepUp` is asked after the caller's rights and before the state (order of checks). */
+  readonly approve: (
+    decision: ReviewDecision & { readonly stepUp: StepUp },
+  ) => Effect.Effect<
+    GrantReceipt,
+    | RoleFault
+    | Problems.FourEyesRequired
+    | Problems.InsufficientUserAuthentication
+    | Problems.PreconditionFailed
+    | Problems.InvalidState
+    | Problems.AccessNotActive
+    | Problems.AccessVersionSuperseded
+    | SqlError.SqlError
+  >
+  readonly revoke: (
+    decision: ReviewDecision,
+  ) => Effect.Effect<
+    GrantReceipt,
+    RoleFault | Problems.PreconditionFailed | Problems.InvalidState | SqlError.SqlError
+  >
+}>()("bailiwick/services/access/AccessReviews") {
+  static readonly layer = Layer.effect(
+    AccessReviews,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const ids = yield* Ids
+      const positions = yield* Positions
+      const roles = yield* Roles
+      const chain = evidence(sql)
+      const list = yield* listing
+
+      const columns = sql.literal(`id::text as id, institution_id, project_id, access_id, access_version, access_digest,
+        person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest, state,
+        decision_id::text as decision_id, decision_digest, proposed_by, proposed_at, sponsor_reason, approved_by,
+        approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
+        evidence_count`)
+
+      const recorded = (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
+        Effect.map(
+          audit.append({
+            action: `access-review.${action}`,
+            actor: `person:${personId}`,
+            subject: `access-review:${row.id}`,
+            outcome: "done",
+            details: { institution: row.institution_id, access: row.access_id, version: row.access_version },
+          }),
+          ([id]) => id!,
+        )
+
+      /** The Access at exactly this version; locked against a change until the end. */
+      const activeVersion = Effect.fnUntraced(function* (institutionId: string, accessId: string, version: number) {
+        const [access] = yield* sql<{ state: string; access_version: number; project_id: string; person_id: string }>`
+          select case when removed then 'revoked' else state end as state, access_version, project_id, person_id
+          from access where id = ${accessId} and institution_id = ${institutionId} for share`
+        if (access === undefined) return yield* new NotFound()
+        if (access.state !== "active") return yield* new Problems.AccessNotActive()
+        if (access.access_version !== version) return yield* new Problems.AccessVersionSuperseded()
+        return access
+      })
+
+      const grantEvent = Effect.fnUntraced(function* (accessId: string, version: number) {
+        const [event] = yield* sql<{ access_digest: string; id: string; position: bigint; digest: string }>`
+          select v.digest as access_digest, e.id::text as id, e.position, e.digest
+          from access_versions v join lifecycle_events e on e.id = v.event_id
+          where v.access_id = ${accessId} and v.access_version = ${version}`
+        if (event === undefined) return yield* Effect.die(new Error("An Access version without its grant Event"))
+        return event
+      })
+
+      const propose = Effect.fn("AccessReviews.propose")(
+        function* (
+          { access_id, access_version, grant_event_id, institutionId, personId, reason }: Parameters<
+            AccessReviews["Service"]["propose"]
+          >[0],
+        ) {
+          yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor")
+          const access = yield* activeVersion(institutionId, access_id, access_version)
+          const event = yield* grantEvent(access_id, access_version)
+          if (grant_event_id != null && grant_event_id.toLowerCase() !== event.id) {
+            return yield* new Problems.GrantEventMismatch()
+          }
+          const [id, decisionId] = yield* ids.batch(2)
+          const decided = {
+            id: id!,
+            decision_id: decisionId!,
+            access_id,
+            access_version,
+            access_digest: event.access_digest,
+            grant_event_id: event.id,
+            grant_event_digest: event.digest,
+            proposed_by: personId,
+            proposed_at: new Date(yield* Clock.currentTimeMillis),
+            sponsor_reason: reason,
+          }
+          const row: ReviewRow = {
+            ...decided,
+            institution_id: institutionId,
+            project_id: access.project_id,
+            person_id: access.person_id,
+            grant_event_position: event.position,
+            decision_digest: decisionDigest(decided),
+            state: "proposed",
+            approved_by: null,
+            approved_at: null,
+            approval_event_id: null,
+            revoked_by: null,
+            revoked_at: null,
+            evidence_digest: "",
+            evidence_count: 1,
+          }
+          const entry = yield* chain.next(row, [], { action: "propose", personId, reason })
+          const [made] = yield* sql<ReviewRow>`
+            insert into access_reviews (id, institution_id, project_id, access_id, access_version, access_digest,
+              person_id, grant_event_id, grant_event_position, grant_event_digest, state, decision_id, decision_digest,
+              proposed_by, proposed_at, sponsor_reason, evidence_digest, evidence_count)
+            values (${row.id}::uuid, ${institutionId}, ${row.project_id}, ${access_id}, ${access_version},
+              ${row.access_digest}, ${row.person_id}, ${event.id}::uuid, ${event.position}, ${event.digest}, 'proposed',
+              ${row.decision_id}::uuid, ${row.decision_digest}, ${personId}, ${row.proposed_at}, ${reason},
+              ${entry.digest}, 1)
+            on conflict (access_id, access_version) where state in ('proposed', 'approved') do nothing
+            returning ${columns}`
+          if (made === undefined) return yield* new Problems.ReviewExists()
+          yield* chain.add(entry, made.id)
+          return receiptOf(made, [entry], yield* recorded("propose", made, personId))
+        },
+      )
+
+      const lock = Effect.fnUntraced(function* ({ institutionId, reviewId }: ReviewDecision) {
+        if (!isUuid(reviewId)) return yield* new NotFound()
+        const [row] = yield* sql<ReviewRow>`
+          select ${columns} from access_reviews
+          where id = ${reviewId}::uuid and institution_id = ${institutionId} for update`
+        return row ?? (yield* new NotFound())
+      })
+
+      /** The review as it is seen before its Access is locked: what it is about never changes. */
+      const peek = Effect.fnUntraced(function* ({ institutionId, reviewId }: ReviewDecision) {
+        if (!isUuid(reviewId)) return yield* new NotFound()
+        const [row] = yield* sql<Pick<ReviewRow, "access_id" | "access_version" | "proposed_by">>`
+          select access_id, access_version, proposed_by from access_reviews
+          where id = ${reviewId}::uuid and institution_id = ${institutionId}`
+        return row ?? (yield* new NotFound())
+      })
+
+      const seen = ({ ifMatch }: ReviewDecision, row: ReviewRow) =>
+        ifMatch === undefined || ifMatch === row.evidence_digest
+          ? Effect.void
+          : Effect.fail(new Problems.PreconditionFailed())
+
+      const tell = Effect.fnUntraced(
+        function* (kind: "access-review-approved" | "access-review-revoked", row: ReviewRow) {
+          const [person] = yield* sql<{ id: string; issuer: string; subject: string }>`
+          select id, issuer, subject from people where id = ${row.person_id} and issuer is not null`
+          const [eventId] = yield* positions.append({
+            kind,
+            projectId: row.project_id,
+            institutionId: row.institution_id,
+            ...(person === undefined ? {} : { person }),
+            payload: { review: { review_id: row.id, access_id: row.access_id, version: row.access_version } },
+            initiatedBy: "admin",
+          })
+          return eventId!
+        },
+      )
+
+      const approve = Effect.fn("AccessReviews.approve")(
+        function* (decision: ReviewDecision & { readonly stepUp: StepUp }) {
+          const { institutionId, personId, reason, stepUp } = decision
+          const standing = yield* roles.inInstitution(personId, institutionId)
+          const about = yield* peek(decision)
+          yield* needs(standing, "administrator")
+          if (!(yield* roles.independent(personId, about.proposed_by))) return yield* new Problems.FourEyesRequired()
+          yield* stepUp
+          const version = yield* Effect.exit(activeVersion(institutionId, about.access_id, about.access_version))
+          const row = yield* lock(decision)
+          yield* seen(decision, row)
+          if (row.state !== "proposed") {
+            return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed"] })
+          }
+          yield* version
+          const event = yield* grantEvent(row.access_id, row.access_version)
+          if (event.digest !== row.grant_event_digest || event.access_digest !== row.access_digest) {
+            return yield* Effect.die(new Error(`What review ${row.id} is about has changed`))
+          }
+          const entries = yield* chain.read(row)
+          const entry = yield* chain.next(row, entries, { action: "approve", personId, reason })
+          const eventId = yield* tell("access-review-approved", row)
+          yield* chain.add(entry, row.id)
+          const [after] = yield* sql<ReviewRow>`
+            update access_reviews set state = 'approved', approved_by = ${personId}, approved_at = ${entry.at},
+              approval_event_id = ${eventId}::uuid, evidence_digest = ${entry.digest}, evidence_count = ${entry.nth}
+            where id = ${row.id}::uuid and evidence_digest = ${row.evidence_digest} returning ${columns}`
+          return receiptOf(after!, [...entries, entry], yield* recorded("approve", row, personId))
+        },
+      )
+
+      const revoke = Effect.fn("AccessReviews.revoke")(
+        function* (decision: ReviewDecision) {
+          const { institutionId, personId, reason } = decision
+          const standing = yield* roles.inInstitution(personId, institutionId)
+          const row = yield* lock(decision)
+          const proposer = row.proposed_by === personId && row.state === "proposed" && standing.sponsor
+          if (!proposer) yield* needs(standing, "administrator")
+          yield* seen(decision, row)
+          if (row.state === "revoked") {
+            return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed", "approved"] })
+          }
+          const entries = yield* chain.read(row)
+          const entry = yield* chain.next(row, entries, { action: "revoke", personId, reason })
+          const eventId = yield* tell("access-review-revoked", row)
+          yield* chain.add(entry, row.id)
+          const [after] = yield* sql<ReviewRow>`
+            update access_reviews set state = 'revoked', revoked_by = ${personId}, revoked_at = ${entry.at},
+              revocation_event_id = ${eventId}::uuid, evidence_digest = ${entry.digest}, evidence_count = ${entry.nth}
+            where id = ${row.id}::uuid and evidence_digest = ${row.evidence_digest} returning ${columns}`
+          return receiptOf(after!, [...entries, entry], yield* recorded("revoke", row, personId))
+        },
+      )
+
+      return AccessReviews.of({ list, propose, approve, revoke })
+    }),
+  )
+}

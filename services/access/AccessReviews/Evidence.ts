@@ -1,0 +1,108 @@
+/**
+ * The evidence of a review: one entry a decision, each with the digest of what was decided on and of the entry before.
+ * It is checked, not believed, whenever the next decision builds on it.
+ */
+import { Clock, Effect } from "effect"
+import type { PgClient } from "@effect/sql-pg"
+import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
+import { digestOf, genesis } from "../../platform/Canonical.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { type Evidence, identityOf, type ReviewRow } from "./Rows.ts"
+
+interface EvidenceRow extends Evidence {
+  readonly nth: number
+  readonly reason: string
+  readonly prev_digest: string
+}
+
+/** What the sponsor decided, in the words that its digest is made of. */
+export const decisionDigest = (row: {
+  readonly id: string
+  readonly decision_id: string
+  readonly access_id: string
+  readonly access_version: number
+  readonly access_digest: string
+  readonly grant_event_id: string
+  readonly grant_event_digest: string
+  readonly proposed_by: string
+  readonly proposed_at: Date
+  readonly sponsor_reason: string
+}): string =>
+  digestOf({
+    review_id: row.id,
+    decision_id: row.decision_id,
+    access: { access_id: row.access_id, version: row.access_version, digest: row.access_digest },
+    grant_event: { event_id: row.grant_event_id, digest: row.grant_event_digest },
+    person_id: row.proposed_by,
+    decided_at: row.proposed_at.toISOString(),
+    reason: row.sponsor_reason,
+  })
+
+const entryDigest = (row: ReviewRow, entry: Omit<EvidenceRow, "digest">): string =>
+  digestOf({
+    review_id: row.id,
+    nth: entry.nth,
+    receipt_id: entry.receipt_id,
+    action: entry.action,
+    person_id: entry.person_id,
+    at: entry.at.toISOString(),
+    reason: entry.reason,
+    access: identityOf(row).access,
+    sponsor_decision: row.decision_digest,
+    grant_event: identityOf(row).grant_event,
+    prev_digest: entry.prev_digest,
+  })
+
+/** Whether the entries are the unbroken chain that ends in the review's `evidence_digest`. */
+const isWhole = (row: ReviewRow, entries: ReadonlyArray<EvidenceRow>): boolean =>
+  row.decision_digest === decisionDigest(row) && entries.length === row.evidence_count &&
+  entries.at(-1)?.digest === row.evidence_digest &&
+  entries.every((entry, i) =>
+    entry.nth === i + 1 && entry.prev_digest === (entries[i - 1]?.digest ?? genesis) &&
+    entry.digest === entryDigest(row, entry)
+  )
+
+/** Reads and adds to the chain of a review whose row the caller has locked. */
+export const evidence = (sql: PgClient.PgClient) => {
+  /** All entries, oldest first. A chain that does not hold is a defect: nothing may build on it. */
+  const read = Effect.fnUntraced(function* (row: ReviewRow) {
+    const entries = yield* sql<EvidenceRow>`
+      select nth, receipt_id::text as receipt_id, action, person_id, at, reason, digest, prev_digest
+      from access_review_evidence where review_id = ${row.id}::uuid order by nth`
+    if (!isWhole(row, entries)) return yield* Effect.die(new Error(`The evidence of review ${row.id} does not hold`))
+    return entries
+  })
+
+  /** The entry that would follow, not written yet. */
+  const next = Effect.fnUntraced(function* (
+    row: ReviewRow,
+    entries: ReadonlyArray<EvidenceRow>,
+    { action, personId, reason }: {
+      readonly action: GrantReceipt["action"]
+      readonly personId: string
+      readonly reason: string
+    },
+  ) {
+    const open = {
+      nth: entries.length + 1,
+      receipt_id: yield* (yield* Ids).next,
+      action,
+      person_id: personId,
+      at: new Date(yield* Clock.currentTimeMillis),
+      reason,
+      prev_digest: entries.at(-1)?.digest ?? genesis,
+    }
+    return { ...open, digest: entryDigest(row, open) }
+  })
+
+  const add = (
+    { action, at, digest, nth, person_id, prev_digest, reason, receipt_id }: EvidenceRow,
+    reviewId: string,
+  ) =>
+    sql`
+      insert into access_review_evidence (review_id, nth, receipt_id, action, person_id, at, reason, digest, prev_digest)
+      values (${reviewId}::uuid, ${nth}, ${receipt_id}::uuid, ${action}, ${person_id}, ${at}, ${reason}, ${digest},
+        ${prev_digest})`
+
+  return { read, next, add }
+}

@@ -1,0 +1,85 @@
+/** The row of a review, and what the API makes of it. */
+import type { GrantReceipt, ReviewState } from "../../../schemas/identity/AccessReviews.ts"
+
+export interface ReviewRow {
+  readonly id: string
+  readonly institution_id: string
+  readonly project_id: string
+  readonly access_id: string
+  readonly access_version: number
+  readonly access_digest: string
+  readonly person_id: string
+  readonly grant_event_id: string
+  readonly grant_event_position: bigint
+  readonly grant_event_digest: string
+  readonly state: ReviewState
+  readonly decision_id: string
+  readonly decision_digest: string
+  readonly proposed_by: string
+  readonly proposed_at: Date
+  readonly sponsor_reason: string
+  readonly approved_by: string | null
+  readonly approved_at: Date | null
+  readonly approval_event_id: string | null
+  readonly revoked_by: string | null
+  readonly revoked_at: Date | null
+  readonly evidence_digest: string
+  readonly evidence_count: number
+}
+
+/** What a review is about and who decided it: the same in a receipt and in the list. */
+export const identityOf = (row: ReviewRow) => ({
+  institution_id: row.institution_id,
+  access: { access_id: row.access_id, version: row.access_version, digest: row.access_digest },
+  sponsor_decision: {
+    decision_id: row.decision_id,
+    person_id: row.proposed_by,
+    decided_at: row.proposed_at.toISOString(),
+    digest: row.decision_digest,
+    locked: true as const,
+  },
+  grant_event: {
+    event_id: row.grant_event_id,
+    position: Number(row.grant_event_position),
+    digest: row.grant_event_digest,
+  },
+  evidence_digest: row.evidence_digest,
+})
+
+/** One entry of the chain of evidence. */
+export interface Evidence {
+  readonly receipt_id: string
+  readonly action: GrantReceipt["action"]
+  readonly person_id: string
+  readonly at: Date
+  readonly digest: string
+}
+
+/** The receipt of the newest entry; `entries` are all of the review's, oldest first. */
+export const receiptOf = (row: ReviewRow, entries: ReadonlyArray<Evidence>, auditId: string): GrantReceipt => {
+  const last = entries.at(-1)!
+  const approved = entries.find(({ action }) => action === "approve")
+  const revoked = entries.find(({ action }) => action === "revoke")
+  return {
+    receipt_id: last.receipt_id,
+    review_id: row.id,
+    action: last.action,
+    state: row.state,
+    ...identityOf(row),
+    approval: approved === undefined ? null : {
+      person_id: approved.person_id,
+      approved_at: approved.at.toISOString(),
+      digest: approved.digest,
+    },
+    revocation: revoked === undefined ? null : {
+      person_id: revoked.person_id,
+      revoked_at: revoked.at.toISOString(),
+      digest: revoked.digest,
+    },
+    actor_person_id: last.person_id,
+    recorded_at: last.at.toISOString(),
+    issuer_assignment: null,
+    access_effect: "unchanged",
+    audit_id: auditId,
+  }
+}

@@ -1,6 +1,6 @@
 /**
- * A line of the directory as it crosses the bus (`intake.v1.directory.<kind>`) or stands in an NDJSON file:
- * `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
+ * A line of the directory as it crosses the bus (`intake.v1.directory.<kind>` and
+ * `intake.v1.identity-directory.<kind>`) or stands in an NDJSON file: `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
  */
 import { Schema } from "effect"
 import { Subject } from "./Subject.ts"
@@ -20,6 +20,22 @@ export type MailKindName = (typeof mailKindNames)[number]
 /** The subjects that the mail directory arrives on, and the one of a kind. */
 export const directorySubjects = "intake.v1.directory.*"
 export const directorySubject = (kind: string): string => `intake.v1.directory.${Subject.token(kind)}`
+
+/** What identity management around us may tell (DECISIONS-identity 1.12). */
+export const identityKindNames = [
+  "person",
+  "institution",
+  "institution_membership",
+  "project",
+  "project_link",
+  "project_owner",
+  "access",
+] as const
+export type IdentityKindName = (typeof identityKindNames)[number]
+
+/** The subjects that the identity directory arrives on, and the one of a kind. */
+export const identityDirectorySubjects = "intake.v1.identity-directory.*"
+export const identityDirectorySubject = (kind: string): string => `intake.v1.identity-directory.${Subject.token(kind)}`
 
 /** What every line has, whatever its kind. */
 export const DirectoryEnvelope = Schema.Struct({

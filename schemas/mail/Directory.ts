@@ -1,42 +1,13 @@
 /**
  * The fields of the seven mail kinds of the directory (DECISIONS-mail, Accounts and the directory). "Or null" there
- * means that a field may be null or absent. Text is bounded and without control characters, since it ends in subjects,
- * headers and terminals; times lie between 2000 and 2199.
+ * means that a field may be null or absent.
  */
 import { Schema } from "effect"
+import { address, FeedTime, hostname, orNull, text } from "../bus/Fields.ts"
 import { AccountStatus, Plan, WorkspaceRole } from "./Account.ts"
-
-// A day that its month does not have would be taken as one of the next month.
-const isRealDay = Schema.makeFilter((text: string) => {
-  const [year, month, day] = text.slice(0, 10).split("-").map(Number)
-  return new Date(Date.UTC(year!, month! - 1, day)).getUTCDate() === day
-})
-
-/** RFC 3339 with any offset. */
-export const FeedTime = Schema.String.check(
-  Schema.isPattern(
-    /^2[01]\d{2}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/,
-  ),
-  isRealDay,
-)
-
-/** One line of text of 1 to `max` code points. */
-const text = (max: number) =>
-  Schema.String.check(
-    Schema.isPattern(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u),
-    Schema.isMaxCodePoints(max),
-  )
-
-const orNull = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 /** An id of a mail kind: a UUID of any version, as the platform that made it saw fit. */
 export const FeedId = Schema.String.check(Schema.isGUID())
-const address = Schema.String.check(
-  Schema.isPattern(/^[^\s@]+@[^\s@]+$/u),
-  Schema.isPattern(/^[^\p{Cc}\p{Cs}]*$/u),
-  Schema.isMaxCodePoints(320),
-)
-const hostname = Schema.String.check(Schema.isPattern(/^[^\s@/\p{Cc}\p{Cs}]{1,253}$/u))
 
 export const AccountFields = Schema.Struct({
   email: address,

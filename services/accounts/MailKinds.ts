@@ -56,6 +56,7 @@ export const mailKinds = Effect.gen(function* () {
     {
       kind: "account",
       table: "accounts",
+      ids: "uuid",
       fields: Feed.AccountFields,
       columns: {
         email: "text",
@@ -71,18 +72,21 @@ export const mailKinds = Effect.gen(function* () {
     {
       kind: "workspace",
       table: "workspaces",
+      ids: "uuid",
       fields: Feed.WorkspaceFields,
       columns: { name: "text", created_at: "timestamptz" },
     },
     {
       kind: "workspace_membership",
       table: "workspace_memberships",
+      ids: "uuid",
       fields: Feed.WorkspaceMembershipFields,
       columns: { workspace_id: "uuid", account_id: "uuid", role: "text" },
     },
     {
       kind: "domain",
       table: "domains",
+      ids: "uuid",
       fields: Feed.DomainFields,
       columns: {
         name: "text",
@@ -102,18 +106,21 @@ export const mailKinds = Effect.gen(function* () {
     {
       kind: "broadcast",
       table: "broadcasts",
+      ids: "uuid",
       fields: Feed.BroadcastFields,
       columns: { domain_id: "uuid", name: "text", status: "text", scheduled_at: "timestamptz" },
     },
     {
       kind: "scheduled_email",
       table: "scheduled_emails",
+      ids: "uuid",
       fields: Feed.ScheduledEmailFields,
       columns: { domain_id: "uuid", subject: "text", scheduled_at: "timestamptz", status: "text" },
     },
     {
       kind: "smtp_credential",
       table: "smtp_credentials",
+      ids: "uuid",
       fields: Feed.SmtpCredentialFields,
       columns: { domain_id: "uuid", account_id: "uuid", username: "text", revoked_at: "timestamptz" },
       after: revokeForeign("id"),

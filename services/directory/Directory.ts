@@ -6,22 +6,29 @@
  *   with its version (and the last fields, for what still refers to them), and only a newer line speaks after it.
  * - What we decided ourselves is not the feed's to undo; each kind says which columns those are (`Kind.set`).
  * - At most 100 lines a transaction. Within one, kinds go in the order of their registration, which is the global order
- *   of locks, and ids ascending. A batch that PostgreSQL refuses is halved down to the line at fault, which is rejected;
- *   a database that does not answer fails the call and nothing of that batch stays.
+ *   of locks, and ids ascending. Lines of kinds with a history are applied one by one as they come, by one applier at a
+ *   time in the whole installation; one that touches several projects is a transaction of its own.
+ * - A batch that is refused is halved down to the line at fault, which is rejected; a database that does not answer fails
+ *   the call and nothing of that batch stays.
  */
 import { Array, Clock, Context, Effect, Layer, Result, Schedule, Stream } from "effect"
 import { SqlError } from "effect/sql"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
-import type { Kind } from "./Kind.ts"
-import { type Line, reader, type Rejection } from "./Lines.ts"
+import { inTransaction } from "../platform/Transact.ts"
+import type { Guard, Kind, LineRefused, Trust } from "./Kind.ts"
+import { reader, type Rejection } from "./Lines.ts"
+import { applyEach, old, written } from "./OneByOne.ts"
+import { aloneIn, linesOf, type Read, runsOf } from "./Runs.ts"
 import { upsert } from "./Upsert.ts"
 
-export type { Kind } from "./Kind.ts"
+export { LineRefused } from "./Kind.ts"
+export type { Guard, History, Kind, Told, Trust } from "./Kind.ts"
 export type { Reason, Rejection } from "./Lines.ts"
 
 export type LineResult =
-  | { readonly _tag: "applied"; readonly kind: string; readonly id: string }
+  /** `setAside` names the fields that the line may not say, and said otherwise than the row does. */
+  | { readonly _tag: "applied"; readonly kind: string; readonly id: string; readonly setAside: ReadonlyArray<string> }
   | { readonly _tag: "ignored" }
   | ({ readonly _tag: "rejected" } & Rejection)
 
@@ -39,26 +46,38 @@ export interface RejectedLine extends Rejection {
 /** Lines of one transaction at most. */
 export const batchSize = 100
 
-type Read = Result.Result<Line, Rejection>
+/** The advisory lock of whoever applies lines of kinds with a history. */
+const historians = 0x62_61_69_02
+
 const ignored: LineResult = { _tag: "ignored" }
 const rejected = (rejection: Rejection): LineResult => ({ _tag: "rejected", ...rejection })
 
 const transient = new Set(["ConnectionError", "AuthenticationError", "LockTimeoutError", "StatementTimeoutError"])
-const conflicts = new Set(["DeadlockError", "SerializationError"])
+const conflicts = new Set(["DeadlockError", "SerializationError", "LockTimeoutError"])
+
+const untold = (kind: string): LineResult => rejected({ reason: "not_followed", detail: `kind ${kind}` })
+
+const faultOf = (error: SqlError.SqlError | LineRefused): Rejection => ({
+  reason: "refused",
+  detail: error._tag === "LineRefused" ? error.detail : `by the database: ${error.reason._tag}`,
+})
 
 export class Directory extends Context.Service<Directory, {
   /**
    * Applies JSON texts in order and gives one result a line. `kinds`, where given, names the kind that each line must be
-   * of: who may publish what is decided by subject. Fails only where the database does not answer.
+   * of: who may publish what is decided by subject. `trust` is `follow` where it is left out. Fails only where the
+   * database does not answer.
    */
   readonly apply: (
     lines: ReadonlyArray<string>,
     kinds?: ReadonlyArray<string>,
+    trust?: Trust,
   ) => Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError>
   /** Applies an NDJSON file's lines (blank ones count as lines and are passed over). `tell` hears of each transaction. */
   readonly applyFile: <E, R>(
     lines: Stream.Stream<string, E, R>,
     tell: (progress: FileProgress, rejected: ReadonlyArray<RejectedLine>) => Effect.Effect<void>,
+    trust?: Trust,
   ) => Effect.Effect<FileProgress, E | SqlError.SqlError, R>
 }>()("bailiwick/services/directory/Directory") {
   /** The directory of these kinds, in the order in which their rows may be locked. */
@@ -66,26 +85,47 @@ export class Directory extends Context.Service<Directory, {
     Layer.effect(
       Directory,
       Effect.gen(function* () {
-        const { sql } = yield* Database
+        const database = yield* Database
+        const { sql } = database
         const audit = yield* Audit
         const kinds = yield* register
         const read = reader(new Map(kinds.map((kind) => [kind.kind, kind])))
 
-        const transact = Effect.fnUntraced(function* (batch: ReadonlyArray<Read>) {
+        const applyKind = Effect.fnUntraced(function* (
+          kind: Kind,
+          batch: ReadonlyArray<Read>,
+          now: Date,
+          trust: Trust,
+          results: Array<LineResult>,
+        ) {
+          const own = linesOf(batch, kind)
+          if (own.length === 0) return
+          const lines = own.map(({ line }) => line)
+          const guard = kind.history?.guard
+          if (guard !== undefined && (trust === "none" || trust === "plain" && guard === "kind")) {
+            for (const { at } of own) results[at] = untold(kind.kind)
+            return
+          }
+          const outcomes = kind.history === undefined
+            ? (yield* upsert(sql, kind, lines, now)).map((newer) => newer ? written : old)
+            : yield* applyEach(sql, kind, lines, now, trust === "plain" ? guard as Guard : null)
+          own.forEach(({ at, line: { id } }, i) => {
+            const outcome = outcomes[i]!
+            if (outcome._tag === "unfollowed") results[at] = untold(kind.kind)
+            if (outcome._tag !== "written") return
+            results[at] = { _tag: "applied", kind: kind.kind, id, setAside: outcome.setAside }
+          })
+          const ids = Array.dedupe(own.flatMap(({ line }, i) => outcomes[i]!._tag === "written" ? [line.id] : []))
+          if (kind.after !== undefined && ids.length > 0) yield* kind.after(ids, now)
+        })
+
+        const transact = Effect.fnUntraced(function* (batch: ReadonlyArray<Read>, trust: Trust) {
           const now = new Date(yield* Clock.currentTimeMillis)
           const results = batch.map((line): LineResult => Result.isFailure(line) ? rejected(line.failure) : ignored)
-          for (const kind of kinds) {
-            const own = batch.flatMap((line, at) =>
-              Result.isSuccess(line) && line.success.kind === kind ? [{ at, line: line.success }] : []
-            )
-            if (!Array.isReadonlyArrayNonEmpty(own)) continue
-            const written = yield* upsert(sql, kind, own.map(({ line }) => line), now)
-            own.forEach(({ at, line }, i) => {
-              if (written[i]) results[at] = { _tag: "applied", kind: kind.kind, id: line.id }
-            })
-            const ids = Array.dedupe(own.flatMap(({ line }, i) => written[i] ? [line.id] : []))
-            if (kind.after !== undefined && ids.length > 0) yield* kind.after(ids, now)
+          if (batch.some((line) => Result.isSuccess(line) && line.success.kind.history !== undefined)) {
+            yield* sql`select pg_advisory_xact_lock(${historians})`
           }
+          for (const kind of kinds) yield* applyKind(kind, batch, now, trust, results)
           const applied = results.filter(({ _tag }) => _tag === "applied").length
           if (applied > 0) {
             yield* audit.append({
@@ -97,45 +137,66 @@ export class Directory extends Context.Service<Directory, {
             })
           }
           return results
-        }, sql.withTransaction)
+        }, (command) => Effect.provideService(inTransaction(command), Database, database))
 
-        const settle = (batch: ReadonlyArray<Read>): Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError> =>
-          transact(batch).pipe(
+        const settle = (
+          batch: ReadonlyArray<Read>,
+          trust: Trust,
+        ): Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError> =>
+          transact(batch, trust).pipe(
             Effect.retry({
               times: 3,
-              while: (error) => conflicts.has(error.reason._tag),
+              while: (error) => error._tag === "SqlError" && conflicts.has(error.reason._tag),
               schedule: Schedule.jittered(Schedule.spaced("20 millis")),
             }),
             Effect.catch((error) => {
-              if (transient.has(error.reason._tag) || conflicts.has(error.reason._tag)) return Effect.fail(error)
-              if (batch.length === 1) {
-                return Effect.succeed([
-                  rejected({ reason: "refused", detail: `by the database: ${error.reason._tag}` }),
-                ])
+              if (error._tag === "SqlError" && (transient.has(error.reason._tag) || conflicts.has(error.reason._tag))) {
+                return Effect.fail(error)
               }
+              if (batch.length === 1) return Effect.succeed([rejected(faultOf(error))])
               const half = batch.length >> 1
-              return Effect.zipWith(settle(batch.slice(0, half)), settle(batch.slice(half)), (a, b) => [...a, ...b])
+              return Effect.zipWith(
+                settle(batch.slice(0, half), trust),
+                settle(batch.slice(half), trust),
+                (a, b) => [...a, ...b],
+              )
             }),
           )
 
+        /** The transactions of a run: what may touch several projects stands alone. */
+        const partsOf = Effect.fnUntraced(function* (run: ReadonlyArray<Read>) {
+          const alone = new Set<string>()
+          for (const kind of kinds) {
+            const own = kind.history?.several === undefined ? [] : linesOf(run, kind)
+            if (own.length < 2) continue
+            const ids = yield* kind.history!.several!(own.map(({ line }) => line))
+            for (const id of ids) alone.add(`${kind.kind} ${id}`)
+          }
+          return aloneIn(run, ({ id, kind }) => alone.has(`${kind.kind} ${id}`))
+        })
+
         const apply = Effect.fn("Directory.apply")(
-          function* (lines: ReadonlyArray<string>, expected?: ReadonlyArray<string>) {
+          function* (lines: ReadonlyArray<string>, expected?: ReadonlyArray<string>, trust: Trust = "follow") {
             const all = lines.map((text, i) => read(text, expected?.[i]))
             const results: Array<LineResult> = []
-            for (const batch of Array.chunksOf(all, batchSize)) results.push(...(yield* settle(batch)))
+            for (const batch of Array.chunksOf(all, batchSize)) {
+              for (const run of runsOf(batch, kinds)) {
+                for (const part of yield* partsOf(run)) results.push(...(yield* settle(part, trust)))
+              }
+            }
             return results
           },
         )
 
         const applyFile: Directory["Service"]["applyFile"] = Effect.fn("Directory.applyFile")(
-          function* (lines, tell) {
+          function* (lines, tell, trust) {
             const total = { applied: 0, ignored: 0, rejected: 0 }
             yield* lines.pipe(
               Stream.zipWithIndex,
               Stream.filter(([text]) => text.trim() !== ""),
               Stream.grouped(batchSize),
               Stream.runForEach(Effect.fnUntraced(function* (batch) {
-                const results = yield* apply(batch.map(([text]) => text))
+                const results = yield* apply(batch.map(([text]) => text), undefined, trust)
                 const faulty: Array<RejectedLine> = []
                 results.forEach((result, i) => {
                   total[result._tag]++

@@ -5,15 +5,14 @@
 import { Array, Result, Schema } from "effect"
 import { DirectoryEnvelope } from "../../schemas/bus/Directory.ts"
 import { FeedId } from "../../schemas/mail/Directory.ts"
+import { ForeignId } from "../../schemas/Wire.ts"
 import { fieldsAtFault, parseText } from "../platform/BoundedJson.ts"
-import type { Kind } from "./Kind.ts"
+import type { Kind, Told } from "./Kind.ts"
 
-/** A line that may be applied. `fields` is null for a removal. */
-export interface Line {
+/** A line that may be applied. */
+export interface Line extends Told {
   readonly kind: Kind
-  readonly id: string
   readonly version: number
-  readonly fields: Readonly<Record<string, unknown>> | null
 }
 
 export type Reason =
@@ -24,13 +23,14 @@ export type Reason =
   | "unknown_kind"
   | "wrong_kind"
   | "refused"
+  | "not_followed"
 
 export interface Rejection {
   readonly reason: Reason
   readonly detail: string
 }
 
-const isId = Schema.is(FeedId)
+const isId = { uuid: Schema.is(FeedId), text: Schema.is(ForeignId) }
 const envelope = Schema.decodeUnknownResult(DirectoryEnvelope, { errors: "all" })
 
 const faults = (error: Schema.SchemaError): Rejection => ({
@@ -65,9 +65,13 @@ export const reader = (kinds: ReadonlyMap<string, Kind>) => {
       if (kind === undefined) {
         return yield* Result.fail<Rejection>({ reason: "unknown_kind", detail: `kind ${line.kind}` })
       }
-      if (!isId(line.id)) return yield* Result.fail<Rejection>({ reason: "invalid_line", detail: "at fault: id" })
-      const head = { kind, id: line.id.toLowerCase(), version: line.version }
-      if (line.removed === true) return { ...head, fields: null }
+      if (!isId[kind.ids](line.id)) {
+        return yield* Result.fail<Rejection>({ reason: "invalid_line", detail: "at fault: id" })
+      }
+      const head = { kind, id: kind.ids === "uuid" ? line.id.toLowerCase() : line.id, version: line.version }
+      if (line.removed === true) {
+        return { ...head, fields: null }
+      }
       const fields = yield* Result.mapError(decoders.get(line.kind)!(value), faults)
       return { ...head, fields: lowered(kind, fields) }
     })

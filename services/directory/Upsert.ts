@@ -1,11 +1,63 @@
-/** The one statement pair that every kind's rows are written by. */
+/** The one statement that every kind's rows are written by. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Kind } from "./Kind.ts"
+import type { Guard, Kind, Told } from "./Kind.ts"
 import type { Line } from "./Lines.ts"
 
-const types = { id: "uuid", version: "bigint", removed: "boolean" } as const
+const common = { version: "bigint", removed: "boolean" } as const
+
+interface Written {
+  readonly id: string
+  /** As JSON. */
+  readonly row: unknown
+}
+
+const recordOf = (kind: Kind, { fields, id, version }: Told & { readonly version: number }) => ({
+  ...kind.defaults,
+  ...fields,
+  id,
+  version,
+  removed: fields === null,
+})
+
+// A tombstone keeps the last fields, for what still refers to them.
+const setsOf = (kind: Kind, guard: Guard | null) => {
+  const kept = Object.keys(kind.columns).map((name) =>
+    [name, `case when excluded.removed then t.${name} else excluded.${name} end`] as const
+  )
+  return { ...Object.fromEntries(kept), ...kind.set, ...guard?.known }
+}
+
+/**
+ * Writes lines of one kind, one an id, where they are newer than their rows, and gives the rows that were written.
+ * `guard`, where given, holds the lines to what they may say.
+ */
+export const write = (
+  sql: PgClient.PgClient,
+  kind: Kind,
+  lines: ReadonlyArray<Line>,
+  now: Date,
+  guard: Guard | null = null,
+): Effect.Effect<ReadonlyArray<Written>, SqlError.SqlError> => {
+  const stamped = (kind.stamped ?? []).map((name) => [name, "timestamptz"] as const)
+  const types = { id: kind.ids, ...common, ...kind.columns, ...Object.fromEntries(stamped) }
+  const rows = lines.map((line) => ({
+    ...recordOf(kind, line),
+    ...guard?.fresh,
+    ...Object.fromEntries(stamped.map(([name]) => [name, now])),
+  }))
+  const columns = sql.literal(Object.keys(types).join(", "))
+  const record = sql.literal(Object.entries(types).map(([name, type]) => `${name} ${type}`).join(", "))
+  const set = sql.literal(Object.entries(setsOf(kind, guard)).map(([name, value]) => `${name} = ${value}`).join(", "))
+  return sql<Written>`
+    insert into ${sql(kind.table)} as t (${columns}, updated_at)
+    select ${columns}, ${now}::timestamptz from jsonb_to_recordset(${sql.json(rows)}) as line (${record})
+    on conflict (id) do update
+    set version = excluded.version, removed = excluded.removed, updated_at = excluded.updated_at, ${set}
+    where excluded.version > t.version
+    returning id::text as id, ${sql.literal(kind.history === undefined ? "null" : "to_jsonb(t)")} as row`
+}
 
 /**
  * Writes the lines of one kind in the caller's transaction and says for each, in order, whether it was newer than all
@@ -18,9 +70,8 @@ export const upsert = Effect.fnUntraced(function* (
   lines: ReadonlyArray<Line>,
   now: Date,
 ): Effect.fn.Return<ReadonlyArray<boolean>, SqlError.SqlError> {
-  const table = sql(kind.table)
   const known = yield* sql<{ id: string; version: bigint }>`
-    select id::text as id, version from ${table}
+    select id::text as id, version from ${sql(kind.table)}
     where ${sql.in("id", lines.map(({ id }) => id))} order by id for update`
   const versions = new Map(known.map(({ id, version }) => [id, Number(version)]))
   const newest = new Map<string, Line>()
@@ -31,30 +82,7 @@ export const upsert = Effect.fnUntraced(function* (
     return true
   })
   if (newest.size === 0) return newer
-  const rows = [...newest.values()].sort((a, b) => a.id < b.id ? -1 : 1).map(({ id, version, fields }) => ({
-    ...fields,
-    id,
-    version,
-    removed: fields === null,
-  }))
-  const names = Object.keys(kind.columns)
-  const columns = sql.literal(["id", "version", "removed", ...names].join(", "))
-  const record = sql.literal(
-    Object.entries({ ...types, ...kind.columns }).map(([name, type]) => `${name} ${type}`).join(", "),
-  )
-  const kept = Object.fromEntries(
-    names.map((name) => [name, `case when excluded.removed then t.${name} else excluded.${name} end`]),
-  )
-  const set = sql.literal(
-    Object.entries({ ...kept, ...kind.set }).map(([name, value]) => `${name} = ${value}`).join(", "),
-  )
-  const written = yield* sql<{ id: string }>`
-    insert into ${table} as t (${columns}, updated_at)
-    select ${columns}, ${now}::timestamptz from jsonb_to_recordset(${sql.json(rows)}) as line (${record})
-    on conflict (id) do update
-    set version = excluded.version, removed = excluded.removed, updated_at = excluded.updated_at, ${set}
-    where excluded.version > t.version
-    returning id::text as id`
-  const won = new Set(written.map(({ id }) => id))
+  const rows = [...newest.values()].sort((a, b) => a.id < b.id ? -1 : 1)
+  const won = new Set((yield* write(sql, kind, rows, now)).map(({ id }) => id))
   return lines.map((line, i) => newer[i]! && won.has(line.id))
 })

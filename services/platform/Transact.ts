@@ -27,14 +27,26 @@ const again = new Set(["DeadlockError", "SerializationError", "UniqueViolation"]
 const mayRepeat = (error: unknown): boolean =>
   error instanceof Conflict || SqlError.isSqlError(error) && again.has(error.reason._tag)
 
+const add = (endings: Map<string, Ending>, key: string, items: ReadonlyArray<unknown>, run: Ending["run"]) => {
+  const known = endings.get(key)
+  if (known === undefined) endings.set(key, { items: [...items], run })
+  else known.items.push(...items)
+}
+
 /** Runs `command` in a transaction (in the one that is open, where one is), with its end. */
 export const inTransaction = <A, E, R>(
   command: Effect.Effect<A, E, R>,
 ): Effect.Effect<A, E | SqlError.SqlError, R | Database> =>
   Effect.gen(function* () {
     const { sql } = yield* Database
-    // An inner command leaves its endings to the outer one.
-    if ((yield* Endings) !== null) return yield* sql.withTransaction(command)
+    const outer = yield* Endings
+    if (outer !== null) {
+      // An inner command leaves its endings to the outer one, unless it is rolled back.
+      const inner: Map<string, Ending> = new Map()
+      const result = yield* sql.withTransaction(Effect.provideService(command, Endings, inner))
+      for (const [key, { items, run }] of inner) add(outer, key, items, run)
+      return result
+    }
     return yield* sql.withTransaction(Effect.gen(function* () {
       const endings = new Map<string, Ending>()
       const result = yield* Effect.provideService(command, Endings, endings)
@@ -67,8 +79,6 @@ export const atTheEnd = <A>(
 ): Effect.Effect<void> =>
   Effect.flatMap(Endings, (endings) => {
     if (endings === null) return Effect.die(new Error(`${key}: only in a transaction of Transact`))
-    const known = endings.get(key)
-    if (known === undefined) endings.set(key, { items: [...items], run: (all) => run(all as ReadonlyArray<A>) })
-    else known.items.push(...items)
+    add(endings, key, items, (all) => run(all as ReadonlyArray<A>))
     return Effect.void
   })

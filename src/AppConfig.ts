@@ -22,7 +22,9 @@ import {
   optional,
   type Parsed,
   sender,
+  serviceClient,
   share,
+  tokenIssuers,
   url,
 } from "./AppConfig/parsers.ts"
 
@@ -86,6 +88,32 @@ const variables = {
     parse: issuers,
     fallback: [],
     example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
+  },
+  managementIssuers: {
+    name: "MANAGEMENT_ISSUERS",
+    parse: tokenIssuers,
+    fallback: [],
+    example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
+  },
+  lifecycleIssuers: {
+    name: "LIFECYCLE_ISSUERS",
+    parse: tokenIssuers,
+    fallback: [],
+    example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
+  },
+  managementWriteRate: { name: "MANAGEMENT_WRITE_RATE", parse: int(0, 10_000_000), fallback: 600, example: "600" },
+  managementReadRate: { name: "MANAGEMENT_READ_RATE", parse: int(0, 10_000_000), fallback: 6_000, example: "6000" },
+  managementApprovalMaxAge: {
+    name: "MANAGEMENT_APPROVAL_MAX_AGE",
+    parse: optional(millis),
+    fallback: null,
+    example: "15 minutes",
+  },
+  directoryWriterClients: {
+    name: "DIRECTORY_WRITER_CLIENTS",
+    parse: list(serviceClient),
+    fallback: [],
+    example: "https://id.example.com hr-sync",
   },
   signInUrl: {
     name: "MAIL_SIGN_IN_URL",
@@ -176,7 +204,8 @@ const demoFault = (values: Values): string | null => {
   if (values.publicUrl !== null && !isLoopback(values.publicUrl)) {
     return "DEMO: starts with a loopback PUBLIC_URL only, for example PUBLIC_URL=http://127.0.0.1:8080"
   }
-  return values.mailIssuers.length > 0 ? "DEMO: does not go with MAIL_ISSUERS, for example DEMO=false" : null
+  const own = (["mailIssuers", "managementIssuers", "lifecycleIssuers"] as const).find((key) => values[key].length > 0)
+  return own === undefined ? null : `DEMO: does not go with ${variables[own].name}, for example DEMO=false`
 }
 
 /** Without SMTP_URL nothing leaves this machine, and any sender will do. */

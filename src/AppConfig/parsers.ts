@@ -2,6 +2,7 @@
 import { Duration, Option, Result, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/accounts/Cookies.ts"
+import { ConfiguredTokenIssuer } from "../../services/people/AccessTokens.ts"
 import { type MailSender, parseSender } from "../../services/platform/MailTransport.ts"
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
 import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
@@ -77,6 +78,18 @@ const issuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array
 
 export const issuers = (text: string): Parsed<ReadonlyArray<ConfiguredIssuer>> =>
   Result.mapError(issuerList(text), () => "is not a JSON list of {issuer, jwks_uri, algorithms?}")
+
+const tokenIssuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(ConfiguredTokenIssuer)))
+
+export const tokenIssuers = (text: string): Parsed<ReadonlyArray<ConfiguredTokenIssuer>> =>
+  Result.mapError(
+    tokenIssuerList(text),
+    () => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?}",
+  )
+
+/** `issuer client_id`: who asks by a token of their own. */
+export const serviceClient = (text: string): Parsed<string> =>
+  /^\S+ \S+$/.test(text) ? Result.succeed(text) : fault("is not an issuer and a client_id with a blank between them")
 
 export const file = (text: string): Parsed<string> => {
   try {

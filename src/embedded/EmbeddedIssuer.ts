@@ -1,12 +1,15 @@
 /**
- * The issuer of the demo and of tests: an ES256 key in the home, readable by this user alone. Who can read the home can
- * be anyone here, which is why nothing but DEMO on loopback trusts this key (RULES, Trust).
+ * The issuer of the demo and of tests: cookies of the mail service, access tokens (RFC 9068) of the rest. An ES256 key in
+ * the home, readable by this user alone. Who can read the home can be anyone here, which is why nothing but DEMO on
+ * loopback trusts this key (RULES, Trust).
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, SignJWT } from "jose"
+import { randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { CookieIssuer } from "../../services/accounts/Cookies.ts"
+import { managementAudience, type TokenIssuer } from "../../services/people/AccessTokens.ts"
 import { fixedKeys } from "../../services/platform/KeySets.ts"
 import { writePrivate } from "./Home.ts"
 
@@ -30,6 +33,23 @@ export interface SessionRequest {
   readonly ttl?: Duration.Input | undefined
 }
 
+export interface AccessTokenRequest {
+  /** Whose token it says it is; the issuer's own name where it is left out. */
+  readonly issuer?: string | undefined
+  readonly subject: string
+  /** The same as the subject for a service. */
+  readonly clientId: string
+  /** `service-management` where it is left out. */
+  readonly audience?: string | ReadonlyArray<string> | undefined
+  readonly sid?: string | undefined
+  readonly acr?: string | undefined
+  readonly amr?: ReadonlyArray<string> | undefined
+  /** In seconds since the epoch; null: not said. Where it is left out, now for a person and not said for a service. */
+  readonly authTime?: number | null | undefined
+  /** How long the token lasts; ten minutes where it is left out. */
+  readonly ttl?: Duration.Input | undefined
+}
+
 export class EmbeddedIssuer extends Context.Service<EmbeddedIssuer, {
   readonly issuer: string
   /** What `/dev/issuer/jwks` serves. */
@@ -38,6 +58,10 @@ export class EmbeddedIssuer extends Context.Service<EmbeddedIssuer, {
   readonly cookieIssuer: CookieIssuer
   /** The value of a `mail_session` cookie. */
   readonly mintSession: (session: SessionRequest) => Effect.Effect<string>
+  /** For `AccessTokens.layer`: with DEMO it is every issuer that the directory names. */
+  readonly tokenIssuer: TokenIssuer
+  /** An access token. */
+  readonly mintAccessToken: (token: AccessTokenRequest) => Effect.Effect<string>
 }>()("bailiwick/src/embedded/EmbeddedIssuer") {
   /** The issuer of a home, which is made where it is missing; `issuer` is the `iss` of its tokens. */
   static readonly layer = (options: { readonly home: string; readonly issuer: string }) =>
@@ -73,10 +97,33 @@ const make = Effect.fnUntraced(function* ({ home, issuer }: { readonly home: str
     return yield* Effect.promise(() => token.sign(key))
   })
 
+  const mintAccessToken = Effect.fn("EmbeddedIssuer.mintAccessToken")(function* (asked: AccessTokenRequest) {
+    const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+    const { acr, amr, audience = managementAudience, clientId, sid, subject, ttl = "10 minutes" } = asked
+    const authTime = asked.authTime === undefined ? subject === clientId ? null : now : asked.authTime
+    const token = new SignJWT({
+      client_id: clientId,
+      ...(authTime === null ? {} : { auth_time: authTime }),
+      ...(sid === undefined ? {} : { sid }),
+      ...(acr === undefined ? {} : { acr }),
+      ...(amr === undefined ? {} : { amr: [...amr] }),
+    })
+      .setProtectedHeader({ alg: "ES256", kid: jwk.kid, typ: "at+jwt" })
+      .setIssuer(asked.issuer ?? issuer)
+      .setSubject(subject)
+      .setAudience(typeof audience === "string" ? audience : [...audience])
+      .setJti(randomUUID())
+      .setIssuedAt(now)
+      .setExpirationTime(now + Math.floor(Duration.toSeconds(ttl)))
+    return yield* Effect.promise(() => token.sign(key))
+  })
+
   return EmbeddedIssuer.of({
     issuer,
     jwks,
     cookieIssuer: { issuer, keys: fixedKeys(jwks), algorithms: ["ES256"] },
     mintSession,
+    tokenIssuer: { keys: fixedKeys(jwks), algorithms: ["ES256"] },
+    mintAccessToken,
   })
 })

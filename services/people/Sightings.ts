@@ -1,0 +1,136 @@
+/**
+ * Sessions as they are seen: the first token with a `sid` makes the session's row, later ones say that it is still used.
+ * Noted in memory and written every 10 s in one statement, so that no request waits for it; what a killed process had
+ * noted is noted again by the session's next request. A row that was revoked stays revoked: nothing here writes that.
+ */
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { isIP } from "node:net"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import type { AccessToken } from "./AccessTokens.ts"
+
+/** Where a request came from, as far as the connection says. */
+export interface Origin {
+  readonly userAgent: string | null
+  readonly address: string | null
+}
+
+interface Noted {
+  readonly token: AccessToken
+  readonly personId: string
+  readonly origin: Origin
+  readonly at: number
+  readonly known: boolean
+}
+
+/** A row is written where it is that much newer: `last_seen_at` is exact to a minute. */
+const coarse = "30 seconds"
+const longestAgent = 256
+
+/** An address cut to the network that says where somebody is, not who: /24, and /48 for IPv6. */
+export const prefixOf = (address: string | null): string | null => {
+  const plain = address?.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "") ?? ""
+  if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`
+  if (isIP(plain) !== 6) return null
+  const [head = "", tail] = plain.toLowerCase().split("::")
+  const groups = head === "" ? [] : head.split(":")
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length)
+  const all = [...groups, ...Array.from({ length: missing }, () => "0"), ...(tail ? tail.split(":") : [])]
+  return `${all.slice(0, 3).map((group) => parseInt(group, 16).toString(16)).join(":")}::/48`
+}
+
+const agentOf = (agent: string | null): string | null =>
+  agent === null ? null : [...agent.replace(/\p{Cc}/gu, " ").toWellFormed()].slice(0, longestAgent).join("")
+
+const timeOf = (seconds: number | null) => seconds === null ? null : new Date(seconds * 1_000).toISOString()
+
+const keyOf = (token: AccessToken) => JSON.stringify([token.issuer, token.sid])
+
+export class Sightings extends Context.Service<Sightings, {
+  /** Notes a session's token; `known`: its row is there. Never fails, never waits. A token without a session is nothing. */
+  readonly add: (token: AccessToken, personId: string, origin: Origin, known: boolean) => Effect.Effect<void>
+  /** Writes what was noted; what cannot be written now waits. Runs by itself every 10 s and when the program ends. */
+  readonly flush: Effect.Effect<void>
+  /** Writes what was noted at once where that makes this person's session visible that had no row yet. */
+  readonly settle: (personId: string) => Effect.Effect<void>
+}>()("bailiwick/services/people/Sightings") {
+  static readonly layer = Layer.effect(
+    Sightings,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      let noted = new Map<string, Noted>()
+
+      const add = Effect.fnUntraced(
+        function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
+          if (token.sid === null) return
+          const at = yield* Clock.currentTimeMillis
+          const before = noted.get(keyOf(token))
+          // Of two tokens of one session the younger says how it stands.
+          const latest = before !== undefined && before.token.issuedAt > token.issuedAt ? before.token : token
+          noted.set(keyOf(token), { token: latest, personId, origin, at, known: known && (before?.known ?? true) })
+        },
+      )
+
+      const write = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>) {
+        const ids = yield* (yield* Ids).batch(seen.length)
+        const rows = seen.map(({ at, origin, personId, token }, i) => ({
+          id: ids[i]!,
+          issuer: token.issuer,
+          sid: token.sid,
+          person_id: personId,
+          client_id: token.clientId,
+          issued_at: timeOf(token.issuedAt),
+          authenticated_at: timeOf(token.authTime),
+          last_seen_at: new Date(at).toISOString(),
+          expires_at: timeOf(token.expiresAt),
+          acr: token.acr,
+          aal: token.aal,
+          amr: token.amr,
+          user_agent: agentOf(origin.userAgent),
+          ip_prefix: prefixOf(origin.address),
+        }))
+        yield* sql`
+          insert into sessions as s (id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
+            expires_at, acr, aal, amr, user_agent, ip_prefix)
+          select id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
+            expires_at, acr, aal, array(select jsonb_array_elements_text(amr)), user_agent, ip_prefix
+          from jsonb_to_recordset(${sql.json(rows)}) as seen (id uuid, issuer text, sid text, person_id text,
+            client_id text, issued_at timestamptz, authenticated_at timestamptz, last_seen_at timestamptz,
+            expires_at timestamptz, acr text, aal text, amr jsonb, user_agent text, ip_prefix text)
+          order by issuer, sid
+          on conflict (issuer, sid) do update set
+            (authenticated_at, acr, aal, amr) = (
+              select latest.* from (values
+                (s.authenticated_at, s.acr, s.aal, s.amr),
+                (excluded.authenticated_at, excluded.acr, excluded.aal, excluded.amr)
+              ) latest (authenticated_at, acr, aal, amr) order by authenticated_at desc nulls last limit 1
+            ),
+            last_seen_at = greatest(s.last_seen_at, excluded.last_seen_at),
+            expires_at = greatest(s.expires_at, excluded.expires_at),
+            user_agent = excluded.user_agent, ip_prefix = excluded.ip_prefix
+          where s.revoked_at is null and (s.last_seen_at < excluded.last_seen_at - ${coarse}::interval
+            or s.expires_at < excluded.expires_at
+            or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
+      })
+
+      const flush = Effect.gen(function* () {
+        if (noted.size === 0) return
+        const seen = noted
+        noted = new Map()
+        yield* write([...seen.values()]).pipe(Effect.catch((error) => {
+          noted = new Map([...seen, ...noted])
+          return Effect.logWarning("Sessions that were seen were not written yet", error)
+        }))
+      }).pipe(Effect.withSpan("Sightings.flush"))
+
+      const settle = (personId: string) =>
+        Effect.suspend(() =>
+          [...noted.values()].some((seen) => seen.personId === personId && !seen.known) ? flush : Effect.void
+        )
+
+      yield* Effect.addFinalizer(() => flush)
+      yield* flush.pipe(Effect.schedule(Schedule.spaced("10 seconds")), Effect.forkScoped)
+      return Sightings.of({ add, flush, settle })
+    }),
+  )
+}

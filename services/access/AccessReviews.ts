@@ -6,7 +6,7 @@
  * membership (Roles), Access, review.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { SqlError } from "effect/sql"
+import type { SqlError } from "effect/sql"
 import type { GrantProposal, GrantReceipt, GrantReviewList } from "../../schemas/identity/AccessReviews.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"

@@ -1,0 +1,267 @@
+/**
+ * Lifecycle service grants: a project's owner proposes that a service may read the project's lifecycle, an independent
+ * administrator approves, and either ends it at once (DECISIONS-identity 1.6). A revocation is never refused for being
+ * late: whoever repeats it is shown the grant as it stands.
+ *
+ * The methods that change something run in the caller's transaction, which must be one of `Transact`. Ids are made under
+ * the project's lock, each above the last: whoever pages forward misses none.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type { GrantRead, LifecycleServiceProposal } from "../../schemas/identity/ServiceGrants.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import * as Problems from "../../schemas/problems/Identity.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Positions } from "../lifecycle/Positions.ts"
+import { needs, type ProjectStanding, Roles } from "../people/Roles.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { after, expiryOf, type GrantRow, stateOf, viewOf } from "./ServiceGrants/Rows.ts"
+
+type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
+type RoleFault =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+
+/** Who acts, on what. */
+export interface OnGrant {
+  readonly personId: string
+  readonly projectId: string
+  readonly grantId: string
+  readonly reason: string
+}
+
+export class ServiceGrants extends Context.Service<ServiceGrants, {
+  readonly propose: (
+    proposal: LifecycleServiceProposal & { readonly personId: string; readonly projectId: string },
+  ) => Effect.Effect<
+    GrantRead,
+    RoleFault | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
+  >
+  /** `stepUp` is asked after the caller's rights and before the state. */
+  readonly approve: (
+    approval: OnGrant & { readonly expectedVersion: number; readonly stepUp: StepUp },
+  ) => Effect.Effect<
+    GrantRead,
+    | RoleFault
+    | Problems.EnvironmentHeld
+    | Problems.FourEyesRequired
+    | Problems.InsufficientUserAuthentication
+    | Problems.InvalidState
+    | Problems.VersionConflict
+    | SqlError.SqlError
+  >
+  readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
+  /** Ends every live grant of a project that is withdrawn; `by` is a person. Gives how many. */
+  readonly revokeAll: (projectId: string, by: string, reason: string) => Effect.Effect<number, SqlError.SqlError>
+  /** At most `limit` grants, ascending, after the one of `afterId`. */
+  readonly list: (
+    page: {
+      readonly personId: string
+      readonly projectId: string
+      readonly limit: number
+      readonly afterId: string | null
+    },
+  ) => Effect.Effect<ReadonlyArray<GrantRead>, RoleFault | SqlError.SqlError>
+}>()("bailiwick/services/access/ServiceGrants") {
+  /** `issuers`: whose services there can be; the only one is meant where a proposal names none. */
+  static readonly layer = ({ issuers }: { readonly issuers: ReadonlyArray<string> }) =>
+    Layer.effect(
+      ServiceGrants,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const audit = yield* Audit
+        const ids = yield* Ids
+        const positions = yield* Positions
+        const roles = yield* Roles
+
+        const columns = sql.literal(`g.id::text as id, g.project_id, g.service_id, g.service_issuer, g.capabilities,
+          g.environment, g.state, g.revision, g.reason, g.proposed_by, g.proposed_at, g.approved_by, g.approved_at,
+          g.approval_event_id::text as approval_event_id, g.revoked_by, g.revoked_at, g.expires_at`)
+
+        const read = Effect.fnUntraced(function* (where: Statement.Fragment) {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<Parameters<typeof viewOf>[0]>`
+            select ${columns}, e.created_at as queued_at, p.installed_version,
+              (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead
+            from service_grants g join projects p on p.id = g.project_id
+            left join lifecycle_events e on e.id = g.approval_event_id
+            where ${where}`
+          return rows.map((row) => viewOf(row, now))
+        })
+        const one = (id: string) => Effect.map(read(sql`g.id = ${id}::uuid`), ([grant]) => grant!)
+
+        const recorded = (action: string, grantId: string, personId: string, projectId: string) =>
+          audit.append({
+            action: `service-grant.${action}`,
+            actor: `person:${personId}`,
+            subject: `service-grant:${grantId}`,
+            outcome: "done",
+            details: { project: projectId },
+          })
+
+        const mustOwn = ({ institution, owner }: ProjectStanding) => {
+          if (owner) return Effect.void
+          const why = institution === null || institution.member ? Problems.RoleRequired : Problems.MembershipNotActive
+          return Effect.fail(new why())
+        }
+
+        const mustAdminister = ({ institution }: ProjectStanding) =>
+          institution === null ? Effect.fail(new Problems.RoleRequired()) : needs(institution, "administrator")
+
+        /** The project, locked; nothing else of it changes until the end. */
+        const lockProject = Effect.fnUntraced(function* (projectId: string) {
+          const [project] = yield* sql<{ state: string; rollout: string | null; institution_id: string }>`
+            select state, rollout, institution_id from projects where id = ${projectId} and not removed for update`
+          return project ?? (yield* new NotFound())
+        })
+
+        const lockGrant = Effect.fnUntraced(function* ({ grantId, projectId }: OnGrant) {
+          if (!isUuid(grantId)) return yield* new NotFound()
+          const [grant] = yield* sql<GrantRow>`
+            select ${columns} from service_grants g
+            where g.id = ${grantId}::uuid and g.project_id = ${projectId} for update`
+          return grant ?? (yield* new NotFound())
+        })
+
+        const issuerOf = (asked: string | null | undefined): Effect.Effect<string, HTTPValidationError> => {
+          if (asked != null) return Effect.succeed(asked)
+          const [only, ...others] = issuers
+          return only !== undefined && others.length === 0
+            ? Effect.succeed(only)
+            : Effect.fail(HTTPValidationError.at(["body", "service_issuer"], "missing", "Field required"))
+        }
+
+        const nextId = Effect.fnUntraced(function* (projectId: string) {
+          const [last] = yield* sql<{ id: string }>`
+            select id::text as id from service_grants where project_id = ${projectId} order by id desc limit 1`
+          return after(yield* ids.next, last?.id)
+        })
+
+        const propose: ServiceGrants["Service"]["propose"] = Effect.fn("ServiceGrants.propose")(
+          function* ({ personId, projectId, ...proposal }) {
+            yield* mustOwn(yield* roles.toProject(personId, projectId))
+            const now = yield* Clock.currentTimeMillis
+            const expires = yield* expiryOf(proposal.expires_at, now)
+            const issuer = yield* issuerOf(proposal.service_issuer)
+            const project = yield* lockProject(projectId)
+            if (project.state === "withdrawn") {
+              return yield* new Problems.InvalidState({
+                state: project.state,
+                allowed: ["registered", "launch_proposed", "launched", "held"],
+              })
+            }
+            const id = yield* nextId(projectId)
+            yield* sql`
+              insert into service_grants (id, project_id, service_id, service_issuer, capabilities, environment, state,
+                revision, reason, proposed_by, proposed_at, expires_at)
+              values (${id}::uuid, ${projectId}, ${proposal.service_id}, ${issuer},
+                ${[...proposal.capabilities]}::text[], ${proposal.environment}, 'proposed', 1, ${proposal.reason},
+                ${personId}, ${new Date(now)}, ${expires})`
+            yield* recorded("propose", id, personId, projectId)
+            return yield* one(id)
+          },
+        )
+
+        const tell = (
+          kind: "service-grant-approved" | "service-grant-revoked",
+          grant: GrantRow,
+          institutionId: string,
+        ) =>
+          Effect.map(
+            positions.append({
+              kind,
+              projectId: grant.project_id,
+              institutionId,
+              payload: {
+                grant: {
+                  grant_id: grant.id,
+                  service_id: grant.service_id,
+                  service_issuer: grant.service_issuer,
+                  capabilities: grant.capabilities,
+                  environment: grant.environment,
+                  expires_at: grant.expires_at?.toISOString() ?? null,
+                },
+              },
+              initiatedBy: "admin",
+            }),
+            ([eventId]) => eventId!,
+          )
+
+        const approve: ServiceGrants["Service"]["approve"] = Effect.fn("ServiceGrants.approve")(
+          function* ({ expectedVersion, personId, projectId, reason, stepUp, ...which }) {
+            const standing = yield* roles.toProject(personId, projectId)
+            const project = yield* lockProject(projectId)
+            const grant = yield* lockGrant({ ...which, personId, projectId, reason })
+            yield* mustAdminister(standing)
+            if (!(yield* roles.independent(personId, grant.proposed_by))) return yield* new Problems.FourEyesRequired()
+            if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
+            yield* stepUp
+            const now = new Date(yield* Clock.currentTimeMillis)
+            const state = project.state === "withdrawn" ? "withdrawn" : stateOf(grant, now.getTime())
+            if (state !== "proposed") return yield* new Problems.InvalidState({ state, allowed: ["proposed"] })
+            if (grant.revision !== expectedVersion) {
+              return yield* new Problems.VersionConflict({ current_version: grant.revision })
+            }
+            const eventId = yield* tell("service-grant-approved", grant, project.institution_id)
+            yield* sql`
+              update service_grants set state = 'approved', revision = revision + 1, approved_by = ${personId},
+                approved_at = ${now}, approval_reason = ${reason}, approval_event_id = ${eventId}::uuid
+              where id = ${grant.id}::uuid and revision = ${grant.revision}`
+            yield* recorded("approve", grant.id, personId, projectId)
+            return yield* one(grant.id)
+          },
+        )
+
+        const end = Effect.fnUntraced(
+          function* (grant: GrantRow, institutionId: string, personId: string, reason: string) {
+            const now = new Date(yield* Clock.currentTimeMillis)
+            if (grant.approved_at !== null) yield* tell("service-grant-revoked", grant, institutionId)
+            yield* sql`
+              update service_grants set state = 'revoked', revision = revision + 1, revoked_by = ${personId},
+                revoked_at = ${now}, revocation_reason = ${reason}
+              where id = ${grant.id}::uuid and revision = ${grant.revision}`
+            yield* recorded("revoke", grant.id, personId, grant.project_id)
+          },
+        )
+
+        const revoke: ServiceGrants["Service"]["revoke"] = Effect.fn("ServiceGrants.revoke")(
+          function* (which) {
+            const { personId, projectId, reason } = which
+            const standing = yield* roles.toProject(personId, projectId)
+            const project = yield* lockProject(projectId)
+            const grant = yield* lockGrant(which)
+            if (!standing.owner) yield* mustAdminister(standing)
+            if (grant.state !== "revoked") yield* end(grant, project.institution_id, personId, reason)
+            return yield* one(grant.id)
+          },
+        )
+
+        const revokeAll = Effect.fn("ServiceGrants.revokeAll")(
+          function* (projectId: string, by: string, reason: string) {
+            const live = yield* sql<GrantRow & { readonly institution_id: string }>`
+              select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
+              where g.project_id = ${projectId} and g.state <> 'revoked' order by g.id for update of g`
+            for (const { institution_id, ...grant } of live) yield* end(grant, institution_id, by, reason)
+            return live.length
+          },
+        )
+
+        const list: ServiceGrants["Service"]["list"] = Effect.fn("ServiceGrants.list")(
+          function* ({ afterId, limit, personId, projectId }) {
+            const standing = yield* roles.toProject(personId, projectId)
+            if (!standing.owner && !standing.operator) yield* mustAdminister(standing)
+            return yield* read(sql`g.project_id = ${projectId} and (${afterId}::uuid is null or g.id > ${afterId}::uuid)
+              order by g.id limit ${limit}`)
+          },
+        )
+
+        return ServiceGrants.of({ propose, approve, revoke, revokeAll, list })
+      }),
+    )
+}

@@ -1,0 +1,106 @@
+/** The row of a service grant, and what the API makes of it. */
+import { Effect } from "effect"
+import { undelivered } from "../../../schemas/identity/Lifecycle.ts"
+import type { Capability, GrantRead, ServiceGrantState } from "../../../schemas/identity/ServiceGrants.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+
+const day = 86_400_000
+const longest = 365 * day
+
+export interface GrantRow {
+  readonly id: string
+  readonly project_id: string
+  readonly service_id: string
+  readonly service_issuer: string
+  readonly capabilities: ReadonlyArray<Capability>
+  readonly environment: "staging" | "production"
+  readonly state: Exclude<ServiceGrantState, "expired">
+  readonly revision: number
+  readonly reason: string
+  readonly proposed_by: string
+  readonly proposed_at: Date
+  readonly approved_by: string | null
+  readonly approved_at: Date | null
+  readonly approval_event_id: string | null
+  readonly revoked_by: string | null
+  readonly revoked_at: Date | null
+  readonly expires_at: Date | null
+}
+
+/** The state now: the clock ends a grant, nobody has to. */
+export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGrantState =>
+  state !== "revoked" && expires_at !== null && expires_at.getTime() <= now ? "expired" : state
+
+const iso = (at: Date | null) => at?.toISOString() ?? null
+
+export const viewOf = (
+  row: GrantRow & {
+    readonly queued_at: Date | null
+    readonly installed_version: string | null
+    /** Whether the project is gone, or another environment than the grant's. */
+    readonly dead: boolean
+  },
+  now: number,
+): GrantRead => {
+  const state = stateOf(row, now)
+  return {
+    id: row.id,
+    project_id: row.project_id,
+    service_id: row.service_id,
+    service_issuer: row.service_issuer,
+    capabilities: row.capabilities,
+    environment: row.environment,
+    state,
+    version: row.revision,
+    reason: row.reason,
+    proposed_by: row.proposed_by,
+    proposed_at: row.proposed_at.toISOString(),
+    approved_by: row.approved_by,
+    approved_at: iso(row.approved_at),
+    revoked_by: row.revoked_by,
+    revoked_at: iso(row.revoked_at),
+    expires_at: iso(row.expires_at),
+    delivery: row.approval_event_id === null ? undelivered : {
+      ...undelivered,
+      state: "queued",
+      event_id: row.approval_event_id,
+      queued_at: iso(row.queued_at),
+    },
+    acknowledgement: {
+      state: row.approval_event_id === null ? "none" : "pending",
+      installed_version: row.installed_version,
+      cursor: null,
+      acknowledged_at: null,
+    },
+    // We hold a service's token to its grant at each delivery: what is approved is in effect, and nothing else is.
+    effective: state === "approved" && !row.dead ? "effective" : "not_effective",
+  }
+}
+
+const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
+const place = ["body", "expires_at"]
+
+/** When a grant shall end; 422 for what is no time, not ahead, or more than 365 days ahead. */
+export const expiryOf = (
+  text: string | null | undefined,
+  now: number,
+): Effect.Effect<Date | null, HTTPValidationError> => {
+  if (text == null) return Effect.succeed(null)
+  const at = rfc3339.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(at)) {
+    return Effect.fail(HTTPValidationError.at(place, "datetime_parsing", "Input should be a valid datetime"))
+  }
+  if (at <= now) {
+    return Effect.fail(HTTPValidationError.at(place, "datetime_future", "Input should be in the future"))
+  }
+  return at > now + longest
+    ? Effect.fail(HTTPValidationError.at(place, "value_error", "Value error, at most 365 days from now"))
+    : Effect.succeed(new Date(at))
+}
+
+/** `id`, or the UUID right above `last` where that is not above it: two processes' clocks differ by a little. */
+export const after = (id: string, last: string | undefined): string => {
+  if (last === undefined || id > last) return id
+  const hex = (BigInt(`0x${last.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0")
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-")
+}

@@ -27,6 +27,18 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"https://i.example"}]`,
     `[{"issuer":"i","jwks_uri":"j","algorithms":["HS256"]}]`,
   ],
+  MANAGEMENT_ISSUERS: [
+    "[",
+    `[{"issuer":"https://i.example"}]`,
+    `[{"issuer":"i","jwks_uri":"j","algorithms":["EdDSA"]}]`,
+    `[{"issuer":"i","jwks_uri":"j","max_aal":"aal4"}]`,
+    `[{"issuer":"i","jwks_uri":"j","acr_map":{"gold":"high"}}]`,
+  ],
+  LIFECYCLE_ISSUERS: ["{}"],
+  MANAGEMENT_WRITE_RATE: ["-1", "600/min"],
+  MANAGEMENT_READ_RATE: ["many"],
+  MANAGEMENT_APPROVAL_MAX_AGE: ["900", "0 seconds"],
+  DIRECTORY_WRITER_CLIENTS: ["hr-sync", "https://i.example hr sync"],
   MAIL_SIGN_IN_URL: ["id.example.com/sign-in", "javascript:alert(1)"],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
@@ -92,7 +104,7 @@ describe("AppConfig", () => {
           if (value.length > 4) assert.notInclude(said, value)
           assert.notInclude(line!, "hunter2")
           if (name === "WEBHOOKS_CA_FILE") continue
-          const rest = name === "MAIL_ISSUERS" || name === "PUBLIC_URL" ? { DEMO: "false" } : {}
+          const rest = name.endsWith("_ISSUERS") || name === "PUBLIC_URL" ? { DEMO: "false" } : {}
           yield* from({ [name]: example, ...rest })
         }
       }))
@@ -132,6 +144,8 @@ describe("AppConfig", () => {
         { HOST: "192.0.2.1" },
         { PUBLIC_URL: "https://mail.example.com" },
         { MAIL_ISSUERS: issuers },
+        { MANAGEMENT_ISSUERS: issuers },
+        { LIFECYCLE_ISSUERS: issuers },
       ]
       for (const env of open) {
         const config = yield* from(env)

@@ -1,0 +1,174 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
+import { type AccessTokenOptions, accessTokens, type TokenIssuer } from "../../../services/people/AccessTokens.ts"
+import { fixedKeys } from "../../../services/platform/KeySets.ts"
+
+const issuer = "https://issuer.example"
+const now = 1_800_000_000
+const good: JWTPayload = {
+  iss: issuer,
+  sub: "ada",
+  aud: "service-management",
+  client_id: "portal",
+  jti: "t1",
+  iat: now - 5,
+  exp: now + 600,
+  auth_time: now - 5,
+}
+
+const pair = async (alg: string, kid: string) => {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+  return { alg, kid, privateKey, publicKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: "sig" } }
+}
+type Pair = Awaited<ReturnType<typeof pair>>
+
+const sign = ({ alg, kid, privateKey }: Pair, claims: JWTPayload, header: object = {}) =>
+  Effect.promise(() => new SignJWT(claims).setProtectedHeader({ alg, kid, typ: "at+jwt", ...header }).sign(privateKey))
+
+const at = TestClock.setTime(now * 1000)
+const trusting = (issuers: Readonly<Record<string, TokenIssuer>>, audience = "service-management") =>
+  accessTokens({ audience, issuers: (name) => issuers[name] } satisfies AccessTokenOptions)
+
+const outcome = (verifier: ReturnType<typeof accessTokens>, token: string) =>
+  Effect.match(verifier.verify(token), { onSuccess: () => "in", onFailure: ({ code }) => code })
+
+const without = (...names: ReadonlyArray<string>): JWTPayload =>
+  Object.fromEntries(Object.entries(good).filter(([name]) => !names.includes(name)))
+
+for (const alg of ["ES256", "RS256"]) {
+  it.effect(`a good token by ${alg} says who, by which client, and how they signed in`, () =>
+    Effect.gen(function* () {
+      yield* at
+      const key = yield* Effect.promise(() => pair(alg, "k1"))
+      const { verify } = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
+      const full = { ...good, sid: "s1", acr: "urn:service:aal2", amr: ["pwd", "otp"], nbf: now - 5 }
+      assert.deepStrictEqual(yield* verify(yield* sign(key, full)), {
+        via: "person",
+        issuer,
+        subject: "ada",
+        clientId: "portal",
+        jti: "t1",
+        sid: "s1",
+        authTime: now - 5,
+        acr: "urn:service:aal2",
+        amr: ["pwd", "otp"],
+        aal: "aal2",
+        issuedAt: now - 5,
+        expiresAt: now + 600,
+      })
+      const silent = yield* verify(yield* sign(key, without("auth_time"), { typ: "application/at+jwt" }))
+      assert.deepInclude(silent, { authTime: null, acr: null, amr: [], aal: "unknown", sid: null })
+    }))
+}
+
+it.effect("two audiences, one of them ours, are fine; a service is whose subject is its client", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const issuers = { [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } }
+    const token = yield* sign(key, { ...good, aud: ["service-lifecycle", "service-management"], sub: "portal" })
+    for (const audience of ["service-management", "service-lifecycle"]) {
+      assert.deepInclude(yield* trusting(issuers, audience).verify(token), { via: "service", clientId: "portal" })
+    }
+    assert.strictEqual(yield* outcome(trusting(issuers, "mail"), token), "invalid_token")
+  }))
+
+it.effect("what is not exactly such a token is refused", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const other = yield* Effect.promise(() => pair("ES256", "k1"))
+    const rsa = yield* Effect.promise(() => pair("RS256", "k3"))
+    const eddsa = yield* Effect.promise(() => pair("EdDSA", "k2"))
+    const verifier = trusting({
+      [issuer]: { keys: fixedKeys({ keys: [key.jwk, eddsa.jwk] }) },
+      "https://second.example": { keys: fixedKeys({ keys: [other.jwk] }), algorithms: ["RS256"] },
+    })
+    const pem = yield* Effect.promise(() => exportSPKI(rsa.publicKey))
+    const byHmac = trusting({ [issuer]: { keys: fixedKeys({ keys: [rsa.jwk] }) } })
+    const hs256 = yield* Effect.promise(() =>
+      new SignJWT(good).setProtectedHeader({ alg: "HS256", kid: "k3", typ: "at+jwt" })
+        .sign(new TextEncoder().encode(pem))
+    )
+    assert.strictEqual(yield* outcome(byHmac, hs256), "invalid_token", "HS256 with the public key")
+    assert.strictEqual(yield* outcome(byHmac, yield* sign(rsa, good)), "in")
+
+    const tokens: Record<string, Effect.Effect<string>> = {
+      "alg none": Effect.sync(() => new UnsecuredJWT(good).encode()),
+      "alg none with the right typ": Effect.sync(() =>
+        [{ alg: "none", typ: "at+jwt" }, good].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+          .join(".") + "."
+      ),
+      "an algorithm off the list": sign(eddsa, good),
+      "an algorithm off the issuer's list": sign(other, { ...good, iss: "https://second.example" }),
+      "another's key under the same name": sign(other, good),
+      "an unknown key": sign({ ...other, kid: "k9" }, good),
+      "a foreign issuer": sign(key, { ...good, iss: "https://evil.example" }),
+      "an ID token's typ": sign(key, good, { typ: "JWT" }),
+      "no typ": sign(key, good, { typ: undefined }),
+      "a security event's typ": sign(key, good, { typ: "secevent+jwt" }),
+      "another audience": sign(key, { ...good, aud: "service-lifecycle" }),
+      "two other audiences": sign(key, { ...good, aud: ["mail", "service-lifecycle"] }),
+      "an audience that only begins like ours": sign(key, { ...good, aud: "service-management-2" }),
+      "expired": sign(key, { ...good, exp: now - 61 }),
+      "not yet": sign(key, { ...good, nbf: now + 61 }),
+      "signed in tomorrow": sign(key, { ...good, auth_time: now + 61 }),
+      "auth_time is no number": sign(key, { ...good, auth_time: "now" }),
+      "a nonce": sign(key, { ...good, nonce: "n" }),
+      "an at_hash": sign(key, { ...good, at_hash: "h" }),
+      "an empty subject": sign(key, { ...good, sub: "" }),
+      "a subject that no database can hold": sign(key, { ...good, sub: "a\u0000b" }),
+      "a session that is no text": sign(key, { ...good, sid: 7 }),
+      "a session too long to be one": sign(key, { ...good, sid: "s".repeat(256) }),
+      "an expiry beyond all time": sign(key, { ...good, exp: 1e300 }),
+      "an unknown critical header": Effect.map(
+        sign(key, good),
+        (token) =>
+          token.replace(
+            /^[^.]+/,
+            Buffer.from('{"alg":"ES256","kid":"k1","typ":"at+jwt","crit":["x"],"x":1}').toString("base64url"),
+          ),
+      ),
+      "not a token": Effect.succeed("hello"),
+      "more than 8 KiB": sign(key, { ...good, pad: "x".repeat(8_192) }),
+      ...Object.fromEntries(
+        ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"].map((
+          claim,
+        ) => [`no ${claim}`, sign(key, without(claim))]),
+      ),
+    }
+    for (const [name, make] of Object.entries(tokens)) {
+      assert.strictEqual(yield* outcome(verifier, yield* make), "invalid_token", name)
+    }
+    assert.strictEqual(yield* outcome(verifier, yield* sign(key, good)), "in")
+  }))
+
+it.effect("60 s of skew, and no more", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const verifier = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
+    for (const claims of [{ exp: now - 59 }, { nbf: now + 59 }, { auth_time: now + 59 }]) {
+      assert.strictEqual(yield* outcome(verifier, yield* sign(key, { ...good, ...claims })), "in")
+    }
+  }))
+
+it.effect("acr means what the issuer's map says, no higher than the issuer is believed", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const keys = fixedKeys({ keys: [key.jwk] })
+    const acrMap = { gold: "aal3", silver: "aal2" } as const
+    const level = Effect.fnUntraced(function* (how: Omit<TokenIssuer, "keys">, acr: string) {
+      return (yield* trusting({ [issuer]: { keys, ...how } }).verify(yield* sign(key, { ...good, acr }))).aal
+    })
+    assert.strictEqual(yield* level({}, "urn:service:aal3"), "aal3")
+    assert.strictEqual(yield* level({}, "gold"), "unknown")
+    assert.strictEqual(yield* level({}, "constructor"), "unknown")
+    assert.strictEqual(yield* level({ acrMap }, "gold"), "aal3")
+    assert.strictEqual(yield* level({ acrMap }, "urn:service:aal3"), "unknown")
+    assert.strictEqual(yield* level({ acrMap, maxAal: "aal1" }, "gold"), "aal1")
+    assert.strictEqual(yield* level({ maxAal: "aal2" }, "urn:service:aal1"), "aal1")
+  }))

@@ -1,0 +1,87 @@
+/** `/v1/institutions/{institution_id}/access-grant-reviews` (specification 000, Reviewed Access grants). */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReviews.ts"
+import { keyed } from "../identity/IdempotencyKey.ts"
+import { ReasonBody } from "../identity/Reason.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Floor, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+const institution = { institution_id: Schema.String }
+const review = { ...institution, review_id: Schema.String }
+
+/** `If-Match: "<evidence_digest>"`, the ETag of the receipt that was seen: decide on that and nothing newer. */
+const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }
+
+const roles = [
+  NotFound,
+  Problems.RoleRequired,
+  Problems.MembershipNotActive,
+  Problems.NotCurrentSponsor,
+  Problems.AdministratorNotEffective,
+] as const
+const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
+
+export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
+  .add(
+    HttpApiEndpoint.get("listAccessGrantReviews", "/v1/institutions/:institution_id/access-grant-reviews", {
+      params: institution,
+      success: GrantReviewList,
+      error: roles,
+    }).annotate(OpenApi.Summary, "Reviews of Access grants, what each is worth now, and what could be proposed"),
+    HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
+      params: institution,
+      headers: keyed,
+      payload: GrantProposal,
+      success: GrantReceipt.pipe(HttpApiSchema.status(201)),
+      error: [
+        ...roles,
+        ...receipts,
+        Problems.AccessNotActive,
+        Problems.AccessVersionSuperseded,
+        Problems.GrantEventMismatch,
+        Problems.ReviewExists,
+      ],
+    }).annotate(OpenApi.Summary, "Propose a review of exactly one active Access version, as a Sponsor"),
+    HttpApiEndpoint.post(
+      "approveAccessGrantReview",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id/approve",
+      {
+        params: review,
+        headers: matching,
+        payload: ReasonBody,
+        success: GrantReceipt,
+        error: [
+          ...roles,
+          ...receipts,
+          Problems.FourEyesRequired,
+          Problems.InsufficientUserAuthentication,
+          Problems.PreconditionFailed,
+          Problems.InvalidState,
+          Problems.AccessNotActive,
+          Problems.AccessVersionSuperseded,
+        ],
+      },
+    ).annotate(OpenApi.Summary, "Approve the Sponsor's locked decision, as another, effective administrator"),
+    HttpApiEndpoint.post(
+      "revokeAccessGrantReview",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id/revoke",
+      {
+        params: review,
+        headers: matching,
+        payload: ReasonBody,
+        success: GrantReceipt,
+        error: [...roles, ...receipts, Problems.PreconditionFailed, Problems.InvalidState],
+      },
+    ).annotate(OpenApi.Summary, "End a review's authority; the Access and the evidence stay as they are"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Access grant reviews",
+    description: "Independent review of Access within an institution.",
+  })) {}

@@ -1,0 +1,78 @@
+/** `/v1/projects/{project_id}/lifecycle-service-grants` (specification 000, Lifecycle service grants). */
+import { Effect, Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { keyed } from "../identity/IdempotencyKey.ts"
+import { ReasonBody } from "../identity/Reason.ts"
+import { GrantRead, LifecycleServiceApproval, LifecycleServiceProposal } from "../identity/ServiceGrants.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Uuid } from "../Wire.ts"
+import { Floor, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+const project = { project_id: Schema.String }
+const grant = { ...project, grant_id: Schema.String }
+
+const roles = [
+  NotFound,
+  Problems.RoleRequired,
+  Problems.MembershipNotActive,
+  Problems.NotCurrentSponsor,
+  Problems.AdministratorNotEffective,
+] as const
+const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
+
+const path = "/v1/projects/:project_id/lifecycle-service-grants"
+
+export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grants")
+  .add(
+    HttpApiEndpoint.post("proposeLifecycleServiceGrant", path, {
+      params: project,
+      headers: keyed,
+      payload: LifecycleServiceProposal,
+      success: GrantRead.pipe(HttpApiSchema.status(201)),
+      error: [...roles, ...receipts, Problems.InvalidState],
+    }).annotate(OpenApi.Summary, "Propose that a service may read the project's lifecycle, as an owner"),
+    HttpApiEndpoint.get("listLifecycleServiceGrants", path, {
+      params: project,
+      query: {
+        /** A decimal integer from 1 to 100 without leading zeros. */
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/)).pipe(
+          Schema.withDecodingDefaultKey(Effect.succeed("50")),
+        ),
+        after_id: Schema.optionalKey(Uuid),
+      },
+      success: Schema.Array(GrantRead),
+      error: roles,
+    }).annotate(OpenApi.Summary, "The project's service grants, oldest first"),
+    HttpApiEndpoint.post("approveLifecycleServiceGrant", `${path}/:grant_id/approve`, {
+      params: grant,
+      headers: keyed,
+      payload: LifecycleServiceApproval,
+      success: GrantRead,
+      error: [
+        ...roles,
+        ...receipts,
+        Problems.EnvironmentHeld,
+        Problems.FourEyesRequired,
+        Problems.InsufficientUserAuthentication,
+        Problems.InvalidState,
+        Problems.VersionConflict,
+      ],
+    }).annotate(OpenApi.Summary, "Approve a service grant, as an independent administrator"),
+    HttpApiEndpoint.post("revokeLifecycleServiceGrant", `${path}/:grant_id/revoke`, {
+      params: grant,
+      headers: keyed,
+      payload: ReasonBody,
+      success: GrantRead,
+      error: [...roles, ...receipts],
+    }).annotate(OpenApi.Summary, "End a service grant at once; ending it again shows it as it stands"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Lifecycle service grants",
+    description: "Which service may read a project's lifecycle.",
+  })) {}

@@ -115,6 +115,8 @@ const statements = [
     person_id text,
     active boolean not null default true,
     active_decided boolean not null default false,
+    -- Whether the project's history says that this person owns it.
+    told boolean not null default false,
     since timestamptz,
     check (removed or (project_id is not null and person_id is not null))
   )`,

@@ -1,0 +1,39 @@
+/** The directory's kind `access`: who may use which project. What we decided is not the feed's to undo. */
+import { Effect, Schema } from "effect"
+import * as Feed from "../../schemas/identity/Directory.ts"
+import type { Kind } from "../directory/Directory.ts"
+import { persons } from "../people/Persons.ts"
+import { Database } from "../platform/Database.ts"
+import { AccessVersions } from "./AccessVersions.ts"
+
+const written = Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String }))
+
+/** Registers with `Directory.layer`, after people and projects. */
+export const accessKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const versions = yield* AccessVersions
+  const people = persons(sql)
+
+  const kinds: ReadonlyArray<Kind> = [{
+    kind: "access",
+    table: "access",
+    ids: "text",
+    fields: Feed.AccessFields,
+    columns: { institution_id: "text", project_id: "text", person_id: "text", role: "text", state: "text" },
+    stamped: ["created_at"],
+    set: {
+      revision: "t.revision + 1",
+      // A removal closes Access, whoever gave it; what we revoked stays so until the feed says it too.
+      state: `case when excluded.removed then 'revoked'
+        when t.state_decided and excluded.state is distinct from t.state then t.state else excluded.state end`,
+      state_decided: `t.state_decided and
+        case when excluded.removed then t.state = 'revoked' else excluded.state is distinct from t.state end`,
+    },
+    history: {
+      guard: "kind",
+      lock: (lines) => people.lock(lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["person_id"])])),
+      changed: (_, after) => versions.settle(written(after).id),
+    },
+  }]
+  return kinds
+})

@@ -1,0 +1,205 @@
+/**
+ * Every Access there ever was. A changed role or state, or a removal (revoked), is a new version: an immutable row and
+ * its grant Event, in the transaction of the change, whatever made it (DECISIONS-identity 1.12). Versions count from 1
+ * for each Access, apart from the feed's own versions.
+ *
+ * History follows the row of `access`: `settle` compares it with its last version and writes what is missing. An Access
+ * whose person is not known yet has no version and is not effective; it gets one when the person arrives. One that moved
+ * to another person or project is revoked where it was first.
+ *
+ * `digest` is that of the version's facts, in canonical JSON: the columns of access_versions but for `digest`, with
+ * `created_at` as RFC 3339 with milliseconds.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { FactKind } from "../../schemas/identity/Facts.ts"
+import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { type Person, personOf, persons, standingOf } from "../people/Persons.ts"
+import { digestOf } from "../platform/Canonical.ts"
+import { Database } from "../platform/Database.ts"
+
+type State = "active" | "revoked"
+
+/** Who may use a project, as what. */
+interface Grant {
+  readonly institutionId: string
+  readonly projectId: string
+  readonly personId: string
+  readonly role: string
+  readonly state: State
+}
+
+/** Ids of people; the feed's changes have neither. */
+interface Makers {
+  readonly madeBy: string | null
+  readonly approvedBy: ReadonlyArray<string>
+}
+
+export interface AccessDecision extends Grant, Makers {
+  readonly accessId: string
+}
+
+export interface AccessVersion {
+  readonly accessVersion: number
+  /** The grant Event. */
+  readonly eventId: string
+  readonly digest: string
+}
+
+interface Last extends Grant, AccessVersion {}
+
+const same = (a: Grant, b: Grant) =>
+  a.institutionId === b.institutionId && a.projectId === b.projectId && a.personId === b.personId &&
+  a.role === b.role && a.state === b.state
+
+const moved = (a: Grant, b: Grant) => a.projectId !== b.projectId || a.personId !== b.personId
+
+const ofFeed: Makers = { madeBy: null, approvedBy: [] }
+
+const codes = {
+  "access-granted": "ACCESS_GRANTED",
+  "access-revoked": "ACCESS_REVOKED",
+  "token-claims-change": "ACCESS_ROLE_CHANGED",
+} as const
+
+/** What a new version tells the project, the grant Event first. */
+const factsOf = (accessId: string, last: Last | null, next: Grant, person: Person, madeBy: string | null) => {
+  const kind = next.state === "revoked"
+    ? "access-revoked"
+    : last?.state === "active"
+    ? "token-claims-change"
+    : "access-granted"
+  const access = {
+    access_id: accessId,
+    version: (last?.accessVersion ?? 0) + 1,
+    ...(last === null ? {} : { previous_version: last.accessVersion }),
+    role: next.role,
+  }
+  const reason = { reason_admin: { en: `${codes[kind]}_BY_${madeBy === null ? "DIRECTORY" : "ADMINISTRATOR"}` } }
+  const tell = (kind: FactKind, payload: NonNullable<Fact["payload"]> = {}): Fact => ({
+    kind,
+    projectId: next.projectId,
+    institutionId: next.institutionId,
+    person: personOf(person),
+    payload: { ...reason, ...payload },
+    initiatedBy: madeBy === null ? "system" : "admin",
+  })
+  // Who may not sign in may not do so with new Access either; and whoever lost theirs has no session left.
+  const standing = standingOf(person)
+  return [
+    tell(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
+    ...(kind === "access-revoked" && last?.state === "active" ? [tell("session-revoked")] : []),
+    ...(kind === "access-granted" && standing !== null ? [tell(standing)] : []),
+  ]
+}
+
+export class AccessVersions extends Context.Service<AccessVersions, {
+  /**
+   * Writes what was decided here, in the current transaction of `Transact`: the Access (which the feed cannot undo before
+   * it says the same), its version and its grant Event. A decision that changes nothing gives the version that stands.
+   * The person must be known.
+   */
+  readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError>
+  /** Brings the history of an Access up to its row; null where it has none and needs none yet. */
+  readonly settle: (accessId: string, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
+}>()("bailiwick/services/access/AccessVersions") {
+  static readonly layer = Layer.effect(
+    AccessVersions,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const positions = yield* Positions
+      const people = persons(sql)
+
+      const write = Effect.fnUntraced(function* (
+        accessId: string,
+        last: Last | null,
+        next: Grant,
+        person: Person,
+        { approvedBy, madeBy }: Makers,
+      ) {
+        const accessVersion = (last?.accessVersion ?? 0) + 1
+        const [eventId] = yield* positions.append(...factsOf(accessId, last, next, person, madeBy))
+        const createdAt = new Date(yield* Clock.currentTimeMillis)
+        const row = {
+          access_id: accessId,
+          access_version: accessVersion,
+          institution_id: next.institutionId,
+          project_id: next.projectId,
+          person_id: next.personId,
+          role: next.role,
+          state: next.state,
+          event_id: eventId!,
+          created_at: createdAt.toISOString(),
+          made_by: madeBy,
+          approved_by: approvedBy,
+        }
+        const digest = digestOf(row)
+        yield* sql`
+          insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state,
+            digest, event_id, created_at, made_by, approved_by)
+          select access_id, access_version, institution_id, project_id, person_id, role, state, digest, event_id,
+            created_at, made_by, approved_by
+          from jsonb_to_record(${sql.json({ ...row, digest })}) r(
+            access_id text, access_version integer, institution_id text, project_id text, person_id text, role text,
+            state text, digest text, event_id uuid, created_at timestamptz, made_by text, approved_by text[])`
+        yield* sql`update access set access_version = ${accessVersion} where id = ${accessId}`
+        return { ...next, accessVersion, eventId: eventId!, digest }
+      })
+
+      const settle = Effect.fn("AccessVersions.settle")(function* (accessId: string, makers: Makers = ofFeed) {
+        const [row] = yield* sql<Grant & { readonly removed: boolean; readonly version: number }>`
+          select institution_id as "institutionId", project_id as "projectId", person_id as "personId", role,
+            case when removed then 'revoked' else state end as state, removed, access_version as version
+          from access where id = ${accessId} and institution_id is not null for update`
+        if (row === undefined) return null
+        const [last = null] = yield* sql<Last>`
+          select institution_id as "institutionId", project_id as "projectId", person_id as "personId", role, state,
+            access_version as "accessVersion", event_id::text as "eventId", digest
+          from access_versions where access_id = ${accessId} and access_version = ${row.version}`
+        const { removed, version: _, ...next } = row
+        if (last === null ? removed : same(last, next)) return last
+        const named = new Map(
+          (yield* people.lock([next.personId, ...(last === null ? [] : [last.personId])])).map((p) => [p.id, p]),
+        )
+        const ended = last !== null && last.state === "active" && moved(last, next)
+          ? yield* write(accessId, last, { ...last, state: "revoked" }, named.get(last.personId)!, makers)
+          : last
+        const person = named.get(next.personId)
+        return person === undefined ? ended : yield* write(accessId, ended, next, person, makers)
+      })
+
+      const record = Effect.fn("AccessVersions.record")(function* (decision: AccessDecision) {
+        const [person] = yield* people.lock([decision.personId])
+        if (person === undefined) return yield* Effect.die(new Error("Access of a person that is not known"))
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const row = {
+          id: decision.accessId,
+          institution_id: decision.institutionId,
+          project_id: decision.projectId,
+          person_id: decision.personId,
+          role: decision.role,
+          state: decision.state,
+          made_by: decision.madeBy,
+          approved_by: decision.approvedBy,
+        }
+        yield* sql`
+          insert into access as t (id, institution_id, project_id, person_id, role, state, state_decided, made_by,
+            approved_by, updated_at, created_at)
+          select id, institution_id, project_id, person_id, role, state, true, made_by, approved_by, ${now}, ${now}
+          from jsonb_to_record(${sql.json(row)}) r(id text, institution_id text, project_id text, person_id text,
+            role text, state text, made_by text, approved_by text[])
+          on conflict (id) do update
+          set institution_id = excluded.institution_id, project_id = excluded.project_id,
+            person_id = excluded.person_id, role = excluded.role, state = excluded.state, state_decided = true,
+            removed = false, revision = t.revision + 1, made_by = excluded.made_by,
+            approved_by = excluded.approved_by, updated_at = excluded.updated_at
+          where (t.institution_id, t.project_id, t.person_id, t.role, t.state, t.removed) is distinct from
+            (excluded.institution_id, excluded.project_id, excluded.person_id, excluded.role, excluded.state, false)`
+        const version = yield* settle(decision.accessId, decision)
+        return version === null ? yield* Effect.die(new Error("Access without a version")) : version
+      })
+
+      return AccessVersions.of({ record, settle })
+    }),
+  )
+}

@@ -1,0 +1,70 @@
+/**
+ * People as lifecycle facts name them, and which projects have to hear of them: those where the person has Access, had it
+ * within 90 days, or owns (RULES, Lifecycle). A person who was merged into another is still known to the products by the
+ * identity that it came with.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import type { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { PersonStatus } from "../../schemas/identity/Directory.ts"
+import type { Fact } from "../lifecycle/Positions.ts"
+
+/** A person, as a product knows it. */
+export interface Person {
+  readonly id: string
+  /** The person that it turned out to be, else itself. */
+  readonly canonical: string
+  readonly issuer: string
+  readonly subject: string
+  readonly status: PersonStatus
+  readonly removed: boolean
+}
+
+export interface Audience extends Person {
+  readonly projectId: string
+  readonly institutionId: string
+}
+
+const hearsForMillis = 90 * 86_400_000
+
+export const personOf = ({ canonical, issuer, subject }: Person): NonNullable<Fact["person"]> => ({
+  id: canonical,
+  issuer,
+  subject,
+})
+
+/** What a product has to know of a person beside its Access: null for one that is active. */
+export const standingOf = ({ removed, status }: Pick<Person, "removed" | "status">) =>
+  removed ? "account-purged" as const : status === "active" ? null : "account-disabled" as const
+
+export const persons = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(
+    "p.id, coalesce(p.merged_into, p.id) as canonical, p.issuer, p.subject, p.status, p.removed",
+  )
+
+  /** The known ones of these people; their rows stay locked (`FOR SHARE`) to the end of the transaction. */
+  const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> =>
+    sql<Person>`select ${columns} from people p
+      where p.id = any(${[...ids]}::text[]) and p.issuer is not null order by p.id collate "C" for share`
+
+  /** Every project that has to hear of a person, once for each name that the person goes by there. */
+  const audienceOf = (id: string, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>
+    sql<Audience>`
+      with names as (select p.* from people p where (p.id = ${id} or p.merged_into = ${id}) and p.issuer is not null),
+      heard as (
+        select a.project_id, a.institution_id, a.person_id from access a join names on names.id = a.person_id
+        where a.state = 'active' and not a.removed and a.access_version > 0
+        union
+        select v.project_id, v.institution_id, v.person_id from access_versions v join names on names.id = v.person_id
+        where v.created_at > ${new Date(nowMillis - hearsForMillis)}
+        union
+        select o.project_id, j.institution_id, o.person_id from project_owners o join names on names.id = o.person_id
+        join projects j on j.id = o.project_id
+        where o.active and not o.removed and j.institution_id is not null
+      )
+      select distinct on (h.project_id, p.id) h.project_id as "projectId", h.institution_id as "institutionId", ${columns}
+      from heard h join people p on p.id = h.person_id
+      order by h.project_id, p.id, h.institution_id`
+
+  return { lock, audienceOf }
+}

@@ -18,6 +18,9 @@ import { Notifications } from "../services/notifications/Notifications.ts"
 import { Preferences } from "../services/notifications/Preferences.ts"
 import { Retention } from "../services/notifications/Retention.ts"
 import { SlackMessages } from "../services/notifications/SlackMessages.ts"
+import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessTokens.ts"
+import { Callers } from "../services/people/Callers.ts"
+import { Sightings } from "../services/people/Sightings.ts"
 import { Audit } from "../services/platform/Audit.ts"
 import { Bells } from "../services/platform/Bells.ts"
 import { Bus } from "../services/platform/Bus.ts"
@@ -62,6 +65,7 @@ import * as DevMailboxPages from "./http/DevMailbox.ts"
 import * as DevSignIn from "./http/DevSignIn.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
+import { managed } from "./http/Management.ts"
 import { notifications } from "./http/Notifications.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/System.ts"
@@ -125,6 +129,18 @@ const cookies = (config: AppConfig, places: Places) =>
     )
     : Layer.unwrap(Effect.map(configuredIssuers(config.mailIssuers), Cookies.layer))
 
+/** With DEMO the home's own key speaks for every issuer: a person is who the directory has under that name. */
+const accessTokens = (config: AppConfig, places: Places) =>
+  config.demo
+    ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => AccessTokens.layer(() => tokenIssuer))).pipe(
+      Layer.provide(demoIssuer(config, places)),
+    )
+    : Layer.unwrap(Effect.map(configuredTokenIssuers(config.managementIssuers), AccessTokens.layer))
+
+/** Who asks the identity API. */
+const callers = (config: AppConfig, places: Places) =>
+  Callers.layer.pipe(Layer.provideMerge(Layer.merge(Sightings.layer, accessTokens(config, places))))
+
 const services = (config: AppConfig, places: Places) =>
   Layer.mergeAll(
     DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
@@ -147,7 +163,7 @@ const services = (config: AppConfig, places: Places) =>
       dkim: "rsa",
     }),
   ).pipe(
-    Layer.provideMerge(Principals.layer),
+    Layer.provideMerge(Layer.merge(Principals.layer, callers(config, places))),
     Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
     Layer.provideMerge(ground(config, places)),
   )
@@ -240,6 +256,7 @@ const api = (config: AppConfig, places: Places) => {
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
+    Layer.provide(managed({ reads: config.managementReadRate, writes: config.managementWriteRate })),
     Layer.provide(actors(config, places)),
   )
   return Server.layer(routes, {

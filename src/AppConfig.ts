@@ -121,6 +121,12 @@ const variables = {
     fallback: null,
     example: "https://id.example.com/sign-in",
   },
+  portalUrl: {
+    name: "PORTAL_URL",
+    parse: optional(url("http", "https")),
+    fallback: null,
+    example: "https://portal.example.com/enroll",
+  },
   retryDelays: {
     name: "WEBHOOKS_RETRY_DELAYS",
     parse: delays,

@@ -40,6 +40,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   MANAGEMENT_APPROVAL_MAX_AGE: ["900", "0 seconds"],
   DIRECTORY_WRITER_CLIENTS: ["hr-sync", "https://i.example hr sync"],
   MAIL_SIGN_IN_URL: ["id.example.com/sign-in", "javascript:alert(1)"],
+  PORTAL_URL: ["portal.example.com", "javascript:alert(1)"],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
   WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "4000 days"],

@@ -7,7 +7,7 @@
  * died) the mail is `unknown` and is repeated once, ten minutes later, under the same Message-ID. So a mail is handed to
  * a server at most twice, and only then twice.
  */
-import { Array, Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
@@ -76,20 +76,22 @@ export class Mails extends Context.Service<Mails, {
 
       const add = Effect.fn("Mails.add")(function* (...mails: ReadonlyArray<NewMail>) {
         const ids = yield* (yield* Ids).batch(mails.length)
+        if (mails.length === 0) return ids
         const now = new Date(yield* Clock.currentTimeMillis)
-        const rows = mails.map(({ args, kind, recipient, subjectId }, i): Record<string, unknown> => ({
+        const rows = mails.map(({ args, kind, recipient, subjectId }, i) => ({
           id: ids[i]!,
           kind,
           subject_id: storable(subjectId),
           recipient: storable(recipient),
-          args: sql.json(
-            Object.fromEntries(Object.entries(args).map(([k, value]) => [k, value === null ? null : storable(value)])),
+          args: Object.fromEntries(
+            Object.entries(args).map(([k, value]) => [k, value === null ? null : storable(value)]),
           ),
-          created_at: now,
-          not_before: now,
         }))
-        if (!Array.isReadonlyArrayNonEmpty(rows)) return ids
-        yield* sql`insert into mails ${sql.insert(rows)}`
+        yield* sql`
+          insert into mails (id, kind, subject_id, recipient, args, created_at, not_before)
+          select id, kind, subject_id, recipient, args, ${now}, ${now}
+          from json_to_recordset(${JSON.stringify(rows)}::json) r(
+            id uuid, kind text, subject_id text, recipient text, args jsonb)`
         yield* outbox.add(...ids.map((id) => ({
           stream: "MAIL_OUT" as const,
           subject: "mailer.v1.send",

@@ -8,9 +8,10 @@ import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/
 import { type Settled, Transfers, transferTimers } from "../../services/transfers/Transfers.ts"
 import { every, loop } from "./Loop.ts"
 
-/** Claimed at once, and of those in one transaction: two at a time keep both this program and PostgreSQL at work. */
-const claimed = 1_000
-const together = 500
+/** In one transaction: beyond this the next hundred costs as much as the last. */
+const claimed = 400
+/** Lanes that work off a mountain: enough that this program and PostgreSQL do not wait for each other. */
+const lanes = 3
 const longestSleepMillis = 1_000
 
 export const Timers = {
@@ -27,21 +28,26 @@ export const Timers = {
       yield* rows.retry(those("failed"), "failed: see the log")
     })
 
-    const scan = Effect.gen(function* () {
+    /** Gives whether there may be more at once. */
+    const turn = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
       const due = yield* rows.claim(transferTimers, claimed)
-      yield* Effect.forEach(
-        Array.chunksOf(due, together),
-        (timers) =>
-          fire(timers).pipe(
-            Effect.catchCause((cause) =>
-              Effect.andThen(Effect.logWarning("timers failed", cause), rows.retry(timers, "failed: see the log"))
-            ),
-          ),
-        { concurrency: 2, discard: true },
+      if (due.length === 0) return false
+      yield* fire(due).pipe(
+        Effect.catchCause((cause) =>
+          Effect.andThen(Effect.logWarning("timers failed", cause), rows.retry(due, "failed: see the log"))
+        ),
       )
       return due.length === claimed
     })
+    const lane = Effect.repeat(turn, { while: (more) => more })
+    const scan = Effect.flatMap(
+      turn,
+      (more) =>
+        more
+          ? Effect.as(Effect.all(Array.replicate(lane, lanes), { concurrency: "unbounded", discard: true }), true)
+          : Effect.succeed(false),
+    )
 
     const sleep = (max: number) =>
       rows.untilNext(transferTimers, max).pipe(

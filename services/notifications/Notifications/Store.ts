@@ -50,18 +50,19 @@ export const reachable = (
 export const raise = (
   sql: PgClient.PgClient,
   accountIds: ReadonlyArray<string>,
-): Effect.Effect<ReadonlyMap<string, bigint>, SqlError.SqlError> =>
-  accountIds.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    sql<{ id: string; first: bigint }>`
+): Effect.Effect<ReadonlyMap<string, bigint>, SqlError.SqlError> => {
+  const named = new Map<string, number>()
+  for (const id of accountIds) named.set(id, (named.get(id) ?? 0) + 1)
+  return accountIds.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    sql<{ id: string; version: bigint }>`
       insert into inboxes as i (account_id, epoch, version, total, unread)
-      select account_id, left(md5(random()::text), 12), count(*), 0, 0
-      from unnest(${[...accountIds]}::uuid[]) a(account_id) group by account_id order by account_id
+      select account_id, left(md5(random()::text), 12), times, 0, 0
+      from unnest(${[...named.keys()]}::uuid[], ${[...named.values()]}::int[]) a(account_id, times) order by account_id
       on conflict (account_id) do update set version = i.version + excluded.version
-      returning account_id::text as id, version - (
-        select count(*) from unnest(${[...accountIds]}::uuid[]) a(account_id) where a.account_id = i.account_id
-      ) + 1 as first`,
-    (rows) => new Map(rows.map(({ first, id }) => [id, first])),
+      returning account_id::text as id, version`,
+    (rows) => new Map(rows.map(({ id, version }) => [id, version - BigInt(named.get(id)!) + 1n])),
   )
+}
 
 interface Entry {
   readonly id: string

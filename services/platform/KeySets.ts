@@ -81,7 +81,7 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
 export const keysAt = Effect.fnUntraced(function* (jwksUri: string) {
   const outbound = yield* Outbound
   return yield* fetchedKeys(
-    outbound.get(jwksUri, { trusted: true, headers: { accept: "application/json" } }).pipe(
+    outbound.ask(jwksUri, { trusted: true, headers: { accept: "application/json" } }).pipe(
       Effect.flatMap(({ body, status }) =>
         status === 200
           ? Effect.try({ try: () => JSON.parse(new TextDecoder().decode(body)) as unknown, catch: () => "not JSON" })

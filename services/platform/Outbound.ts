@@ -8,7 +8,7 @@
  * - One deadline over DNS, waiting for a connection, connect, TLS, sending, headers and body, by Effect's Clock.
  * - `post` never rejects and never retries: a request goes out at most once per call. It is a plain promise and no
  *   fiber, because a fiber per delivery cost a quarter of the throughput.
- * - `get` is for URLs of the operator's configuration: no address policy, but the same deadline, and a size limit.
+ * - `ask` is for URLs of the operator's configuration: no address policy, but the same deadline, and a size limit.
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import * as AddressPolicy from "./Outbound/AddressPolicy.ts"
@@ -62,7 +62,7 @@ export class OutboundError extends Schema.TaggedError<OutboundError>()("Outbound
 }) {}
 
 const readOfPost = 64 * 1024
-const readOfGet = 1024 * 1024
+const readOfAnswer = 1024 * 1024
 
 const identity = (headers: Post["headers"]): Post["headers"] =>
   Array.isArray(headers) ? [...headers, "accept-encoding", "identity"] : { ...headers, "accept-encoding": "identity" }
@@ -70,10 +70,19 @@ const identity = (headers: Post["headers"]): Post["headers"] =>
 export class Outbound extends Context.Service<Outbound, {
   /** POSTs to a user's URL; the outcome says everything, nothing is thrown. */
   readonly post: (request: Post) => Promise<Outcome>
-  /** GETs an operator's URL: the response whatever its status, its body at most `maxBytes` (1 MiB) long. */
-  readonly get: (
+  /**
+   * Asks an operator's URL, by GET where no method is named: the response whatever its status, its body at most
+   * `maxBytes` (1 MiB) long.
+   */
+  readonly ask: (
     url: string,
-    options: { readonly trusted: true; readonly headers?: Record<string, string>; readonly maxBytes?: number },
+    options: {
+      readonly trusted: true
+      readonly method?: "GET" | "POST" | "PUT" | "DELETE"
+      readonly headers?: Record<string, string>
+      readonly body?: string
+      readonly maxBytes?: number
+    },
   ) => Effect.Effect<{ readonly status: number; readonly body: Uint8Array }, OutboundError>
   /** The check of a user's URL when it is stored; names are not resolved. */
   readonly check: (url: string) => Result.Result<URL, UrlRefusal>
@@ -117,13 +126,13 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
       dispatch(origin, { origin, path, method: "POST", headers: identity(headers), body }, exchange)
     })
 
-  const get: Outbound["Service"]["get"] = Effect.fn("Outbound.get")(function* (address, options) {
+  const ask: Outbound["Service"]["ask"] = Effect.fn("Outbound.ask")(function* (address, options) {
     const url = URL.parse(address)
     if (url === null || !/^https?:$/.test(url.protocol)) {
       return yield* new OutboundError({ reason: "protocol", host: "" })
     }
     const { origin, path, hostKey } = Targets.targetOf(url, true)
-    const limit = options.maxBytes ?? readOfGet
+    const limit = options.maxBytes ?? readOfAnswer
     const outcome = yield* Effect.callback<Settled>((resume) => {
       // One byte more than may be kept tells a body that fits from one that does not.
       const exchange = begin(
@@ -131,7 +140,8 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
         (settled) => resume(Effect.succeed(settled)),
       )
       const headers = identity(options.headers ?? {})
-      dispatchTrusted(origin, { origin, path, method: "GET", headers }, exchange)
+      const { body = null, method = "GET" } = options
+      dispatchTrusted(origin, { origin, path, method, headers, body }, exchange)
       return Effect.sync(() => exchange.expire())
     })
     if (outcome.truncated) return yield* new OutboundError({ reason: "too_large", host: hostKey })
@@ -141,7 +151,7 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
 
   return Outbound.of({
     post,
-    get,
+    ask,
     check: (url) => checkUrl(url, policy),
     hostKey: (url) => target(url).hostKey,
   })

@@ -187,19 +187,19 @@ describe("get, for the operator's own URLs", () => {
         response.writeHead(request.url === "/keys" ? 200 : 404).end(request.url)
       )
       const outbound = yield* outboundOf({ allowedCidrs: [] })
-      const found = yield* outbound.get(`http://localhost:${server.port}/keys`, { trusted: true })
+      const found = yield* outbound.ask(`http://localhost:${server.port}/keys`, { trusted: true })
       assert.strictEqual(found.status, 200)
       assert.strictEqual(Buffer.from(found.body).toString(), "/keys")
-      assert.strictEqual((yield* outbound.get(at(server, "/x"), { trusted: true })).status, 404)
+      assert.strictEqual((yield* outbound.ask(at(server, "/x"), { trusted: true })).status, 404)
     }))
 
   it.effect("takes a body up to the limit and no longer one", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => response.end(Buffer.alloc(Number(request.url!.slice(1)))))
       const outbound = yield* outboundOf()
-      const exact = yield* outbound.get(at(server, `/${1024 * 1024}`), { trusted: true })
+      const exact = yield* outbound.ask(at(server, `/${1024 * 1024}`), { trusted: true })
       assert.strictEqual(exact.body.length, 1024 * 1024)
-      const error = yield* Effect.flip(outbound.get(at(server, `/${1024 * 1024 + 1}`), { trusted: true }))
+      const error = yield* Effect.flip(outbound.ask(at(server, `/${1024 * 1024 + 1}`), { trusted: true }))
       assert.deepInclude(error, { reason: "too_large", host: `127.0.0.1:${server.port}` })
     }))
 
@@ -207,9 +207,9 @@ describe("get, for the operator's own URLs", () => {
     Effect.gen(function* () {
       const { port } = yield* Effect.scoped(serve(() => {}))
       const outbound = yield* outboundOf()
-      const error = yield* Effect.flip(outbound.get(at({ port }), { trusted: true }))
+      const error = yield* Effect.flip(outbound.ask(at({ port }), { trusted: true }))
       assert.deepInclude(error, { _tag: "OutboundError", reason: "connect" })
-      assert.deepInclude(yield* Effect.flip(outbound.get("file:///etc/passwd", { trusted: true })), {
+      assert.deepInclude(yield* Effect.flip(outbound.ask("file:///etc/passwd", { trusted: true })), {
         reason: "protocol",
       })
     }))

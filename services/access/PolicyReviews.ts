@@ -1,0 +1,131 @@
+/**
+ * Policy reviews as rows: what a request opens, and who signed. Who may sign, and what a signature does, stands in
+ * Policies.ts. All of it runs in the caller's transaction.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Context, DateTime, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { PolicyReview, PolicyReviewState } from "../../schemas/identity/Policies.ts"
+import type { OpenedReview } from "../../schemas/identity/Requests.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import type { RequestKind, RequestRow } from "./RequestRows.ts"
+
+export type PolicyRole = "sponsor" | "administrator" | "operator"
+
+export type ReviewKind = RequestKind | "enrollment_claim"
+
+export interface PolicyReviewRow {
+  readonly id: string
+  readonly request_id: string
+  readonly kind: ReviewKind
+  readonly author: string
+  readonly institution_id: string | null
+  readonly project_id: string | null
+  readonly required_roles: ReadonlyArray<PolicyRole>
+  readonly state: PolicyReviewState
+  readonly reason: string
+  readonly created_at: Date
+}
+
+export interface Signature {
+  readonly role: string
+  readonly person_id: string
+  readonly approved_at: Date
+}
+
+/** A request whose every role has signed: what the owner of its kind is given to carry out. */
+export interface Decision {
+  readonly request: RequestRow
+  readonly review: PolicyReviewRow
+  /** Ids of people, in the order in which they signed. */
+  readonly approvedBy: ReadonlyArray<string>
+}
+
+const listed = `v.id::text as id, v.request_id::text as request_id, v.kind, v.author, v.institution_id, v.project_id,
+  v.required_roles, v.state, v.reason, v.created_at`
+
+/** As an answer shows a time: RFC 3339, UTC, milliseconds. */
+export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDateUnsafe(date))
+
+export const openedOf = ({ id, required_roles }: PolicyReviewRow): OpenedReview => ({ review_id: id, required_roles })
+
+export const policyReviewRows = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(listed)
+  const first = Effect.map((rows: ReadonlyArray<PolicyReviewRow>) => rows[0] ?? null)
+  return {
+    columns,
+    /** Unlocked. */
+    byId: (id: string) => first(sql<PolicyReviewRow>`select ${columns} from policy_reviews v where v.id = ${id}::uuid`),
+    lock: (id: string) =>
+      first(sql<PolicyReviewRow>`select ${columns} from policy_reviews v where v.id = ${id}::uuid for update`),
+    signatures: (id: string) =>
+      sql<Signature>`
+        select role, person_id, approved_at from policy_approvals where review_id = ${id}::uuid
+        order by approved_at, role`,
+  }
+}
+
+export class PolicyReviews extends Context.Service<PolicyReviews, {
+  /** Opens the review that a request needs; `author` and `reason` are the request's unless they are given. */
+  readonly open: (
+    request: RequestRow,
+    roles: ReadonlyArray<PolicyRole>,
+    of?: { readonly kind: ReviewKind; readonly author: string; readonly reason: string },
+  ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
+  /** The open review of a request, or else its last one; null where it has none. */
+  readonly of: (requestId: string) => Effect.Effect<PolicyReviewRow | null, SqlError.SqlError>
+  /** Closes the open review of a request that has no use for it any more. */
+  readonly supersede: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
+  /** What the answers about a review show. */
+  readonly view: (row: PolicyReviewRow) => Effect.Effect<PolicyReview, SqlError.SqlError>
+}>()("bailiwick/services/access/PolicyReviews") {
+  static readonly layer = Layer.effect(
+    PolicyReviews,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const ids = yield* Ids
+      const { columns, signatures } = policyReviewRows(sql)
+
+      const open: PolicyReviews["Service"]["open"] = Effect.fnUntraced(function* (request, roles, of = request) {
+        const [row] = yield* sql<PolicyReviewRow>`
+          insert into policy_reviews as v (id, request_id, kind, author, institution_id, project_id, required_roles, state,
+            reason, created_at)
+          values (${yield* ids.next}::uuid, ${request.id}::uuid, ${of.kind}, ${of.author}, ${request.institution_id},
+            ${request.project_id}, ${[...roles]}::text[], 'open', ${of.reason},
+            ${new Date(yield* Clock.currentTimeMillis)})
+          returning ${columns}`
+        return row!
+      })
+
+      const of = Effect.fnUntraced(function* (requestId: string) {
+        const [row] = yield* sql<PolicyReviewRow>`
+          select ${columns} from policy_reviews v where v.request_id = ${requestId}::uuid
+          order by v.state <> 'open', v.id desc limit 1`
+        return row ?? null
+      })
+
+      const supersede = Effect.fnUntraced(function* (requestId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          update policy_reviews set state = 'superseded', decided_at = ${now}
+          where request_id = ${requestId}::uuid and state = 'open'`
+      })
+
+      const view = Effect.fnUntraced(function* (row: PolicyReviewRow) {
+        return {
+          review_id: row.id,
+          state: row.state,
+          required_roles: row.required_roles,
+          approvals: (yield* signatures(row.id)).map(({ approved_at, person_id, role }) => ({
+            role,
+            person_id,
+            approved_at: stamp(approved_at),
+          })),
+        }
+      })
+
+      return PolicyReviews.of({ open, of, supersede, view })
+    }),
+  )
+}

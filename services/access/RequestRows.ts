@@ -1,0 +1,170 @@
+/**
+ * Requests as rows, of whatever kind: added, locked, moved on. What was asked never changes; what became of it is a state
+ * whose boundaries the clock decides (`stateAt`), and whose timers only write it down.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { IssuedToken } from "../platform/OneShotTokens.ts"
+import type { Timer } from "../platform/Timers.ts"
+
+export type RequestKind = "organization" | "website" | "access" | "enrollment" | "launch" | "link" | "membership"
+
+export type RequestState =
+  | "submitted"
+  | "approved"
+  | "declined"
+  | "expired"
+  | "superseded"
+  | "held"
+  | "invited"
+  | "accepted"
+  | "revoked"
+  | "proposed"
+  | "launched"
+  | "pending_review"
+  | "linked"
+
+export interface RequestRow {
+  readonly id: string
+  readonly kind: RequestKind
+  readonly state: RequestState
+  readonly revision: number
+  readonly author: string
+  readonly institution_id: string | null
+  readonly project_id: string | null
+  readonly person_id: string | null
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly reason: string
+  readonly created_at: Date
+  readonly expires_at: Date | null
+  readonly decided_at: Date | null
+  readonly effective_at: Date | null
+  readonly held_reason: string | null
+  readonly result_id: string | null
+  readonly event_id: string | null
+  readonly job_id: string | null
+  readonly mail_id: string | null
+}
+
+export interface NewRequest {
+  readonly id: string
+  readonly kind: RequestKind
+  readonly state: RequestState
+  readonly author: string
+  readonly institutionId?: string | null
+  readonly projectId?: string | null
+  readonly personId?: string | null
+  readonly fields: object
+  readonly reason: string
+  readonly expiresAt?: Date | null
+  readonly eventId?: string | null
+}
+
+/** What a transition changes; what is left out stays. */
+export interface RequestChange {
+  readonly state?: RequestState
+  readonly personId?: string
+  readonly expiresAt?: Date
+  readonly effectiveAt?: Date
+  readonly heldReason?: string | null
+  readonly resultId?: string
+  readonly eventId?: string
+  readonly jobId?: string
+  readonly mailId?: string
+  readonly token?: IssuedToken
+}
+
+const day = 86_400_000
+
+/** How long a request waits for its reviewers, and an invitation for its recipient. */
+export const reviewWindow = 14 * day
+export const invitationWindow = 7 * day
+
+const waiting: ReadonlySet<RequestState> = new Set(["submitted", "held", "invited", "pending_review"])
+
+/** The state that the clock makes of a row. An approved link waits for its hour, not for a reviewer. */
+export const stateAt = (row: Pick<RequestRow, "state" | "expires_at" | "effective_at" | "kind">, now: number) =>
+  row.expires_at !== null && row.effective_at === null && row.kind !== "launch" && waiting.has(row.state) &&
+    row.expires_at.getTime() <= now
+    ? "expired" as const
+    : row.state
+
+export type RequestTimer = "request-expire" | "link-effective" | "launch-check"
+
+/** Every kind of timer that requests have. */
+export const requestTimers: ReadonlyArray<RequestTimer> = ["request-expire", "link-effective", "launch-check"]
+
+// What an approved launch waits for may come from anywhere: it asks again, at first often.
+const nextCheck = ({ decided_at }: RequestRow, now: number) =>
+  now + Math.min(60_000, Math.max(2_000, (now - (decided_at?.getTime() ?? now)) / 4))
+
+/** The timers of a state: one for every state that time moves on. */
+export const timersOf = (row: RequestRow, now: number): ReadonlyArray<Timer & { readonly kind: RequestTimer }> => {
+  if (row.kind === "launch") return row.state === "held" ? [{ kind: "launch-check", dueAt: nextCheck(row, now) }] : []
+  if (!waiting.has(row.state)) return []
+  if (row.effective_at !== null) return [{ kind: "link-effective", dueAt: row.effective_at.getTime() }]
+  return row.expires_at === null ? [] : [{ kind: "request-expire", dueAt: row.expires_at.getTime() }]
+}
+
+const listed = `r.id::text as id, r.kind, r.state, r.revision, r.author, r.institution_id, r.project_id, r.person_id,
+  r.fields, r.reason, r.created_at, r.expires_at, r.decided_at, r.effective_at, r.held_reason, r.result_id,
+  r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id`
+
+export const requestRows = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(listed)
+  const first = Effect.map((rows: ReadonlyArray<RequestRow>) => rows[0] ?? null)
+
+  return {
+    columns,
+
+    /** Null where an open request of the same kind stands in the way. */
+    insert: Effect.fnUntraced(function* (made: NewRequest): Effect.fn.Return<RequestRow | null, SqlError.SqlError> {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const { author, eventId = null, expiresAt = null, fields, id, institutionId = null, kind } = made
+      return yield* first(sql<RequestRow>`
+        insert into requests as r (id, kind, state, author, institution_id, project_id, person_id, fields, reason,
+          created_at, expires_at, event_id)
+        values (${id}::uuid, ${kind}, ${made.state}, ${author}, ${institutionId}, ${made.projectId ?? null},
+          ${made.personId ?? null}, ${sql.json(fields)}, ${made.reason}, ${now}, ${expiresAt}, ${eventId}::uuid)
+        on conflict do nothing returning ${columns}`)
+    }),
+
+    /** Unlocked: for what is checked again under the lock. */
+    byId: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid`),
+
+    lock: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid for update`),
+
+    /** Those of a project that are not decided yet, locked. */
+    lockOpen: (projectId: string) =>
+      sql<RequestRow>`
+        select ${columns} from requests r
+        where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
+
+    /** Moves a locked row on; a change of state is a decision and counts as one. */
+    change: Effect.fnUntraced(function* (
+      row: RequestRow,
+      to: RequestChange,
+    ): Effect.fn.Return<RequestRow, SqlError.SqlError> {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const state = to.state ?? row.state
+      const { token } = to
+      const changed = yield* sql<RequestRow>`
+        update requests r set state = ${state},
+          revision = revision + ${state === row.state ? 0 : 1}, decided_at = ${
+        state === row.state ? row.decided_at : now
+      },
+          person_id = ${to.personId ?? row.person_id}, expires_at = ${to.expiresAt ?? row.expires_at},
+          effective_at = ${to.effectiveAt ?? row.effective_at},
+          held_reason = ${to.heldReason === undefined ? row.held_reason : to.heldReason},
+          result_id = ${to.resultId ?? row.result_id}, event_id = ${to.eventId ?? row.event_id}::uuid,
+          job_id = ${to.jobId ?? row.job_id}, mail_id = ${to.mailId ?? row.mail_id}::uuid,
+          token_kid = coalesce(${token?.kid ?? null}, token_kid),
+          token_nonce = coalesce(${token?.nonce ?? null}, token_nonce),
+          token_hash = coalesce(${token?.hash ?? null}, token_hash)
+        where r.id = ${row.id}::uuid returning ${columns}`
+      return changed[0]!
+    }),
+  }
+}
+export type RequestRows = ReturnType<typeof requestRows>

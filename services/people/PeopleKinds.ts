@@ -1,0 +1,178 @@
+/**
+ * The directory's kinds of people and what they are in institutions, in the order in which their rows may be locked.
+ *
+ * A person's identity, (issuer, subject), is the one that it came with; one that belongs to somebody else rejects the
+ * line. What products have to know of a person (disabled, enabled, purged, known by another identity) is told to each
+ * project that hears of it, in the same transaction.
+ */
+import { Effect, Schema } from "effect"
+import * as Feed from "../../schemas/identity/Directory.ts"
+import type { FactKind } from "../../schemas/identity/Facts.ts"
+import { type Kind, LineRefused } from "../directory/Directory.ts"
+import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { Database } from "../platform/Database.ts"
+import { persons, standingOf } from "./Persons.ts"
+
+const PersonRow = Schema.Struct({
+  id: Schema.String,
+  removed: Schema.Boolean,
+  issuer: Schema.NullOr(Schema.String),
+  subject: Schema.NullOr(Schema.String),
+  status: Schema.NullOr(Feed.PersonStatus),
+  merged_into: Schema.NullOr(Schema.String),
+})
+type PersonRow = typeof PersonRow.Type
+const rowOf = Schema.decodeUnknownSync(Schema.NullOr(PersonRow))
+
+/** Who tokens of a person name: null for one that is not, or no longer, known. */
+const identityOf = (row: PersonRow | null) =>
+  row === null || row.removed || row.issuer === null || row.subject === null
+    ? null
+    : { issuer: row.issuer, subject: row.subject }
+
+const code = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
+
+const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
+
+/** What the change of a known person tells, by the identity it goes by in each project. */
+const newsOf = (before: PersonRow, after: PersonRow): ReadonlyArray<{ kind: FactKind; payload: Fact["payload"] }> => {
+  const standing = (row: PersonRow) =>
+    row.removed || row.status !== null ? standingOf({ removed: row.removed, status: row.status ?? "active" }) : null
+  const [was, is] = [standing(before), standing(after)]
+  if (was === is) return []
+  const kind = is ?? "account-enabled"
+  return [{ kind, payload: reason(code[kind]) }]
+}
+
+export const peopleKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const positions = yield* Positions
+  const people = persons(sql)
+
+  const moveIdentity = Effect.fnUntraced(function* (before: PersonRow | null, after: PersonRow, now: Date) {
+    const [was, is] = [identityOf(before), identityOf(after)]
+    const holder = after.merged_into ?? after.id
+    if (was !== null && (is === null || was.issuer !== is.issuer || was.subject !== is.subject)) {
+      yield* sql`delete from identities
+        where issuer = ${was.issuer} and subject = ${was.subject} and person_id = ${holder}`
+    }
+    // Whoever is gone cannot sign in by what was linked to them either.
+    if (is === null) return yield* sql`delete from identities where person_id = ${after.id}`
+    yield* sql`insert into identities (issuer, subject, person_id, linked_at)
+      values (${is.issuer}, ${is.subject}, ${holder}, ${now}) on conflict do nothing`
+    const [held] = yield* sql<{ person_id: string }>`
+      select person_id from identities where issuer = ${is.issuer} and subject = ${is.subject} for update`
+    if (held!.person_id !== holder) return yield* new LineRefused({ detail: "the identity is another person's" })
+  })
+
+  const tell = Effect.fnUntraced(function* (before: PersonRow, after: PersonRow, now: Date) {
+    const news = newsOf(before, after)
+    const [was, is] = [identityOf(before), identityOf(after)]
+    const renamed = was !== null && is !== null && (was.issuer !== is.issuer || was.subject !== is.subject)
+    if (news.length === 0 && !renamed) return
+    const facts: Array<Fact> = []
+    for (const heard of yield* people.audienceOf(after.id, now.getTime())) {
+      const { canonical: id, institutionId, projectId } = heard
+      const about = { projectId, institutionId, initiatedBy: "system" as const }
+      // Sessions of the old identity speak for nobody any more.
+      if (renamed && heard.id === after.id) {
+        const payload = reason("IDENTITY_CHANGED")
+        const previous = { format: "iss_sub", iss: was.issuer, sub: was.subject }
+        facts.push(
+          { ...about, kind: "session-revoked", person: { id, ...was }, payload },
+          { ...about, kind: "identity-linked", person: { id, ...is }, payload: { ...payload, previous } },
+        )
+      }
+      for (const { kind, payload } of news) {
+        facts.push({ ...about, kind, person: { id, issuer: heard.issuer, subject: heard.subject }, payload: payload! })
+      }
+    }
+    yield* positions.append(...facts)
+  })
+
+  const kinds: ReadonlyArray<Kind> = [
+    {
+      kind: "person",
+      table: "people",
+      ids: "text",
+      fields: Feed.PersonFields,
+      columns: {
+        issuer: "text",
+        subject: "text",
+        display_name: "text",
+        email: "text",
+        email_verified: "boolean",
+        operator: "boolean",
+        status: "text",
+      },
+      defaults: { email_verified: false, operator: false },
+      stamped: ["created_at"],
+      set: { revision: "t.revision + 1" },
+      history: {
+        guard: {
+          known: {
+            issuer: "t.issuer",
+            subject: "t.subject",
+            operator: "t.operator",
+            status: "t.status",
+            // An address that nobody trusted has verified accepts no invitation.
+            email_verified:
+              "t.email_verified and excluded.email_verified and excluded.email is not distinct from t.email",
+          },
+          fresh: { operator: false, status: "suspended" },
+        },
+        several: Effect.fnUntraced(function* (lines) {
+          const told = lines.map(({ fields, id }) => ({ id, ...fields }))
+          const rows = yield* sql<{ id: string }>`
+            select line.id
+            from jsonb_to_recordset(${sql.json(told)}) as line (id text, issuer text, subject text, status text)
+            left join people p on p.id = line.id and p.issuer is not null
+            where (p.removed, p.issuer, p.subject, p.status) is distinct from
+                (false, line.issuer, line.subject, line.status)
+              and (p.id is not null or exists (select from access a where a.person_id = line.id))`
+          return new Set(rows.map(({ id }) => id))
+        }),
+        changed: Effect.fnUntraced(function* (beforeJson, afterJson, now) {
+          const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
+          yield* moveIdentity(before, after, now)
+          if (before !== null && before.issuer !== null) yield* tell(before, after, now)
+        }),
+      },
+    },
+    {
+      kind: "institution",
+      table: "institutions",
+      ids: "text",
+      fields: Feed.InstitutionFields,
+      columns: { name: "text", verified_domains: "text[]", status: "text" },
+      defaults: { verified_domains: [] },
+      stamped: ["created_at"],
+      set: { revision: "t.revision + 1" },
+      history: { guard: { known: { status: "t.status" }, fresh: { status: "suspended" } } },
+    },
+    {
+      kind: "institution_membership",
+      table: "institution_memberships",
+      ids: "text",
+      fields: Feed.InstitutionMembershipFields,
+      columns: {
+        institution_id: "text",
+        person_id: "text",
+        role: "text",
+        state: "text",
+        accepted_at: "timestamptz",
+        effective_from: "timestamptz",
+        expires_at: "timestamptz",
+      },
+      stamped: ["created_at"],
+      set: {
+        revision: "t.revision + 1",
+        state: "case when excluded.removed or (t.state_decided and excluded.state is distinct from t.state) " +
+          "then t.state else excluded.state end",
+        state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
+      },
+      history: { guard: "kind" },
+    },
+  ]
+  return kinds
+})

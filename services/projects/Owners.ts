@@ -1,0 +1,58 @@
+/**
+ * Who owns a project, as its history tells it (`project-owner-changed`). `project_owners.told` is what was told last, so
+ * whoever changed a row asks for `settle` in the same transaction; a row whose project or person is not known yet waits
+ * until they arrive.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { Fact, Positions } from "../lifecycle/Positions.ts"
+import type { Person } from "../people/Persons.ts"
+
+interface Untold extends Pick<Person, "id" | "issuer" | "subject"> {
+  readonly ownerId: string
+  readonly projectId: string
+  readonly institutionId: string
+  readonly active: boolean
+  readonly madeBy: string | null
+}
+
+const factOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject }: Untold): Fact => ({
+  kind: "project-owner-changed",
+  projectId,
+  institutionId,
+  payload: { owner: { person_id: id, active, user: { format: "iss_sub", iss: issuer, sub: subject } } },
+  initiatedBy: madeBy === null ? "system" : "admin",
+})
+
+export const owners = (sql: PgClient.PgClient, positions: Positions["Service"]) => {
+  /** Tells what is untold of these rows of `project_owners`, by their ids or by what they name. */
+  const settle = Effect.fnUntraced(function* (column: "id" | "project_id" | "person_id", ids: ReadonlyArray<string>) {
+    const untold = yield* sql<Untold>`
+      select o.id as "ownerId", o.project_id as "projectId", j.institution_id as "institutionId",
+        o.active and not o.removed as active, o.made_by as "madeBy", p.id, p.issuer, p.subject
+      from project_owners o
+      join projects j on j.id = o.project_id and j.institution_id is not null
+      join people p on p.id = o.person_id and p.issuer is not null
+      where ${sql(`o.${column}`)} = any(${[...ids]}::text[]) and (o.active and not o.removed) <> o.told
+      order by o.id collate "C" for update of o`
+    if (untold.length === 0) return
+    yield* positions.append(...untold.map(factOf))
+    yield* sql`update project_owners set told = not told where id = any(${
+      untold.map(({ ownerId }) => ownerId)
+    }::text[])`
+  })
+
+  /** Tells a project that somebody owns it no longer, because the row moved on to other ones. */
+  const leave = Effect.fnUntraced(function* (ownerId: string, projectId: string, personId: string) {
+    const [left] = yield* sql<Untold>`
+      select o.id as "ownerId", j.id as "projectId", j.institution_id as "institutionId", false as active,
+        o.made_by as "madeBy", p.id, p.issuer, p.subject
+      from project_owners o join projects j on j.id = ${projectId} join people p on p.id = ${personId}
+      where o.id = ${ownerId} and o.told`
+    if (left === undefined) return
+    yield* positions.append(factOf(left))
+    yield* sql`update project_owners set told = false where id = ${ownerId}`
+  })
+
+  return { settle, leave }
+}

@@ -1,0 +1,157 @@
+/**
+ * The directory's kinds of projects, in the order in which their rows may be locked. A project's state and an owner's
+ * stay as we decided them until the feed says the same. A project runs what the newest of its links says.
+ */
+import { Effect, Schema } from "effect"
+import * as Feed from "../../schemas/identity/Directory.ts"
+import type { FactKind } from "../../schemas/identity/Facts.ts"
+import type { Kind, Told } from "../directory/Directory.ts"
+import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { persons } from "../people/Persons.ts"
+import { Database } from "../platform/Database.ts"
+import { owners } from "./Owners.ts"
+
+const ProjectRow = Schema.Struct({
+  id: Schema.String,
+  removed: Schema.Boolean,
+  institution_id: Schema.NullOr(Schema.String),
+  state: Schema.NullOr(Feed.ProjectState),
+})
+type ProjectRow = typeof ProjectRow.Type
+const projectOf = Schema.decodeUnknownSync(Schema.NullOr(ProjectRow))
+
+const OwnerRow = Schema.Struct({
+  id: Schema.String,
+  removed: Schema.Boolean,
+  project_id: Schema.NullOr(Schema.String),
+  person_id: Schema.NullOr(Schema.String),
+})
+const ownerOf = Schema.decodeUnknownSync(Schema.NullOr(OwnerRow))
+const linkOf = Schema.decodeUnknownSync(Schema.NullOr(Schema.Struct({ project_id: Schema.NullOr(Schema.String) })))
+
+/** What a project is to its products: not there, known, launched or withdrawn. */
+const phaseOf = (row: ProjectRow | null) =>
+  row === null || row.state === null
+    ? "none"
+    : row.removed || row.state === "withdrawn"
+    ? "withdrawn"
+    : row.state === "launched"
+    ? "launched"
+    : "registered"
+
+/** What a project's change tells. A withdrawn one that comes back is registered anew. */
+const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<FactKind> => {
+  const [was, is] = [phaseOf(before), phaseOf(after)]
+  if (was === is || is === "none") return []
+  const begins = was === "none" || was === "withdrawn" ? ["project-registered" as const] : []
+  if (is === "withdrawn") return was === "none" ? [] : ["project-withdrawn"]
+  return is === "launched" ? [...begins, "project-launched"] : begins
+}
+
+const named = (lines: ReadonlyArray<Told>, field: string) =>
+  lines.flatMap(({ fields }) => fields === null ? [] : [String(fields[field])])
+
+const decided = (column: string) => ({
+  [column]: `case when excluded.removed or (t.${column}_decided and excluded.${column} is distinct from t.${column}) ` +
+    `then t.${column} else excluded.${column} end`,
+  [`${column}_decided`]:
+    `t.${column}_decided and (excluded.removed or excluded.${column} is distinct from t.${column})`,
+})
+
+export const projectKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const positions = yield* Positions
+  const people = persons(sql)
+  const { leave, settle } = owners(sql, positions)
+
+  const link = (projectIds: ReadonlyArray<string>) =>
+    sql`update projects j set installed_version = l.installed_version, link_version = l.version
+      from (select p.id, n.installed_version, coalesce(n.version, 0) as version
+        from unnest(${[...projectIds]}::text[]) p(id) left join lateral (
+          select l.installed_version, l.version from project_links l where l.project_id = p.id and not l.removed
+          order by l.version desc, l.id collate "C" desc limit 1) n on true) l
+      where j.id = l.id and (j.installed_version, j.link_version) is distinct from (l.installed_version, l.version)`
+
+  const kinds: ReadonlyArray<Kind> = [
+    {
+      kind: "project",
+      table: "projects",
+      ids: "text",
+      fields: Feed.ProjectFields,
+      columns: {
+        institution_id: "text",
+        name: "text",
+        website: "text",
+        environment: "text",
+        connector_kind: "text",
+        connector_product: "text",
+        preview_digest: "text",
+        redirect_uris: "text[]",
+        state: "text",
+      },
+      defaults: { connector_kind: "standard_oidc", redirect_uris: [] },
+      stamped: ["created_at"],
+      set: { revision: "t.revision + 1", ...decided("state") },
+      history: {
+        guard: { known: {}, fresh: {} },
+        changed: Effect.fnUntraced(function* (beforeJson, afterJson) {
+          const [before, after] = [projectOf(beforeJson), projectOf(afterJson)!]
+          const institutionId = after.institution_id
+          if (institutionId === null) return
+          const facts = newsOf(before, after).map((kind): Fact => ({
+            kind,
+            projectId: after.id,
+            institutionId,
+            initiatedBy: "system",
+          }))
+          yield* positions.append(...facts)
+        }),
+      },
+      after: (ids) => Effect.andThen(link(ids), settle("project_id", ids)),
+    },
+    {
+      kind: "project_link",
+      table: "project_links",
+      ids: "text",
+      fields: Feed.ProjectLinkFields,
+      columns: { project_id: "text", installed_version: "text" },
+      stamped: ["created_at"],
+      set: { revision: "t.revision + 1" },
+      history: {
+        guard: { known: {}, fresh: {} },
+        changed: (before, after) =>
+          link([linkOf(before), linkOf(after)].flatMap((row) => row?.project_id == null ? [] : [row.project_id])),
+      },
+    },
+    {
+      kind: "project_owner",
+      table: "project_owners",
+      ids: "text",
+      fields: Feed.ProjectOwnerFields,
+      columns: { project_id: "text", person_id: "text", active: "boolean" },
+      defaults: { active: true },
+      stamped: ["created_at", "since"],
+      set: {
+        revision: "t.revision + 1",
+        ...decided("active"),
+        since: "case when t.active and not t.removed then t.since else excluded.since end",
+      },
+      history: {
+        guard: "kind",
+        lock: Effect.fnUntraced(function* (lines) {
+          yield* people.lock(named(lines, "person_id"))
+          yield* sql`select from projects where id = any(${named(lines, "project_id")}::text[])
+            order by id collate "C" for share`
+        }),
+        changed: Effect.fnUntraced(function* (beforeJson, afterJson) {
+          const [before, after] = [ownerOf(beforeJson), ownerOf(afterJson)!]
+          const moved = before !== null &&
+            (before.project_id !== after.project_id || before.person_id !== after.person_id)
+          if (moved && before.project_id !== null) yield* leave(after.id, before.project_id, before.person_id!)
+          yield* settle("id", [after.id])
+        }),
+      },
+    },
+  ]
+  return kinds
+})

@@ -1,0 +1,113 @@
+/**
+ * A database with the directory of all kinds, and functions that put whatever a test needs through it and give ids. What
+ * comes through them is as the feed would have it: made by nobody, so it counts beside everybody.
+ */
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import type { IdentityKindName } from "../../schemas/bus/Directory.ts"
+import type * as Feed from "../../schemas/identity/Directory.ts"
+import { AccessVersions } from "../../services/access/AccessVersions.ts"
+import { mailKinds } from "../../services/accounts/MailKinds.ts"
+import { Directory } from "../../services/directory/Directory.ts"
+import { Positions } from "../../services/lifecycle/Positions.ts"
+import { identityKinds } from "../../services/people/IdentityKinds.ts"
+import { ground } from "./TestAccounts.ts"
+
+/** The issuer of people that a test does not give one. */
+export const issuer = "https://id.example"
+
+/**
+ * Database, bus, outbox, mails, audit (as `TestAccounts.ground`), Positions, AccessVersions and the directory of mail and
+ * identity kinds.
+ */
+export const identity = Directory.layer(
+  Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity]),
+).pipe(
+  Layer.provideMerge(AccessVersions.layer),
+  Layer.provideMerge(Positions.layer),
+  Layer.provideMerge(ground),
+)
+
+type Fields<S extends { readonly Type: unknown }> = Partial<S["Type"]> & {
+  readonly id?: string
+  /** The feed's version of the line; 1 where it is left out. */
+  readonly version?: number
+}
+
+const fresh = () => randomUUID()
+
+/** Puts one line through the directory; a line that is not applied is a defect. */
+export const tell = Effect.fnUntraced(function* (kind: IdentityKindName, line: Record<string, unknown>) {
+  const [result] = yield* (yield* Directory).apply([JSON.stringify({ kind, ...line })])
+  if (result!._tag !== "applied") return yield* Effect.die(new Error(`${kind}: ${JSON.stringify(result)}`))
+  return String(line["id"])
+})
+
+/** An active person of `issuer`, whose subject is its id. */
+export const person = (fields: Fields<typeof Feed.PersonFields> = {}) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("person", {
+    ...{ id, version, issuer, subject: id, display_name: "Somebody", status: "active" },
+    ...{ email: `${id}@example.com`, email_verified: true },
+    ...rest,
+  })
+}
+
+export const institution = (fields: Fields<typeof Feed.InstitutionFields> = {}) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("institution", {
+    ...{ id, version, name: "Fern", verified_domains: ["fern.example"], status: "active" },
+    ...rest,
+  })
+}
+
+/** An active membership that was accepted long ago. */
+export const member = (
+  institution: string,
+  person: string,
+  role: Feed.MembershipRole,
+  fields: Fields<typeof Feed.InstitutionMembershipFields> = {},
+) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("institution_membership", {
+    ...{ id, version, institution_id: institution, person_id: person, role, state: "active" },
+    ...{ accepted_at: "2001-01-01T00:00:00Z", effective_from: null, expires_at: null },
+    ...rest,
+  })
+}
+
+/** A launched production project with a website of its own. */
+export const project = (institution: string, fields: Fields<typeof Feed.ProjectFields> = {}) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("project", {
+    ...{ id, version, institution_id: institution, name: "Portal", website: `https://${id}.example` },
+    ...{ environment: "production", connector_kind: "standard_oidc", state: "launched" },
+    ...{ redirect_uris: [`https://${id}.example/callback`] },
+    ...rest,
+  })
+}
+
+/** An active owner. */
+export const owner = (project: string, person: string, fields: Fields<typeof Feed.ProjectOwnerFields> = {}) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("project_owner", { id, version, project_id: project, person_id: person, active: true, ...rest })
+}
+
+/** An active Access as `user`; its id. */
+export const access = (
+  institution: string,
+  project: string,
+  person: string,
+  fields: Fields<typeof Feed.AccessFields> = {},
+) => {
+  const { id = fresh(), version = 1, ...rest } = fields
+  return tell("access", {
+    ...{ id, version, institution_id: institution, project_id: project, person_id: person },
+    ...{ role: "user", state: "active" },
+    ...rest,
+  })
+}
+
+/** What the product of a project runs. */
+export const link = (project: string, installed_version: string, version = 1) =>
+  tell("project_link", { id: project, version, project_id: project, installed_version })

@@ -18,6 +18,7 @@ import {
   offer,
   person,
   published,
+  stop,
   timed,
   world,
 } from "./TransferWorld.ts"
@@ -34,9 +35,6 @@ const together = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
 
 const cancel = Effect.fnUntraced(function* (accountId: string, transferId: string) {
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
-})
-const stop = Effect.fnUntraced(function* (transferId: string) {
-  return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
 layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (it) => {

@@ -153,6 +153,10 @@ export const accept = Effect.fnUntraced(function* (
   return yield* (yield* Transfers).accept({ ...command(), accountId, transferId, byToken, orgId, rotateDkim })
 })
 
+export const stop = Effect.fnUntraced(function* (transferId: string) {
+  return yield* (yield* Transfers).stop({ ...command(), transferId })
+})
+
 export const force = Effect.fnUntraced(function* (admin: string, domainId: string, to: string, rotateDkim = true) {
   return yield* (yield* Transfers).force({ ...command(), accountId: admin, domainId, targetEmail: to, rotateDkim })
 })

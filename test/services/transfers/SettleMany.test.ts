@@ -1,0 +1,211 @@
+/** The clock's hand does to many what it does to one, and nobody waits for whoever has trouble. */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../../services/platform/Database.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import {
+  accept,
+  accountLine,
+  day,
+  domain,
+  domainLine,
+  feed,
+  offer,
+  type Person,
+  person,
+  seat,
+  stop,
+  timed,
+  world,
+} from "./TransferWorld.ts"
+
+interface Case {
+  readonly id: string
+  readonly domainId: string
+  readonly alice: Person
+  readonly bob: Person
+}
+
+const credential = (domainId: string, accountId: string) =>
+  feed({ kind: "smtp_credential", id: randomUUID(), domain_id: domainId, account_id: accountId, username: "u" })
+
+const offered = Effect.gen(function* () {
+  const [alice, bob] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" })]
+  const domainId = yield* domain(alice)
+  yield* credential(domainId, alice.id)
+  const { id } = yield* offer(alice.id, domainId, bob.email)
+  return { id, domainId, alice, bob } satisfies Case
+})
+
+const accepted = (how: { readonly rotateDkim?: boolean } = {}) =>
+  Effect.tap(offered, ({ bob, id }) => accept(bob.id, id, how))
+
+/** Everything that may be the matter with a transfer whose time has come. */
+const cases: Readonly<Record<string, Effect.Effect<Case, unknown, Effect.Services<typeof offered>>>> = {
+  "an offer that nobody took": offered,
+  "accepted": accepted(),
+  "accepted, with a new key": accepted({ rotateDkim: true }),
+  "accepted by who is disabled by now": Effect.tap(
+    accepted(),
+    ({ bob }) => feed(accountLine(bob.id, { plan: "pro", status: "disabled" })),
+  ),
+  "accepted by who has another workspace by now": Effect.gen(function* () {
+    const { alice, bob, domainId, id } = yield* accepted()
+    const other = randomUUID()
+    yield* feed({ kind: "workspace", id: other, name: "W", created_at: "2024-01-01T00:00:00.000Z" })
+    yield* seat(other, bob.id, "member")
+    yield* feed({ kind: "workspace", id: bob.workspaceId, removed: true })
+    return { id, domainId, alice, bob: { ...bob, workspaceId: other } }
+  }),
+  "accepted by who has none": Effect.tap(
+    accepted(),
+    ({ bob }) => feed({ kind: "workspace", id: bob.workspaceId, removed: true }),
+  ),
+  "of a domain that is verified no more": Effect.tap(
+    accepted(),
+    ({ alice, domainId }) => feed(domainLine(domainId, alice, { verified_at: null })),
+  ),
+  "stopped": Effect.tap(accepted(), ({ id }) => stop(id)),
+}
+
+const lines = (rows: ReadonlyArray<{ readonly line: string }>) => rows.map(({ line }) => line)
+
+/** All that a transition leaves behind, with roles in place of ids. */
+const traces = Effect.fnUntraced(function* ({ alice, bob, domainId, id }: Case) {
+  const { sql } = yield* Database
+  const both = [alice.id, bob.id]
+  const found = {
+    transfer: yield* sql<{ line: string }>`
+      select concat_ws(' ', status, version, target_org_id, completed_at, cooloff_until, accept_used, stop_used) as line
+      from transfers where id = ${id}::uuid`,
+    domain: yield* sql<{ line: string }>`
+      select concat_ws(' ', account_id, workspace_id, revision, owner_held, dkim_selector = 'old', updated_at) as line
+      from domains where id = ${domainId}::uuid`,
+    timers: yield* sql<{ line: string }>`select kind as line from timers where aggregate_id = ${id}`,
+    keys: yield* sql<{ line: string }>`
+      select algorithm as line from dkim_keys where domain_id = ${domainId}::uuid`,
+    credentials: yield* sql<{ line: string }>`
+      select coalesce(locally_revoked_at::text, 'live') as line from smtp_credentials
+      where domain_id = ${domainId}::uuid order by account_id`,
+    audit: yield* sql<{ line: string }>`
+      select concat_ws(' ', action, actor, subject, details->>'side', details->>'status', details->>'domain_id') as line
+      from audit_records where details->>'transfer_id' = ${id} order by id`,
+    messages: yield* sql<{ line: string }>`
+      select concat_ws(' ', stream, subject, seq, payload::jsonb->>'status', payload::jsonb->>'event',
+        payload::jsonb->>'account_id', payload::jsonb->>'revision') as line
+      from outbox where aggregate_id = ${domainId} or subject = ${`directory.v1.domain.${domainId}`}
+      order by stream, seq`,
+    mails: yield* sql<{ line: string }>`
+      select concat_ws(' ', kind, recipient, args->>'to') as line from mails where subject_id = ${id} order by id`,
+    notices: yield* sql<{ line: string }>`
+      select concat_ws(' ', account_id, version, severity, title) as line from notifications
+      where account_id = any(${both}::uuid[]) order by account_id, version`,
+    inboxes: yield* sql<{ line: string }>`
+      select concat_ws(' ', account_id, version, total, unread) as line from inboxes
+      where account_id = any(${both}::uuid[]) order by account_id`,
+  }
+  const named = [[alice.id, "alice"], [bob.id, "bob"], [alice.workspaceId, "hers"], [bob.workspaceId, "his"], [
+    domainId,
+    "domain",
+  ]] as const
+  const text = JSON.stringify(Object.fromEntries(Object.entries(found).map(([what, rows]) => [what, lines(rows)])))
+  const shown = JSON.parse(named.reduce((all, [id, name]) => all.replaceAll(id, name), text))
+  // Whose id is the smaller is chance.
+  for (const what of ["notices", "inboxes"]) shown[what].sort()
+  return shown as Readonly<Record<string, ReadonlyArray<string>>>
+})
+
+const statusOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ status: string; n: number }>`
+    select status, count(*)::int as n from transfers where id = any(${[...ids]}::uuid[]) group by status`
+  return Object.fromEntries(rows.map(({ n, status }) => [status, n]))
+})
+
+layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("many settled at once", (it) => {
+  it.effect("leave exactly what each leaves that is settled by itself", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const all = Effect.forEach(Object.values(cases), (one) => one)
+      const [many, single] = [yield* all, yield* all]
+      yield* TestClock.adjust(8 * day)
+      const fresh = yield* offered
+      const ids = [...many.map(({ id }) => id), fresh.id, randomUUID()]
+      const settled = yield* transfers.settleMany(ids)
+      const did = yield* Effect.forEach(single, ({ id }) => transfers.settle(id))
+      assert.deepStrictEqual(many.map(({ id }) => settled.get(id)), did.map((moved) => moved ? "moved" : "unmoved"))
+      assert.strictEqual(settled.get(fresh.id), "unmoved")
+      for (const [i, name] of Object.keys(cases).entries()) {
+        assert.deepStrictEqual(yield* traces(many[i]!), yield* traces(single[i]!), name)
+      }
+      const again = yield* transfers.settleMany(ids)
+      assert.deepStrictEqual(new Set(again.values()), new Set(["unmoved"]))
+    }).pipe(timed))
+
+  it.effect("go on without the one that the database refuses, which fails alone", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const made = yield* Effect.forEach(Array(9).keys().toArray(), (n) => n % 2 === 0 ? accepted() : offered)
+      const bad = made[4]!.id
+      yield* owner.unsafe(`create function refuse() returns trigger language plpgsql as
+        $$ begin if new.id = '${bad}' and new.status = 'completed' then raise exception 'poison'; end if; return new; end $$`)
+      yield* owner`create trigger refuse before update on transfers for each row execute function refuse()`
+      yield* TestClock.adjust(7 * day)
+      const ids = made.map(({ id }) => id)
+      const settled = yield* (yield* Transfers).settleMany(ids)
+      assert.deepStrictEqual(ids.map((id) => settled.get(id)), ids.map((id) => id === bad ? "failed" : "moved"))
+      assert.deepStrictEqual(yield* statusOf(ids), { accepted: 1, completed: 4, expired: 4 })
+      const left = yield* sql`select from timers where aggregate_id = any(${ids}::text[])`
+      assert.strictEqual(left.length, 1)
+      yield* owner`drop trigger refuse on transfers`
+    }).pipe(timed))
+
+  it.effect("do not wait for one in somebody else's hands, and it follows once it is free", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const made = yield* Effect.forEach(Array(6).keys().toArray(), (n) => n % 2 === 0 ? accepted() : offered)
+      const ids = made.map(({ id }) => id)
+      yield* TestClock.adjust(7 * day)
+      const [held, free] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* Effect.forkChild(
+        sql`select from domains where id = ${made[0]!.domainId}::uuid for update`.pipe(
+          Effect.andThen(Deferred.succeed(held, undefined)),
+          Effect.andThen(Deferred.await(free)),
+          sql.withTransaction,
+        ),
+      )
+      yield* Deferred.await(held)
+      const settling = yield* Effect.forkChild(Effect.flatMap(Transfers, (all) => all.settleMany(ids)))
+      yield* Effect.repeat(statusOf(ids), { until: (found) => found["completed"] === 2 && found["expired"] === 3 })
+      assert.strictEqual((yield* statusOf(ids))["accepted"], 1)
+      yield* Deferred.succeed(free, undefined)
+      yield* Fiber.join(holder)
+      assert.deepStrictEqual([...(yield* Fiber.join(settling)).values()], ids.map(() => "moved"))
+    }).pipe(timed))
+
+  it.effect("by several hands, beside stops and reads, move once each", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const { sql } = yield* Database
+      const made = yield* Effect.forEach(Array(24).keys().toArray(), (n) => n % 3 === 0 ? offered : accepted())
+      const ids = made.map(({ id }) => id)
+      yield* TestClock.adjust(7 * day)
+      yield* Effect.all([
+        ...[ids, ids.toReversed(), ids.slice(8)].map((some) => transfers.settleMany(some)),
+        ...ids.slice(0, 12).map((id) => Effect.exit(stop(id))),
+        ...ids.slice(6, 18).map((id) => transfers.settle(id)),
+      ], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* statusOf(ids), { completed: 16, expired: 8 })
+      const odd = yield* sql`
+        select t.id from transfers t join outbox o on o.aggregate_id = t.domain_id::text
+        where t.id = any(${ids}::uuid[]) group by t.id, t.version
+        having count(*) <> t.version or count(distinct o.seq) <> t.version`
+      assert.deepStrictEqual(odd, [])
+      const audits = yield* sql<{ n: number }>`
+        select count(*)::int as n from audit_records
+        where details->>'transfer_id' = any(${ids}::text[]) and details->>'status' in ('completed', 'expired')`
+      assert.strictEqual(audits[0]!.n, 2 * ids.length)
+    }).pipe(timed))
+})

@@ -3,13 +3,14 @@ import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, ApiWithoutTransfers } from "../schemas/api/Api.ts"
+import { AccessVersions } from "../services/access/AccessVersions.ts"
 import { ApiKeys } from "../services/accounts/ApiKeys.ts"
 import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
-import { mailKinds } from "../services/accounts/MailKinds.ts"
 import { Principals } from "../services/accounts/Principals.ts"
 import { Workspaces } from "../services/accounts/Workspaces.ts"
 import { Directory } from "../services/directory/Directory.ts"
+import { Positions } from "../services/lifecycle/Positions.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
 import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
@@ -38,7 +39,6 @@ import { Readiness } from "../services/platform/Readiness.ts"
 import { Rejects } from "../services/platform/Rejects.ts"
 import { Timers } from "../services/platform/Timers.ts"
 import { Vault } from "../services/platform/Vault.ts"
-import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
 import { transferTemplates } from "../services/transfers/Letters.ts"
 import { Transfers } from "../services/transfers/Transfers.ts"
 import { Counts } from "../services/webhooks/Counts.ts"
@@ -55,6 +55,7 @@ import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
+import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { DevMailbox } from "./embedded/DevMailbox.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
@@ -154,7 +155,7 @@ const services = (config: AppConfig, places: Places) =>
       deadLetterDays: config.deadLetterDays,
       intakeMemoryDays: config.intakeMemoryDays,
     }),
-    Directory.layer(watchingTransfers(mailKinds)),
+    Directory.layer(allKinds),
     Transfers.layer({
       enabled: config.transfersEnabled,
       requestWindowMillis: config.transferRequestWindow,
@@ -163,7 +164,8 @@ const services = (config: AppConfig, places: Places) =>
       dkim: "rsa",
     }),
   ).pipe(
-    Layer.provideMerge(Layer.merge(Principals.layer, callers(config, places))),
+    Layer.provideMerge(AccessVersions.layer),
+    Layer.provideMerge(Layer.mergeAll(Principals.layer, callers(config, places), Positions.layer)),
     Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
     Layer.provideMerge(ground(config, places)),
   )
@@ -177,10 +179,11 @@ const delivery = (config: AppConfig) => {
   )
 }
 
-const intake = Layer.merge(
-  DirectoryIntake.layer,
-  NotificationIntakeWorker.layer.pipe(Layer.provide(NotificationIntake.layer)),
-)
+const intake = (config: AppConfig) =>
+  Layer.merge(
+    DirectoryIntake.layer({ identity: trustInBus(config.identityDirectory) }),
+    NotificationIntakeWorker.layer.pipe(Layer.provide(NotificationIntake.layer)),
+  )
 
 /** What each domain has to say by mail: every domain registers its own kinds. */
 const mailTemplates = (config: AppConfig) => {
@@ -277,7 +280,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("relay") ? Relay.layer : Layer.empty,
     has("timers") ? Upkeep.layer : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
-    has("intake") ? intake : Layer.empty,
+    has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, places) : Layer.empty,
   ).pipe(

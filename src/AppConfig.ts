@@ -34,6 +34,10 @@ export class ConfigFault extends Schema.TaggedError<ConfigFault>()("ConfigFault"
 export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
 export type Role = (typeof roles)[number]
 
+/** How the identity directory is fed (RULES, Directory): by files alone, by the bus as well, or not at all. */
+export const identityDirectories = ["files", "follow", "off"] as const
+export type IdentityDirectory = (typeof identityDirectories)[number]
+
 interface Variable<A> {
   readonly name: string
   readonly parse: (text: string) => Parsed<A>
@@ -151,6 +155,12 @@ const variables = {
   },
   perAccount: { name: "WEBHOOKS_PER_ACCOUNT", parse: int(1, 10_000), fallback: 100, example: "100" },
   intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
+  identityDirectory: {
+    name: "IDENTITY_DIRECTORY",
+    parse: optional(literal(...identityDirectories)),
+    fallback: null,
+    example: "files",
+  },
   transfersEnabled: { name: "DOMAIN_TRANSFERS_ENABLED", parse: boolean, fallback: true, example: "true" },
   transferRequestWindow: { name: "TRANSFER_REQUEST_WINDOW", parse: millis, fallback: 7 * day, example: "7 days" },
   transferSafetyWindow: { name: "TRANSFER_SAFETY_WINDOW", parse: millis, fallback: day, example: "24 hours" },
@@ -220,9 +230,19 @@ const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
     ? `MAIL_FROM: is needed beside SMTP_URL, for example MAIL_FROM=${variables.mailFrom.example}`
     : null
 
-export interface AppConfig
-  extends
-    Omit<Values, "home" | "demo" | "databaseUrl" | "databaseOwnerUrl" | "natsUrl" | "keys" | "smtpUrl" | "mailFrom"> {
+export interface AppConfig extends
+  Omit<
+    Values,
+    | "home"
+    | "demo"
+    | "databaseUrl"
+    | "databaseOwnerUrl"
+    | "natsUrl"
+    | "keys"
+    | "smtpUrl"
+    | "mailFrom"
+    | "identityDirectory"
+  > {
   /** Absolute. */
   readonly home: string
   readonly demo: boolean
@@ -232,6 +252,7 @@ export interface AppConfig
   readonly keys: Redacted.Redacted | null
   readonly smtpUrl: Redacted.Redacted | null
   readonly mailFrom: MailSender
+  readonly identityDirectory: IdentityDirectory
   readonly schedule: RetrySchedule
 }
 
@@ -251,6 +272,7 @@ const decide = (values: Values): AppConfig => {
     keys: secret(values.keys),
     smtpUrl: secret(values.smtpUrl),
     mailFrom: values.mailFrom ?? { name: "Bailiwick", address: "no-reply@localhost" },
+    identityDirectory: values.identityDirectory ?? (demo ? "follow" : "files"),
     keysFile: values.keysFile ?? join(home, "keys.json"),
     allowedCidrs: values.allowedCidrs ?? (demo ? ["127.0.0.0/8", "::1/128"] : []),
     schedule: { delays: values.retryDelays, jitter: values.retryJitter },

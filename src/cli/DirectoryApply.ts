@@ -1,22 +1,24 @@
 /** `directory apply FILE`: what the platform around us tells, from a file instead of the bus. */
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
-import { mailKinds } from "../../services/accounts/MailKinds.ts"
+import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { Directory } from "../../services/directory/Directory.ts"
+import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Notifications } from "../../services/notifications/Notifications.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Mails } from "../../services/platform/Mails.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 import { Timers } from "../../services/platform/Timers.ts"
-import { watchingTransfers } from "../../services/transfers/DirectoryWatch.ts"
+import { allKinds, trustInFiles } from "../DirectoryKinds.ts"
 import { Unsuccessful } from "./CliFault.ts"
-import { busIfKnown, database } from "./Instance.ts"
+import { busIfKnown, database, instance } from "./Instance.ts"
 import { fileArgument, linesOf } from "./Lines.ts"
 import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 
-const ground = Directory.layer(watchingTransfers(mailKinds)).pipe(
+const ground = Directory.layer(allKinds).pipe(
+  Layer.provide(Layer.provideMerge(AccessVersions.layer, Positions.layer)),
   Layer.provide(Notifications.layer),
   Layer.provide([Mails.layer, Timers.layer]),
   Layer.provideMerge(Outbox.layer),
@@ -38,6 +40,7 @@ const apply = Command.make(
   "apply",
   { file: fileArgument },
   Effect.fn("cli.directory.apply")(function* ({ file }) {
+    const { config } = yield* instance
     const progress = yield* Progress.make
     let so: Counts = { applied: 0, ignored: 0, rejected: 0 }
     const summary = Effect.suspend(() => Effect.andThen(progress.clear, Console.log(counts(so))))
@@ -51,6 +54,7 @@ const apply = Command.make(
         }
         yield* progress.tell(counts(now))
       }),
+      trustInFiles(config.identityDirectory),
       // Where it is cut off, what was committed stays, and is told.
     ).pipe(Effect.ensuring(summary))
     if (total.rejected > 0) return yield* new Unsuccessful()
@@ -64,6 +68,6 @@ const apply = Command.make(
 )
 
 export const directory = Command.make("directory").pipe(
-  Command.withDescription("Accounts, workspaces, domains and what belongs to them"),
+  Command.withDescription("Accounts and domains, people, institutions and projects, and what belongs to them"),
   Command.withSubcommands([apply]),
 )

@@ -1,18 +1,32 @@
 /**
- * Takes the mail directory from the bus (`intake.v1.directory.<kind>`). A line is acknowledged once it is applied,
- * known to be old, or set aside with its reason. Who may publish what is decided by subject, so a line must be of its
- * subject's kind. One of a kind that this program does not know is left for a newer program for an hour, which a rolling
- * upgrade takes, and then set aside too, since what waits counts against what the broker hands out.
+ * Takes the directory from the bus: the mail platform's (`intake.v1.directory.<kind>`) and that of identity management
+ * (`intake.v1.identity-directory.<kind>`). A line is acknowledged once it is applied, known to be old, or set aside with
+ * its reason. Who may publish what is decided by subject, so a line must be of its subject's kind; and what an identity
+ * line may say is decided by IDENTITY_DIRECTORY: what is not followed is set aside as well (RULES, Directory).
+ *
+ * A line of a kind that this program does not know is left for a newer program for an hour, which a rolling upgrade
+ * takes, and then set aside too, since what waits counts against what the broker hands out.
  */
 import { Array, Clock, Effect, Layer } from "effect"
-import { directorySubjects, mailKindNames } from "../../schemas/bus/Directory.ts"
-import { Directory } from "../../services/directory/Directory.ts"
+import {
+  directorySubjects,
+  identityDirectorySubjects,
+  identityKindNames,
+  mailKindNames,
+} from "../../schemas/bus/Directory.ts"
+import { Directory, type Trust } from "../../services/directory/Directory.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { type Reject, Rejects } from "../../services/platform/Rejects.ts"
 
 const unknownKindDelayMillis = 30_000
 const unknownKindPatienceMillis = 3_600_000
-const known = new Set<string>(mailKindNames)
+
+interface Family {
+  readonly durable: string
+  readonly filter: string
+  readonly kinds: ReadonlyArray<string>
+  readonly trust: Trust
+}
 
 const kindOf = ({ subject }: BusMessage): string => subject.slice(subject.lastIndexOf(".") + 1)
 
@@ -25,43 +39,56 @@ const rejectOf = ({ data, seq, subject }: BusMessage, reason: string, detail: st
   payload: data,
 })
 
-export const DirectoryIntake = {
-  layer: Layer.effectDiscard(
-    Effect.gen(function* () {
-      const bus = yield* Bus
-      const directory = yield* Directory
-      const rejects = yield* Rejects
+const consume = Effect.fnUntraced(function* ({ durable, filter, kinds, trust }: Family) {
+  const bus = yield* Bus
+  const directory = yield* Directory
+  const rejects = yield* Rejects
+  const known = new Set(kinds)
 
-      const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-        const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf))
-        const faulty = Array.zip(messages, results).flatMap(([message, result]) =>
-          result._tag === "rejected" ? [rejectOf(message, result.reason, result.detail)] : []
-        )
-        yield* rejects.add(faulty)
-        for (const message of messages) message.ack()
-      })
+  const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+    const results = yield* directory.apply(messages.map(({ text }) => text), messages.map(kindOf), trust)
+    const faulty = Array.zip(messages, results).flatMap(([message, result]) => {
+      if (result._tag === "rejected") return [rejectOf(message, result.reason, result.detail)]
+      if (result._tag === "ignored" || result.setAside.length === 0) return []
+      return [rejectOf(message, "not_followed", result.setAside.join(", "))]
+    })
+    yield* rejects.add(faulty)
+    for (const message of messages) message.ack()
+  })
 
-      const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
-        const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
-        const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
-        yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
-        for (const message of old) message.ack()
-        for (const message of messages) message.nak(unknownKindDelayMillis)
-      })
+  const leave = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {
+    const until = (yield* Clock.currentTimeMillis) - unknownKindPatienceMillis
+    const old = messages.filter(({ storedAtMillis }) => storedAtMillis < until)
+    yield* rejects.add(old.map((message) => rejectOf(message, "unknown_kind", `kind ${kindOf(message)}`)))
+    for (const message of old) message.ack()
+    for (const message of messages) message.nak(unknownKindDelayMillis)
+  })
 
-      yield* bus.consume({
-        stream: "DIRECTORY_IN",
-        durable: "directory-intake",
-        filter: directorySubjects,
-        ackWaitMillis: 30_000,
-        maxAckPending: 20_000,
-        batch: 500,
-        concurrency: 1,
-        handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
-          yield* leave(messages.filter((message) => !known.has(kindOf(message))))
-          yield* apply(messages.filter((message) => known.has(kindOf(message))))
-        }),
-      })
+  yield* bus.consume({
+    stream: "DIRECTORY_IN",
+    durable,
+    filter,
+    ackWaitMillis: 30_000,
+    maxAckPending: 20_000,
+    batch: 500,
+    concurrency: 1,
+    handler: Effect.fn("DirectoryIntake.take")(function* (messages) {
+      yield* leave(messages.filter((message) => !known.has(kindOf(message))))
+      yield* apply(messages.filter((message) => known.has(kindOf(message))))
     }),
-  ),
+  })
+})
+
+export const DirectoryIntake = {
+  /** `identity`: whose word identity lines of the bus are. */
+  layer: (options: { readonly identity: Trust }) =>
+    Layer.effectDiscard(Effect.all([
+      consume({ durable: "directory-intake", filter: directorySubjects, kinds: mailKindNames, trust: "follow" }),
+      consume({
+        durable: "identity-directory-intake",
+        filter: identityDirectorySubjects,
+        kinds: identityKindNames,
+        trust: options.identity,
+      }),
+    ])),
 }

@@ -50,6 +50,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   WEBHOOKS_DEAD_LETTER_RETENTION_DAYS: ["-1"],
   WEBHOOKS_PER_ACCOUNT: ["0", "many"],
   INTAKE_MEMORY_DAYS: ["0"],
+  IDENTITY_DIRECTORY: ["on", "Files"],
   OTEL_EXPORTER_OTLP_ENDPOINT: ["localhost:4318"],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],

@@ -38,7 +38,7 @@ layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
         [directorySubject("account"), account(last, 1)],
       ]
       for (const [subject, data] of publications) yield* bus.publish(subject, data)
-      yield* Layer.build(DirectoryIntake.layer)
+      yield* Layer.build(DirectoryIntake.layer({ identity: "plain" }))
       while (!(yield* arrived(last))) yield* bell.wait(30_000)
       // One batch at a time: when a later one has been applied, all of the first was judged and written down.
       const next = randomUUID()
@@ -108,7 +108,7 @@ layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later",
       const later: Clock.Clock = Object.create(clock, {
         currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (now) => now + 3_700_000) },
       })
-      yield* Layer.build(DirectoryIntake.layer).pipe(Effect.provideService(Clock.Clock, later))
+      yield* Layer.build(DirectoryIntake.layer({ identity: "plain" })).pipe(Effect.provideService(Clock.Clock, later))
       while (!(yield* arrived(id))) yield* bell.wait(30_000)
       const rows = yield* sql`select reason from intake_rejects where subject = ${directorySubject("planet")}`
       assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])

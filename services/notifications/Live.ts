@@ -6,7 +6,7 @@
  * All streams of a process share one bell and one statement, at most every 50 ms; none has a loop of its own. Without a
  * bell they are looked at every second.
  */
-import { Clock, Context, Effect, Latch, Layer, Scope, type Stream } from "effect"
+import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
 import type { Credential } from "../../schemas/api/Credentials.ts"
 import { StreamLimit } from "../../schemas/problems/Notifications.ts"
@@ -15,7 +15,7 @@ import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { changes } from "./Live/Changes.ts"
 import { greeting, heartbeat, positionOf, told } from "./Live/Events.ts"
-import { Outlet } from "./Live/Outlet.ts"
+import { Outlet, type Outlets } from "./Live/Outlet.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
 /** Streams that an account may have open in one process. */
@@ -37,8 +37,11 @@ export interface LiveRequest {
 }
 
 export class Live extends Context.Service<Live, {
-  /** Opens a stream of `text/event-stream` for the scope's life. */
-  readonly open: (request: LiveRequest) => Effect.Effect<Stream.Stream<Uint8Array>, StreamLimit, Scope.Scope>
+  /**
+   * Opens a stream of `text/event-stream`; it is there until it is ended or its client is gone, and where no connection
+   * is attached to it for 45 s. Fails with StreamLimit where the account has too many.
+   */
+  readonly open: (request: LiveRequest) => Effect.Effect<Outlet, StreamLimit>
   /** How many streams are open in this process. */
   readonly count: Effect.Effect<number>
 }>()("bailiwick/services/notifications/Live") {
@@ -51,8 +54,18 @@ export class Live extends Context.Service<Live, {
       const now = () => clock.currentTimeMillisUnsafe()
       const bell = yield* (yield* Bells).bell(inboxesTopic)
       const arrived = Latch.makeUnsafe(false)
-      const outlets = new Map<Outlet, Sent>()
+      const outlets = new Set<Outlet>()
       const ofAccount = new Map<string, number>()
+
+      const all: Outlets = {
+        now,
+        left: (outlet) => {
+          outlets.delete(outlet)
+          const others = (ofAccount.get(outlet.accountId) ?? 1) - 1
+          if (others === 0) ofAccount.delete(outlet.accountId)
+          else ofAccount.set(outlet.accountId, others)
+        },
+      }
 
       const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
         // Streams of one account at one position are one question, and get the same bytes.
@@ -75,7 +88,7 @@ export class Live extends Context.Service<Live, {
             outlet.since = position.version
             outlet.behind = more
             outlet.owed = outlet.owed && more
-            outlet.push(bytes, now())
+            outlet.push(bytes)
           }
         }
       })
@@ -87,8 +100,8 @@ export class Live extends Context.Service<Live, {
         )
         arrived.closeUnsafe()
         const began = now()
-        yield* look([...outlets.keys()].filter((outlet) => outlet.open && (woken === "all" || outlet.eager)))
-        if ([...outlets.keys()].some((outlet) => outlet.eager && outlet.open)) arrived.openUnsafe()
+        yield* look([...outlets].filter((outlet) => outlet.open && (woken === "all" || outlet.eager)))
+        if ([...outlets].some((outlet) => outlet.eager && outlet.open)) arrived.openUnsafe()
         // A look at very many streams leaves the database three quarters of its time.
         yield* Effect.sleep(Math.min(pollMillis, Math.max(tickMillis, 3 * (now() - began))))
       })
@@ -97,7 +110,7 @@ export class Live extends Context.Service<Live, {
       const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<Outlet>) {
         const asked: Array<readonly [Outlet, Credential["Service"]]> = []
         for (const outlet of due) {
-          yield* principals.present(outlets.get(outlet)!).pipe(
+          yield* principals.present(outlet.sent).pipe(
             Effect.map((credential) => asked.push([outlet, credential])),
             Effect.catchTag("InvalidCredentials", () => Effect.sync(() => outlet.end())),
             // Nobody can say now: it is asked again in a second.
@@ -122,8 +135,8 @@ export class Live extends Context.Service<Live, {
       const beat = Effect.gen(function* () {
         yield* Effect.sleep(pollMillis)
         const due: Array<Outlet> = []
-        for (const outlet of outlets.keys()) {
-          outlet.beat(heartbeat, now())
+        for (const outlet of outlets) {
+          outlet.beat(heartbeat)
           if (!outlet.ended && outlet.recheckAt <= now()) due.push(outlet)
         }
         yield* recheck(due)
@@ -140,7 +153,7 @@ export class Live extends Context.Service<Live, {
       yield* forever("live notifications", turn)
       yield* forever("live notifications' heartbeat", beat)
 
-      const add = ({ accountId, lastEventId, sent }: LiveRequest) =>
+      const open = ({ accountId, lastEventId, sent }: LiveRequest) =>
         Effect.suspend(() => {
           const open = ofAccount.get(accountId) ?? 0
           if (open >= perAccount) {
@@ -151,24 +164,17 @@ export class Live extends Context.Service<Live, {
           const position = lastEventId === undefined || lastEventId === ""
             ? null
             : positionOf(lastEventId) ?? { epoch: "-", version: 0 }
-          const outlet = new Outlet(accountId, position, now())
-          outlet.recheckAt = now() + recheckMillis
+          const outlet = new Outlet(all, accountId, sent, position, now() + recheckMillis)
           ofAccount.set(accountId, open + 1)
-          outlets.set(outlet, sent)
-          outlet.push(greeting, now())
+          outlets.add(outlet)
+          outlet.push(greeting)
           arrived.openUnsafe()
           return Effect.succeed(outlet)
         })
-      const remove = (outlet: Outlet) =>
-        Effect.sync(() => {
-          outlets.delete(outlet)
-          const left = (ofAccount.get(outlet.accountId) ?? 1) - 1
-          if (left === 0) ofAccount.delete(outlet.accountId)
-          else ofAccount.set(outlet.accountId, left)
-        })
+      yield* Effect.addFinalizer(() => Effect.sync(() => outlets.forEach((outlet) => outlet.end())))
 
       return Live.of({
-        open: (request) => Effect.map(Effect.acquireRelease(add(request), remove), (outlet) => outlet.stream(now)),
+        open,
         count: Effect.sync(() => outlets.size),
       })
     }),

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Principal, sessionCookie } from "../../schemas/api/Credentials.ts"
 import { Live } from "../../services/notifications/Live.ts"
+import { LongAnswer } from "./floor/LongAnswer.ts"
 
 /** No proxy may hold back, store or compress what is sent. */
 const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
@@ -11,10 +12,10 @@ export const notificationStream = Effect.fnUntraced(function* (lastEventId: stri
   const { open } = yield* Live
   const { accountId } = yield* Principal
   const { cookies, headers: sent } = yield* HttpServerRequest.HttpServerRequest
-  const stream = yield* open({
+  const outlet = yield* open({
     accountId,
     lastEventId,
     sent: { authorization: sent["authorization"], cookie: cookies[sessionCookie] },
   })
-  return HttpServerResponse.stream(stream, { contentType: "text/event-stream", headers })
+  return HttpServerResponse.raw(new LongAnswer(outlet), { contentType: "text/event-stream", headers })
 })

@@ -11,6 +11,7 @@ import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, type HttpSe
 import { createServer } from "node:http"
 import * as Edge from "./floor/Edge.ts"
 import { hosts } from "./floor/Hosts.ts"
+import { type Flows, overNode, overWeb } from "./floor/LongAnswer.ts"
 import * as Routes from "./floor/Routes.ts"
 import * as Validate from "./floor/Validate.ts"
 
@@ -42,6 +43,7 @@ type App = Effect.Effect<
 interface Listening {
   readonly app: (port: number) => App
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
+  readonly flows: Flows
 }
 
 const drain = "5 seconds"
@@ -73,7 +75,7 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
   const context = yield* Effect.context<never>()
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     Context.merge(context, Edge.defaults),
-  )(listening.app(port))
+  )(Effect.map(listening.app(port), (response) => overWeb(response, listening.flows)))
   yield* Effect.acquireRelease(
     Effect.try({
       try: () => serve({ hostname: host, port, onListen: () => {} }, (request) => handler(unsignalled(request))),
@@ -96,7 +98,8 @@ const onNode = Effect.fnUntraced(function* (host: string, port: number, listenin
   const server = yield* NodeHttpServer.make(() => http, { host, port, disablePreemptiveShutdown: true }).pipe(
     Effect.mapError((cause) => new CannotListen({ host, port, cause })),
   )
-  yield* server.serve(listening.app(port)).pipe(Effect.provideContext(Edge.defaults))
+  const app = Effect.flatMap(listening.app(port), (response) => overNode(response, listening.flows))
+  yield* server.serve(app).pipe(Effect.provideContext(Edge.defaults))
   // Added last, so it runs first: closing what `serve` added would wait for requests that run to their end.
   yield* Effect.addFinalizer(() => {
     const closed = new Promise<void>((resolve) => http.close(() => resolve()))
@@ -144,15 +147,19 @@ export class Server extends Context.Service<Server, {
         ])
         yield* Layer.build(served as Layer.Layer<A, E, Exclude<HttpRouter.Request.Without<R>, Provided>>)
         const running: Listening["running"] = new Set()
+        const flows: Flows = new Set()
         const bracketed = host.includes(":") ? `[${host}]` : host
         const stopping = yield* Deferred.make<void>()
         const edge = yield* Edge.make({ routes, running, stopping: Deferred.await(stopping) })
         const listening: Listening = {
           running,
+          flows,
           app: (port) => edge(routes.router.asHttpEffect(), hosts(`${bracketed}:${port}`, options.publicUrl)),
         }
         const port = yield* bind(host, options.port, listening)
-        yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
+        yield* Effect.addFinalizer(() =>
+          Effect.andThen(Deferred.succeed(stopping, undefined), Effect.sync(() => flows.forEach((flow) => flow.end())))
+        )
         return Server.of({ host, port, url: `http://${bracketed}:${port}` })
       }),
     )

@@ -1,6 +1,6 @@
 /** What takes time in a live stream, on a virtual clock; how it looks on a socket stands in test/src/http. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
@@ -31,19 +31,19 @@ const turns = (count: number) =>
 
 const decoder = new TextDecoder()
 
-/** A stream in a scope of its own, and what it said so far. */
+/** A stream whose client reads all, and what it said so far. */
 const opened = Effect.fnUntraced(function* (accountId: string, sent: Sent, lastEventId?: string) {
-  const scope = yield* Scope.make()
-  const stream = yield* (yield* Live).open({ accountId, sent, lastEventId }).pipe(Scope.provide(scope))
+  const outlet = yield* (yield* Live).open({ accountId, sent, lastEventId })
   const said = { text: "" }
-  const reading = yield* Stream.runForEach(
-    stream,
-    (bytes) => Effect.sync(() => void (said.text += decoder.decode(bytes))),
-  ).pipe(
-    Effect.onExit((exit) => Scope.close(scope, exit)),
-    Effect.forkChild,
-  )
-  return { said, reading, ended: () => reading.pollUnsafe() !== undefined }
+  let ended = false
+  outlet.attach({
+    write: (bytes) => {
+      said.text += decoder.decode(bytes)
+      return true
+    },
+    end: () => void (ended = true),
+  })
+  return { said, ended: () => ended, leave: () => outlet.gone() }
 })
 
 const cookieOf = Effect.fnUntraced(function* (accountId: string) {
@@ -74,7 +74,7 @@ layer(services)("a live stream", (it) => {
       const quiet = yield* opened(stays, yield* cookieOf(stays))
       const byCookie = yield* opened(disabled, yield* cookieOf(disabled))
       const byKey = yield* opened(revoked, { authorization: `Bearer ${key}`, cookie: undefined })
-      yield* turns(35)
+      yield* turns(40)
       assert.isFalse(quiet.ended() || byCookie.ended() || byKey.ended())
       assert.strictEqual(quiet.said.text.split(":\n\n").length - 1, 2)
       yield* sql`update accounts set status = 'disabled' where id = ${disabled}::uuid`
@@ -101,52 +101,86 @@ layer(services)("a live stream", (it) => {
       assert.strictEqual(streams[0].said.text, streams[1].said.text)
       assert.strictEqual(streams[0].said.text.split("event: notification").length, 3)
       assert.strictEqual(streams[2].said.text.split("event: notification").length, 3)
-      yield* Effect.forEach(streams, ({ reading }) => Fiber.interrupt(reading))
+      for (const stream of streams) stream.leave()
       assert.strictEqual(yield* (yield* Live).count, 0)
     }))
 })
 
 describe("an outlet", () => {
   const chunk = new Uint8Array(1024)
-  const bytesOf = (outlet: Outlet) =>
-    Effect.map(Stream.runCollect(outlet.stream(() => 0)), (chunks) => chunks.reduce((sum, c) => sum + c.length, 0))
+  const nobody: Sent = { authorization: undefined, cookie: undefined }
 
-  it.effect("is ended at 256 KiB that nobody takes", () =>
-    Effect.gen(function* () {
-      const outlet = new Outlet("a", null, 0)
-      for (let i = 0; i < 256; i++) outlet.push(chunk, 0)
-      assert.isFalse(outlet.ended)
-      outlet.push(chunk, 0)
-      assert.isTrue(outlet.ended)
-      assert.strictEqual(yield* bytesOf(outlet), 0)
-    }))
+  /** An outlet with a clock of its own, and a connection that takes as many chunks as it is told to want. */
+  const made = () => {
+    const time = { now: 0 }
+    const seen = { left: 0, taken: 0, ended: [] as Array<boolean>, wants: Infinity }
+    const outlet = new Outlet({ now: () => time.now, left: () => void seen.left++ }, "a", nobody, null, 0)
+    const attach = () =>
+      outlet.attach({
+        write: (bytes) => {
+          seen.taken += bytes.length
+          return --seen.wants > 0
+        },
+        end: (whole) => void seen.ended.push(whole),
+      })
+    return { outlet, attach, seen, time }
+  }
 
-  it.effect("is ended where nothing was taken for 45 seconds, not where it is quiet", () =>
-    Effect.gen(function* () {
-      const start = yield* Clock.currentTimeMillis
-      const outlet = new Outlet("a", null, start)
-      outlet.push(chunk, start)
-      for (let s = 1; s <= 45; s++) outlet.beat(heartbeat, start + s * 1_000)
-      assert.isFalse(outlet.ended)
-      outlet.beat(heartbeat, start + 46_000)
-      assert.isTrue(outlet.ended)
-      const read = new Outlet("b", null, start)
-      const reading = yield* Effect.forkChild(bytesOf(read), { startImmediately: true })
-      for (let s = 1; s <= 300; s++) {
-        read.beat(heartbeat, start + s * 1_000)
-        yield* Effect.yieldNow
-      }
-      assert.isFalse(read.ended)
-      read.end()
-      assert.strictEqual(Exit.isSuccess(yield* Fiber.await(reading)), true)
-    }))
+  it("is ended at 256 KiB that nobody takes, and nothing more comes of it", () => {
+    const { attach, outlet, seen } = made()
+    seen.wants = 1
+    attach()
+    for (let i = 0; i < 257; i++) outlet.push(chunk)
+    assert.isFalse(outlet.ended)
+    outlet.push(chunk)
+    assert.isTrue(outlet.ended)
+    outlet.drained()
+    outlet.push(chunk)
+    outlet.end()
+    outlet.gone()
+    assert.deepStrictEqual([seen.taken, seen.ended, seen.left], [1024, [false], 1])
+  })
+
+  it("is ended where nothing was taken for 45 seconds, with or without a connection, not where it is quiet", () => {
+    const { outlet, seen, time } = made()
+    outlet.push(chunk)
+    for (time.now = 1_000; time.now <= 45_000; time.now += 1_000) outlet.beat(heartbeat)
+    assert.isFalse(outlet.ended)
+    time.now = 46_000
+    outlet.beat(heartbeat)
+    assert.deepStrictEqual([outlet.ended, seen.left], [true, 1])
+    const read = made()
+    read.attach()
+    for (; read.time.now < 300_000; read.time.now += 1_000) read.outlet.beat(heartbeat)
+    assert.strictEqual(read.seen.taken, 19 * heartbeat.length)
+    read.outlet.end()
+    assert.deepStrictEqual([read.seen.ended, read.seen.left], [[true], 1])
+  })
+
+  it("gives what it has in order, as much as is wanted", () => {
+    const { attach, outlet, seen } = made()
+    for (const n of [1, 2, 3, 4, 5]) outlet.push(new Uint8Array(n))
+    seen.wants = 2
+    attach()
+    assert.strictEqual(seen.taken, 1 + 2)
+    outlet.push(new Uint8Array(6))
+    seen.wants = 3
+    outlet.drained()
+    assert.strictEqual(seen.taken, 1 + 2 + 3 + 4 + 5)
+    seen.wants = Infinity
+    outlet.drained()
+    outlet.push(new Uint8Array(7))
+    assert.strictEqual(seen.taken, 28)
+    outlet.gone()
+    assert.deepStrictEqual([seen.ended, seen.left], [[], 1])
+  })
 
   it("behind, it waits until what it was sent is taken", () => {
-    const outlet = new Outlet("a", { epoch: "e", version: 1 }, 0)
+    const { outlet } = made()
     outlet.behind = true
-    for (let i = 0; i < 64; i++) outlet.push(chunk, 0)
+    for (let i = 0; i < 64; i++) outlet.push(chunk)
     assert.isTrue(outlet.open)
-    outlet.push(chunk, 0)
+    outlet.push(chunk)
     assert.isFalse(outlet.open)
   })
 })

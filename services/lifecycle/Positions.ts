@@ -24,6 +24,8 @@ export interface Fact {
   readonly institutionId: string
   /** The person that it is about, where it is about one: canonical id and first identity. */
   readonly person?: { readonly id: string; readonly issuer: string; readonly subject: string }
+  /** The issuer's name of the one session that it is about (`sid`). */
+  readonly session?: string
   /** Members of the event beside the common ones: codes and ids, never what a person wrote. */
   readonly payload?: { readonly [key: string]: Json }
   /** Who began it. */
@@ -44,8 +46,9 @@ interface Placed {
 
 const opaque = (id: string) => ({ format: "opaque", id })
 
-const subIdOf = ({ institutionId, kind, person, projectId }: Fact): Json => {
+const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Json => {
   const user = person === undefined ? null : { format: "iss_sub", iss: person.issuer, sub: person.subject }
+  if (user !== null && session !== undefined) return { format: "complex", user, session: opaque(session) }
   if (factKinds[kind].about === "person") return user ?? opaque(projectId)
   return {
     format: "complex",

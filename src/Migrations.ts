@@ -15,6 +15,7 @@ import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import identity from "../migrations/0009_identity.ts"
 import people from "../migrations/0012_people.ts"
+import requests from "../migrations/0013_requests.ts"
 import accessReviews from "../migrations/0014_access_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 
@@ -29,6 +30,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [8, "notifications", Effect.succeed(notifications)],
   [9, "identity", Effect.succeed(identity)],
   [12, "people", Effect.succeed(people)],
+  [13, "requests", Effect.succeed(requests)],
   [14, "access_reviews", Effect.succeed(accessReviews)],
 ]
 
@@ -50,10 +52,18 @@ export const tables: ReadonlyArray<string> = [
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
   ...["sessions", "authenticators", "recovery_codes", "credential_intents", "link_proofs", "rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
+  ...["requests", "policy_reviews", "policy_approvals"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
-const appendOnly = ["audit_records", "events", "access_versions", "lifecycle_events", "access_review_evidence"]
+const appendOnly = [
+  "audit_records",
+  "events",
+  "access_versions",
+  "lifecycle_events",
+  "access_review_evidence",
+  "policy_approvals",
+]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)

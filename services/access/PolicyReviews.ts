@@ -50,6 +50,15 @@ export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDat
 
 export const openedOf = ({ id, required_roles }: PolicyReviewRow): OpenedReview => ({ review_id: id, required_roles })
 
+/** What the answer about any request ends with. */
+export const filedOf = (request: RequestRow, review: PolicyReviewRow | null) => ({
+  version: request.revision,
+  created_at: stamp(request.created_at),
+  event_id: request.event_id,
+  job_id: request.job_id,
+  policy_review: review === null ? null : openedOf(review),
+})
+
 export const policyReviewRows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(listed)
   const first = Effect.map((rows: ReadonlyArray<PolicyReviewRow>) => rows[0] ?? null)

@@ -1,0 +1,41 @@
+/**
+ * Policy reviews (DECISIONS-identity 1.12): a request takes effect once a holder of each required role has approved it,
+ * every one a different person, none of them its author.
+ */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+import { Reason } from "./Reason.ts"
+
+export const Approval = Schema.Struct({ reason: Reason, role: Schema.String }).annotate({ identifier: "Approval" })
+export type Approval = typeof Approval.Type
+
+export const PolicyReviewState = Schema.Literals(["open", "applied", "declined", "superseded"])
+export type PolicyReviewState = typeof PolicyReviewState.Type
+
+export const PolicyReview = Schema.Struct({
+  review_id: Schema.String,
+  state: PolicyReviewState,
+  required_roles: Schema.Array(Schema.String),
+  approvals: Schema.Array(
+    Schema.Struct({ role: Schema.String, person_id: Schema.String, approved_at: Timestamp }),
+  ),
+}).annotate({ identifier: "PolicyReview" })
+export type PolicyReview = typeof PolicyReview.Type
+
+/** A review as those see it who may act on it. */
+export const ListedPolicyReview = Schema.Struct({
+  ...PolicyReview.fields,
+  kind: Schema.String,
+  /** The request, project or enrollment that it is about. */
+  request_id: Schema.String,
+  institution_id: Schema.NullOr(Schema.String),
+  project_id: Schema.NullOr(Schema.String),
+  author_person_id: Schema.String,
+  /** Why the author asks for it. */
+  reason: Schema.String,
+  created_at: Timestamp,
+}).annotate({ identifier: "ListedPolicyReview" })
+
+export const PolicyReviews = Schema.Struct({ items: Schema.Array(ListedPolicyReview) })
+  .annotate({ identifier: "PolicyReviews" })
+export type PolicyReviews = typeof PolicyReviews.Type

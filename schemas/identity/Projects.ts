@@ -1,0 +1,128 @@
+/** Websites, the projects that they are: registered, launched, owned, withdrawn (specification 000; DECISIONS-identity 1.7). */
+import { Effect, Schema } from "effect"
+import { BodyBoolean, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
+import { Timestamp } from "../Wire.ts"
+import { isLocal, PlainUri } from "./Addresses.ts"
+import { ConnectorKind, Environment, ProjectState } from "./Directory.ts"
+import { Reason } from "./Reason.ts"
+import { filed } from "./Requests.ts"
+
+const orNull = Schema.NullOr
+const orAbsent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+const Uris = Schema.Array(PlainUri).check(Schema.isMaxLength(16))
+
+export const Scope = Schema.Literals(["openid", "profile", "email"])
+
+interface Uris {
+  readonly environment: "staging" | "production"
+  readonly redirect_uris?: ReadonlyArray<string>
+  readonly post_logout_redirect_uris?: ReadonlyArray<string>
+  readonly backchannel_logout_uri?: string | null
+}
+
+const inTheClear = (body: Uris) => {
+  if (body.environment !== "production") return []
+  const found = (uri: string | null | undefined, ...path: ReadonlyArray<string | number>) =>
+    uri != null && isLocal(uri) ? [{ path, issue: "http://localhost is for staging only" }] : []
+  return [
+    ...(body.redirect_uris ?? []).flatMap((uri, i) => found(uri, "redirect_uris", i)),
+    ...(body.post_logout_redirect_uris ?? []).flatMap((uri, i) => found(uri, "post_logout_redirect_uris", i)),
+    ...found(body.backchannel_logout_uri, "backchannel_logout_uri"),
+  ]
+}
+
+export const WebsiteRegistration = Schema.Struct({
+  name: Text(2, 200),
+  website: Text(8, 2048),
+  connector_kind: ConnectorKind.pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed<typeof ConnectorKind.Type>("standard_oidc")),
+  ),
+  connector_product: orAbsent(Schema.String),
+  preview_digest: orAbsent(Schema.String),
+  owner_person_id: Schema.String.check(minCodePoints(1)),
+  environment: Environment,
+  redirect_uris: Schema.optionalKey(Uris),
+  post_logout_redirect_uris: Schema.optionalKey(Uris),
+  backchannel_logout_uri: orAbsent(PlainUri),
+  /** Repeats collapse. */
+  requested_scopes: Schema.Array(Scope).check(Schema.isMinLength(1), Schema.isMaxLength(3)),
+  reason: Reason,
+}).check(Schema.makeFilter(inTheClear, { toJsonSchema: () => [{}, true] })).annotate({
+  identifier: "WebsiteRegistration",
+})
+export type WebsiteRegistration = typeof WebsiteRegistration.Type
+
+export const Transition = Schema.Struct({ expected_version: BodyInt({ min: 1 }), reason: Reason })
+  .annotate({ identifier: "Transition" })
+export type Transition = typeof Transition.Type
+
+export const LaunchCreate = Schema.Struct({
+  reason: Reason,
+  launch_url: PlainUri.check(maxCodePoints(2048)),
+}).annotate({ identifier: "LaunchCreate" })
+export type LaunchCreate = typeof LaunchCreate.Type
+
+export const OwnerChange = Schema.Struct({
+  reason: Reason,
+  person_id: Schema.String,
+  active: BodyBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
+}).annotate({ identifier: "OwnerChange" })
+export type OwnerChange = typeof OwnerChange.Type
+
+const website = {
+  project_id: Schema.String,
+  institution_id: Schema.String,
+  /** The provider's client, once it has one. */
+  client_id: orNull(Schema.String),
+  name: Schema.String,
+  website: Schema.String,
+  connector_kind: ConnectorKind,
+  connector_product: orNull(Schema.String),
+  preview_digest: orNull(Schema.String),
+  environment: Environment,
+  redirect_uris: Schema.Array(Schema.String),
+  post_logout_redirect_uris: Schema.Array(Schema.String),
+  backchannel_logout_uri: orNull(Schema.String),
+  requested_scopes: Schema.Array(Schema.String),
+  reason: Schema.String,
+  state: ProjectState,
+  /** Why it is held. */
+  held_reason: orNull(Schema.String),
+}
+
+export const Website = Schema.Struct({ ...website, owner_person_id: Schema.String, ...filed })
+  .annotate({ identifier: "Website" })
+export type Website = typeof Website.Type
+
+export const WithdrawnWebsite = Schema.Struct({
+  ...website,
+  version: filed.version,
+  created_at: filed.created_at,
+  event_id: filed.event_id,
+  job_id: filed.job_id,
+}).annotate({ identifier: "WithdrawnWebsite" })
+export type WithdrawnWebsite = typeof WithdrawnWebsite.Type
+
+export const LaunchProposal = Schema.Struct({
+  launch_id: Schema.String,
+  project_id: Schema.String,
+  launch_url: Schema.String,
+  reason: Schema.String,
+  /** The project's version that it is bound to. */
+  project_version: Schema.Int,
+  /** What an approved launch still waits for. */
+  held_reason: orNull(Schema.String),
+  state: Schema.Literals(["proposed", "approved", "launched", "held", "declined", "superseded"]),
+  ...filed,
+}).annotate({ identifier: "LaunchProposal" })
+export type LaunchProposal = typeof LaunchProposal.Type
+
+export const ProjectOwners = Schema.Struct({
+  project_id: Schema.String,
+  version: Schema.Int,
+  owners: Schema.Array(
+    Schema.Struct({ person_id: Schema.String, active: Schema.Boolean, since: orNull(Timestamp) }),
+  ),
+}).annotate({ identifier: "ProjectOwners" })
+export type ProjectOwners = typeof ProjectOwners.Type

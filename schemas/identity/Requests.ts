@@ -1,0 +1,205 @@
+/**
+ * What people ask for (specification 000, Requests and registration; DECISIONS-identity 1.7): bodies, held to the
+ * specification's tables, and answers. A body that satisfies the tables is accepted.
+ */
+import { Schema } from "effect"
+import { minCodePoints, Text } from "../Validation/Scalars.ts"
+import { Timestamp } from "../Wire.ts"
+import { DomainName } from "./Addresses.ts"
+import { MembershipRole, MembershipState } from "./Directory.ts"
+import { Reason } from "./Reason.ts"
+
+const orNull = Schema.NullOr
+/** "Or null" in a body: the field may be null or absent. */
+const orAbsent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+export const Contact = Schema.Struct({
+  name: Text(1, 200),
+  email: Text(3, 254),
+  role: orAbsent(Schema.Literals(["owner", "technical", "security", "billing"])),
+  phone: orAbsent(Schema.String),
+}).annotate({ identifier: "Contact" })
+
+const oneToTen = [Schema.isMinLength(1), Schema.isMaxLength(10)] as const
+
+/** An organization request. */
+export const RequestFields = Schema.Struct({
+  name: Text(2, 200),
+  organization_type: Text(2, 100),
+  website: Text(8, 2048),
+  domains: Schema.Array(DomainName).check(...oneToTen),
+  purpose: Text(12, 4000),
+  contacts: Schema.Array(Contact).check(...oneToTen),
+  reason: Reason,
+}).annotate({ identifier: "RequestFields" })
+export type RequestFields = typeof RequestFields.Type
+
+/** An access request. */
+export const RequestCreate = Schema.Struct({
+  reason: Reason,
+  institution_id: Schema.String,
+  project_id: Schema.String,
+}).annotate({ identifier: "RequestCreate" })
+export type RequestCreate = typeof RequestCreate.Type
+
+export const PersonCreate = Schema.Struct({
+  reason: Reason,
+  issuer: Schema.String,
+  subject: Schema.String.check(minCodePoints(1)),
+}).annotate({ identifier: "PersonCreate" })
+export type PersonCreate = typeof PersonCreate.Type
+
+export const EnrollmentCreate = Schema.Struct({ reason: Reason, recipient: Text(3, 254) })
+  .annotate({ identifier: "EnrollmentCreate" })
+export type EnrollmentCreate = typeof EnrollmentCreate.Type
+
+export const MembershipChange = Schema.Struct({
+  reason: Reason,
+  person_id: Schema.String,
+  role: MembershipRole,
+  state: MembershipState,
+}).annotate({ identifier: "MembershipChange" })
+export type MembershipChange = typeof MembershipChange.Type
+
+export const LinkCreate = Schema.Struct({ reason: Reason, proof_id: Schema.String })
+  .annotate({ identifier: "LinkCreate" })
+export type LinkCreate = typeof LinkCreate.Type
+
+/** An access token of the other identity. */
+export const LinkProofCreate = Schema.Struct({ token: Schema.String }).annotate({ identifier: "LinkProofCreate" })
+
+export const Objection = Schema.Struct({ reason: orAbsent(Reason) }).annotate({ identifier: "Objection" })
+
+/** Whose approval the request waits for. */
+export const OpenedReview = Schema.Struct({ review_id: Schema.String, required_roles: Schema.Array(Schema.String) })
+  .annotate({ identifier: "OpenedPolicyReview" })
+export type OpenedReview = typeof OpenedReview.Type
+
+/** What every request's answer ends with; `version` counts decisions. */
+export const filed = {
+  version: Schema.Int,
+  created_at: Timestamp,
+  /** The lifecycle event that it made, where it made one. */
+  event_id: orNull(Schema.String),
+  /** The provider's job that it began, where it began one. */
+  job_id: orNull(Schema.String),
+  policy_review: orNull(OpenedReview),
+}
+
+export const OrganizationRequest = Schema.Struct({
+  request_id: Schema.String,
+  name: Schema.String,
+  organization_type: Schema.String,
+  website: Schema.String,
+  domains: Schema.Array(Schema.String),
+  purpose: Schema.String,
+  contacts: Schema.Array(Contact),
+  reason: Schema.String,
+  /** The institution that its approval made. */
+  institution_id: orNull(Schema.String),
+  state: Schema.Literals(["submitted", "approved", "declined"]),
+  ...filed,
+}).annotate({ identifier: "OrganizationRequest" })
+export type OrganizationRequest = typeof OrganizationRequest.Type
+
+export const AccessRequest = Schema.Struct({
+  request_id: Schema.String,
+  institution_id: Schema.String,
+  project_id: Schema.String,
+  reason: Schema.String,
+  /** The Access that its approval made. */
+  access_id: orNull(Schema.String),
+  expires_at: Timestamp,
+  state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
+  ...filed,
+}).annotate({ identifier: "AccessRequest" })
+export type AccessRequest = typeof AccessRequest.Type
+
+export const CreatedPerson = Schema.Struct({
+  person_id: Schema.String,
+  issuer: Schema.String,
+  subject: Schema.String,
+  reason: Schema.String,
+  state: Schema.Literals(["active", "suspended", "disabled"]),
+  ...filed,
+}).annotate({ identifier: "CreatedPerson" })
+export type CreatedPerson = typeof CreatedPerson.Type
+
+/** What became of the invitation: poll it, and never send it again blindly (specification 000, Errors 2). */
+export const MailDelivery = Schema.Struct({
+  state: Schema.Literals(["none", "queued", "delivered", "failed", "ambiguous"]),
+  message_id: orNull(Schema.String),
+}).annotate({ identifier: "MailDelivery" })
+export type MailDelivery = typeof MailDelivery.Type
+
+export const Enrollment = Schema.Struct({
+  enrollment_id: Schema.String,
+  institution_id: Schema.String,
+  /** Masked: enough to recognise it by. */
+  recipient: Schema.String,
+  reason: Schema.String,
+  delivery: MailDelivery,
+  expires_at: Timestamp,
+  state: Schema.Literals(["held", "invited", "accepted", "expired", "revoked"]),
+  ...filed,
+}).annotate({ identifier: "Enrollment" })
+export type Enrollment = typeof Enrollment.Type
+
+export const AcceptedEnrollment = Schema.Struct({
+  enrollment_id: Schema.String,
+  institution_id: Schema.String,
+  /** `invited`: an administrator has to agree first, since the invitation went to another address. */
+  state: Schema.Literals(["invited", "accepted"]),
+  membership: orNull(Schema.Struct({ role: MembershipRole, state: MembershipState })),
+  version: Schema.Int,
+  policy_review: orNull(OpenedReview),
+}).annotate({ identifier: "AcceptedEnrollment" })
+export type AcceptedEnrollment = typeof AcceptedEnrollment.Type
+
+export const MembershipRequest = Schema.Struct({
+  request_id: Schema.String,
+  institution_id: Schema.String,
+  /** What it asks for. */
+  membership: Schema.Struct({ person_id: Schema.String, role: MembershipRole, state: MembershipState }),
+  reason: Schema.String,
+  expires_at: Timestamp,
+  state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
+  ...filed,
+}).annotate({ identifier: "MembershipRequest" })
+export type MembershipRequest = typeof MembershipRequest.Type
+
+export const LinkProof = Schema.Struct({ proof_id: Schema.String, expires_at: Timestamp })
+  .annotate({ identifier: "LinkProof" })
+export type LinkProof = typeof LinkProof.Type
+
+export const LinkRequest = Schema.Struct({
+  link_request_id: Schema.String,
+  issuer: Schema.String,
+  subject: Schema.String,
+  reason: Schema.String,
+  expires_at: Timestamp,
+  /** From when on the two are one, once an operator approved it and nobody objected. */
+  effective_at: orNull(Timestamp),
+  state: Schema.Literals(["pending_review", "linked", "declined", "expired"]),
+  ...filed,
+}).annotate({ identifier: "LinkRequest" })
+export type LinkRequest = typeof LinkRequest.Type
+
+/** One of the caller's own requests, of whatever kind. */
+export const OwnRequest = Schema.Struct({
+  id: Schema.String,
+  kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
+  state: Schema.String,
+  institution_id: orNull(Schema.String),
+  project_id: orNull(Schema.String),
+  reason: Schema.String,
+  expires_at: orNull(Timestamp),
+  decided_at: orNull(Timestamp),
+  /** Of an enrollment: what became of its mail. */
+  delivery: orNull(MailDelivery),
+  ...filed,
+}).annotate({ identifier: "OwnRequest" })
+export type OwnRequest = typeof OwnRequest.Type
+
+export const OwnRequests = Schema.Struct({ items: Schema.Array(OwnRequest) }).annotate({ identifier: "OwnRequests" })
+export type OwnRequests = typeof OwnRequests.Type

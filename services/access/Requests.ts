@@ -1,0 +1,266 @@
+/**
+ * What a person asks for on their own account: an institution, Access to a project, another role for a member; and what
+ * happens once the policy review of it is through (DECISIONS-identity 1.7, 1.12).
+ *
+ * The methods that change something run in the caller's transaction, which must be one of `Transact`. An approved request
+ * is not yet anything in effect at a product: those facts are kept apart.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { domainName } from "../../schemas/identity/Addresses.ts"
+import type * as Wire from "../../schemas/identity/Requests.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import * as Problems from "../../schemas/problems/Identity.ts"
+import { memberships } from "../people/Memberships.ts"
+import { persons } from "../people/Persons.ts"
+import { needs, Roles } from "../people/Roles.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Timers } from "../platform/Timers.ts"
+import { AccessVersions } from "./AccessVersions.ts"
+import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
+import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
+import { accessOf, membershipOf, organizationOf } from "./Requests/answers.ts"
+import { ownRequests } from "./Requests/Listing.ts"
+
+type RoleFault =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+
+interface By {
+  readonly personId: string
+}
+
+/** What a website is used as by whoever was let in through a request. */
+const accessRole = "user"
+
+export class Requests extends Context.Service<Requests, {
+  /** Asks for an institution. InvalidToken: the person is not active any more. */
+  readonly organization: (
+    asked: Wire.RequestFields & By,
+  ) => Effect.Effect<Wire.OrganizationRequest, Problems.InvalidToken | SqlError.SqlError>
+  /** Asks for Access to a project, which need not be visible to the person otherwise. */
+  readonly access: (
+    asked: Wire.RequestCreate & By,
+  ) => Effect.Effect<
+    Wire.AccessRequest,
+    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError
+  >
+  /** Asks for a member's role and state in an institution. */
+  readonly membership: (
+    asked: Wire.MembershipChange & By & { readonly institutionId: string },
+  ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError>
+  /** The person's own requests of every kind, the newest 100. */
+  readonly mine: (personId: string) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
+  /** Carries out an organization, access or membership request that everybody signed. */
+  readonly carryOut: (
+    decision: Decision,
+  ) => Effect.Effect<void, Problems.EnvironmentHeld | Problems.InvalidState | SqlError.SqlError>
+}>()("bailiwick/services/access/Requests") {
+  static readonly layer = Layer.effect(
+    Requests,
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+      const audit = yield* Audit
+      const ids = yield* Ids
+      const reviews = yield* PolicyReviews
+      const roles = yield* Roles
+      const timers = yield* Timers
+      const versions = yield* AccessVersions
+      const people = persons(sql)
+      const rows = requestRows(sql)
+      const { seat } = memberships(sql)
+
+      const active = Effect.fnUntraced(function* (personId: string) {
+        const [person] = yield* people.lock([personId])
+        return person !== undefined && person.status === "active" && !person.removed
+      })
+
+      const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
+        const review = yield* reviews.open(row, roles)
+        yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
+        yield* audit.append({
+          action: `${row.kind}-request.submitted`,
+          actor: `person:${row.author}`,
+          subject: `request:${row.id}`,
+          outcome: "done",
+          details: { institution: row.institution_id, project: row.project_id },
+        })
+        return review
+      })
+
+      // One that ran out stands in nobody's way, whether its timer fired or not.
+      const clear = Effect.fnUntraced(function* (overdue: ReadonlyArray<RequestRow>) {
+        for (const row of overdue) {
+          yield* rows.change(row, { state: "expired" })
+          yield* reviews.supersede(row.id)
+          yield* timers.set(row.id, [])
+        }
+      })
+
+      const organization = Effect.fn("Requests.organization")(
+        function* ({ personId, reason, ...fields }: Wire.RequestFields & By) {
+          if (!(yield* active(personId))) return yield* new Problems.InvalidToken()
+          const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
+          const row = yield* rows.insert({
+            id: yield* ids.next,
+            kind: "organization",
+            state: "submitted",
+            author: personId,
+            fields: { ...fields, domains },
+            reason,
+          })
+          return organizationOf(row!, yield* filed(row!, ["operator"]))
+        },
+      )
+
+      const access = Effect.fn("Requests.access")(
+        function* ({ institution_id, personId, project_id, reason }: Wire.RequestCreate & By) {
+          if (!(yield* active(personId))) return yield* new Problems.InvalidToken()
+          const [project] = yield* sql<{ state: string }>`
+            select state from projects
+            where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
+          if (project === undefined) return yield* new NotFound()
+          if (project.state === "withdrawn") {
+            return yield* new Problems.InvalidState({ state: project.state, allowed: ["registered", "launched"] })
+          }
+          const held = yield* sql`
+            select from access
+            where project_id = ${project_id} and person_id = ${personId} and state = 'active' and not removed limit 1`
+          if (held.length > 0) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
+          const now = yield* Clock.currentTimeMillis
+          yield* clear(
+            yield* sql<RequestRow>`
+              select ${rows.columns} from requests r
+              where r.kind = 'access' and r.project_id = ${project_id} and r.author = ${personId}
+                and r.state = 'submitted' and r.expires_at <= ${new Date(now)} for update`,
+          )
+          const row = yield* rows.insert({
+            id: yield* ids.next,
+            kind: "access",
+            state: "submitted",
+            author: personId,
+            institutionId: institution_id,
+            projectId: project_id,
+            fields: {},
+            reason,
+            expiresAt: new Date(now + reviewWindow),
+          })
+          if (row === null) return yield* new Problems.RequestExists()
+          return accessOf(row, yield* filed(row, ["sponsor", "administrator"]))
+        },
+      )
+
+      const membership = Effect.fn("Requests.membership")(
+        function* (
+          { institutionId, person_id, personId, reason, role, state }: Wire.MembershipChange & By & {
+            readonly institutionId: string
+          },
+        ) {
+          yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
+          const [about] = yield* people.lock([person_id])
+          if (about === undefined || about.removed) return yield* new NotFound()
+          const now = yield* Clock.currentTimeMillis
+          yield* clear(
+            yield* sql<RequestRow>`
+              select ${rows.columns} from requests r
+              where r.kind = 'membership' and r.institution_id = ${institutionId} and r.person_id = ${about.canonical}
+                and r.fields ->> 'role' = ${role} and r.state = 'submitted' and r.expires_at <= ${new Date(now)}
+              for update`,
+          )
+          const row = yield* rows.insert({
+            id: yield* ids.next,
+            kind: "membership",
+            state: "submitted",
+            author: personId,
+            institutionId,
+            personId: about.canonical,
+            fields: { role, state },
+            reason,
+            expiresAt: new Date(now + reviewWindow),
+          })
+          if (row === null) return yield* new Problems.RequestExists()
+          return membershipOf(row, yield* filed(row, ["sponsor", "administrator"]))
+        },
+      )
+
+      const found = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+        const id = yield* ids.next
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const { domains, name } = request.fields as { readonly domains: ReadonlyArray<string>; readonly name: string }
+        yield* sql`
+          insert into institutions (id, name, verified_domains, status, made_by, approved_by, created_at, updated_at)
+          values (${id}, ${name}, ${[...domains]}::text[], 'active', ${request.author}, ${[...approvedBy]}::text[],
+            ${now}, ${now})`
+        yield* seat({
+          institutionId: id,
+          personId: request.author,
+          role: "sponsor",
+          state: "active",
+          madeBy: request.author,
+          approvedBy,
+        })
+        return { state: "approved", resultId: id } as const
+      })
+
+      const grant = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+        const projectId = request.project_id!
+        const [project] = yield* sql<{ rollout: string | null; state: string }>`
+          select rollout, state from projects where id = ${projectId} and not removed for share`
+        if (project === undefined || project.state === "withdrawn") {
+          return yield* new Problems.InvalidState({ state: "withdrawn", allowed: ["registered", "launched"] })
+        }
+        if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
+        const [held] = yield* sql<{ id: string }>`
+          select id from access
+          where project_id = ${projectId} and person_id = ${request.author} and state = 'active' and not removed limit 1`
+        if (held !== undefined) return { state: "approved", resultId: held.id } as const
+        const accessId = yield* ids.next
+        const { eventId } = yield* versions.record({
+          accessId,
+          institutionId: request.institution_id!,
+          projectId,
+          personId: request.author,
+          role: accessRole,
+          state: "active",
+          madeBy: request.author,
+          approvedBy,
+        })
+        return { state: "approved", resultId: accessId, eventId } as const
+      })
+
+      const change = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+        const { role, state } = request.fields as Pick<Wire.MembershipChange, "role" | "state">
+        const resultId = yield* seat({
+          institutionId: request.institution_id!,
+          personId: request.person_id!,
+          role,
+          state,
+          madeBy: request.author,
+          approvedBy,
+        })
+        return { state: "approved", resultId } as const
+      })
+
+      const carryOut = Effect.fn("Requests.carryOut")(function* (decision: Decision) {
+        const { request } = decision
+        if (request.kind !== "membership" && !(yield* active(request.author))) {
+          return yield* new Problems.InvalidState({ state: "author_not_active", allowed: ["active"] })
+        }
+        const changed = yield* request.kind === "organization"
+          ? found(decision)
+          : request.kind === "access"
+          ? grant(decision)
+          : change(decision)
+        const row = yield* rows.change(request, changed)
+        yield* timers.set(row.id, [])
+      })
+
+      return Requests.of({ organization, access, membership, mine: ownRequests(reads), carryOut })
+    }),
+  )
+}

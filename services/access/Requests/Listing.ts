@@ -1,0 +1,51 @@
+/** A person's own requests, newest first, with what became of each as the clock has it. */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/Requests.ts"
+import { filedOf, type PolicyReviewRow, stamp } from "../PolicyReviews.ts"
+import { type RequestRow, requestRows, stateAt } from "../RequestRows.ts"
+import { deliveryOf, type MailRow } from "./delivery.ts"
+
+interface Row extends RequestRow {
+  readonly mail_state: MailRow["state"] | null
+  readonly review_id: string | null
+  readonly required_roles: PolicyReviewRow["required_roles"]
+}
+
+const newest = 100
+
+const stampOrNull = (date: Date | null) => date === null ? null : stamp(date)
+
+const deliveryOfRow = (row: Row): MailDelivery | null =>
+  row.kind === "enrollment" ? deliveryOf(row, row.mail_state === null ? null : { state: row.mail_state }) : null
+
+const viewOf = (row: Row, now: number): OwnRequest => ({
+  id: row.id,
+  kind: row.kind,
+  state: stateAt(row, now),
+  institution_id: row.institution_id,
+  project_id: row.project_id,
+  reason: row.reason,
+  expires_at: stampOrNull(row.expires_at),
+  decided_at: stampOrNull(row.decided_at),
+  delivery: deliveryOfRow(row),
+  ...filedOf(row, null),
+  policy_review: row.review_id === null ? null : { review_id: row.review_id, required_roles: row.required_roles },
+})
+
+export const ownRequests = (reads: PgClient.PgClient) => {
+  const { columns } = requestRows(reads)
+  return Effect.fn("Requests.mine")(function* (personId: string): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
+    const rows = yield* reads<Row>`
+      select ${columns}, m.state as mail_state, v.id as review_id, v.required_roles
+      from requests r
+      left join mails m on m.id = r.mail_id
+      left join lateral (
+        select v.id::text as id, v.required_roles from policy_reviews v where v.request_id = r.id
+        order by v.state <> 'open', v.id desc limit 1) v on true
+      where r.author = ${personId} order by r.id desc limit ${newest}`
+    const now = yield* Clock.currentTimeMillis
+    return { items: rows.map((row) => viewOf(row, now)) }
+  })
+}

@@ -1,0 +1,76 @@
+/**
+ * Memberships that were decided here. The feed cannot undo them before it says the same; who made and who approved them
+ * stands beside them, since by that it is judged who may count beside whom (RULES, Trust).
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { MembershipRole, MembershipState } from "../../schemas/identity/Directory.ts"
+import { Ids } from "../platform/Ids.ts"
+
+export interface Seat {
+  readonly institutionId: string
+  readonly personId: string
+  readonly role: MembershipRole
+  readonly state: MembershipState
+  /** Ids of people. */
+  readonly madeBy: string
+  readonly approvedBy: ReadonlyArray<string>
+}
+
+export const memberships = (sql: PgClient.PgClient) => {
+  /** Gives the membership this state, in the current transaction; one that has it keeps its history. Gives its id. */
+  const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const acceptedAt = to.state === "active" ? now : null
+    const [written] = yield* sql<{ id: string }>`
+      insert into institution_memberships as t (id, institution_id, person_id, role, state, state_decided, accepted_at,
+        made_by, approved_by, created_at, updated_at)
+      values (${yield* (yield* Ids).next}, ${to.institutionId}, ${to.personId}, ${to.role}, ${to.state}, true,
+        ${acceptedAt}, ${to.madeBy}, ${[...to.approvedBy]}::text[], ${now}, ${now})
+      on conflict (institution_id, person_id, role) where not removed do update
+      set state = excluded.state, state_decided = true, revision = t.revision + 1, made_by = excluded.made_by,
+        approved_by = excluded.approved_by, created_at = excluded.created_at, updated_at = excluded.updated_at,
+        accepted_at = coalesce(excluded.accepted_at, t.accepted_at),
+        effective_from = case when excluded.state = 'active' then null else t.effective_from end,
+        expires_at = case when excluded.state = 'active' then null else t.expires_at end
+      where t.state <> excluded.state or t.effective_from > ${now} or t.expires_at <= ${now}
+      returning id`
+    if (written !== undefined) return written.id
+    const [kept] = yield* sql<{ id: string }>`
+      select id from institution_memberships
+      where institution_id = ${to.institutionId} and person_id = ${to.personId} and role = ${to.role} and not removed`
+    return kept!.id
+  })
+
+  /** The state of a person's membership in one role; null where there is none. */
+  const stateOf = Effect.fnUntraced(
+    function* (
+      institutionId: string,
+      personId: string,
+      role: MembershipRole,
+    ): Effect.fn.Return<MembershipState | null, SqlError.SqlError> {
+      const [row] = yield* sql<{ state: MembershipState }>`
+        select state from institution_memberships
+        where institution_id = ${institutionId} and person_id = ${personId} and role = ${role} and not removed
+        for update`
+      return row?.state ?? null
+    },
+  )
+
+  /**
+   * Whether somebody is, or may still become, an administrator of the institution. Of two that ask at once the second
+   * waits for the first one's commit: only one first enrollment makes an administrator.
+   */
+  const hasAdministrator = Effect.fnUntraced(function* (
+    institutionId: string,
+  ): Effect.fn.Return<boolean, SqlError.SqlError> {
+    yield* sql`select pg_advisory_xact_lock(hashtextextended(${`administrators of ${institutionId}`}, 0))`
+    const found = yield* sql`
+      select from institution_memberships
+      where institution_id = ${institutionId} and role = 'administrator' and state <> 'ended' and not removed limit 1`
+    return found.length > 0
+  })
+
+  return { seat, stateOf, hasAdministrator }
+}

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { admin, type Asked, domains, persons, type Real, type Services, Step } from "./HistoryStep.ts"
-import type { Model, Role, Transfer } from "./Model.ts"
+import type { Model, Plan, Role, Transfer } from "./Model.ts"
 import {
   accept,
   accountLine,
@@ -18,6 +18,11 @@ import {
   type Person,
   seatLine,
 } from "./TransferWorld.ts"
+
+export const line = (
+  { id }: Person,
+  { active, limit, plan }: Pick<Model["people"][number], "active" | "limit" | "plan">,
+) => accountLine(id, { plan, domain_limit: limit, status: active ? "active" : "disabled" })
 
 /** The newest first, live ones before the others: those are the interesting ones. */
 const at = (model: Model, pick: number): Transfer | undefined => {
@@ -57,6 +62,21 @@ const changed = (name: string, model: (model: Model) => void, real: Asked["real"
       return "done"
     },
     real,
+  })
+
+/** The feed's word on an account; what is real is told what the model says of it by then. */
+const account = (name: string, n: number, change: (person: Model["people"][number]) => void) =>
+  new Step({
+    name,
+    model: (model) => {
+      change(model.people[n]!)
+      return "done"
+    },
+    real: ({ people }, model) => {
+      const next = { ...model.people[n]! }
+      change(next)
+      return Effect.as(feed(line(people[n]!, next)), "done")
+    },
   })
 
 const party = (name: "decline" | "cancel") =>
@@ -142,30 +162,28 @@ export const steps: ReadonlyArray<fc.Arbitrary<Step>> = [
       () => Effect.as(TestClock.adjust(millis), "done"),
     )
   ),
-  fc.constant(changed(
-    "timers fire",
-    (model) => model.transfers.forEach((t) => model.settle(t)),
-    (_, model) =>
-      Effect.gen(function* () {
-        const transfers = yield* Transfers
-        const ids = model.transfers.map(({ id }) => id)
-        yield* Effect.forEach(ids, transfers.settle, { discard: true })
-        return "done"
-      }),
-  )),
-  fc.tuple(who, fc.constantFrom(-1, 0, 1, 2, 3)).map(([n, limit]) =>
+  fc.boolean().map((together) =>
     changed(
-      `limit of ${n} is ${limit}`,
-      (model) => void (model.people[n]!.limit = limit),
-      ({ people }, model) => Effect.as(feed(line(people[n]!, { ...model.people[n]!, limit })), "done"),
+      together ? "timers fire at once" : "timers fire one by one",
+      (model) => model.transfers.forEach((t) => model.settle(t)),
+      (_, model) =>
+        Effect.gen(function* () {
+          const { settle, settleMany } = yield* Transfers
+          const ids = model.transfers.map(({ id }) => id)
+          if (together) yield* settleMany(ids)
+          else yield* Effect.forEach(ids, settle, { discard: true })
+          return "done"
+        }),
     )
   ),
+  fc.tuple(who, fc.constantFrom(-1, 0, 1, 2, 3)).map(([n, limit]) =>
+    account(`limit of ${n} is ${limit}`, n, (person) => void (person.limit = limit))
+  ),
+  fc.tuple(who, fc.constantFrom<Plan>("free", "free", "starter", "business")).map(([n, plan]) =>
+    account(`${n} is ${plan}, and no limit of their own`, n, (person) => Object.assign(person, { plan, limit: null }))
+  ),
   fc.tuple(fc.nat(persons - 2), fc.boolean()).map(([n, active]) =>
-    changed(
-      `${n} is ${active ? "active" : "disabled"}`,
-      (model) => void (model.people[n]!.active = active),
-      ({ people }, model) => Effect.as(feed(line(people[n]!, { ...model.people[n]!, active })), "done"),
-    )
+    account(`${n} is ${active ? "active" : "disabled"}`, n, (person) => void (person.active = active))
   ),
   fc.tuple(who, who, fc.constantFrom<Role | null>("admin", "member", "owner", null)).map(([n, org, role]) =>
     changed(
@@ -190,6 +208,3 @@ export const steps: ReadonlyArray<fc.Arbitrary<Step>> = [
     )
   ),
 ]
-
-export const line = ({ id }: Person, { active, limit }: { readonly active: boolean; readonly limit: number }) =>
-  accountLine(id, { plan: "pro", domain_limit: limit, status: active ? "active" : "disabled" })

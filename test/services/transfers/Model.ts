@@ -26,9 +26,16 @@ export interface Transfer {
   changes: number
 }
 
+export type Plan = "free" | "starter" | "pro" | "business"
+
+/** Domains that a plan allows; below zero: any number. */
+const planLimits: Readonly<Record<Plan, number>> = { free: 1, starter: 5, pro: 25, business: -1 }
+
 interface Person {
   active: boolean
-  limit: number
+  plan: Plan
+  /** Instead of the plan's. */
+  limit: number | null
   /** By workspace; workspace n is the older the smaller n is. */
   readonly seats: Map<number, Role>
 }
@@ -48,7 +55,10 @@ export class Model {
 
   constructor(now: number, people: number, domains: number) {
     this.now = now
-    this.people = Array.from({ length: people }, (_, n) => ({ active: true, limit: 2, seats: new Map([[n, "owner"]]) }))
+    this.people = Array.from({ length: people }, (_, n) => ({
+      ...{ active: true, plan: "free" as const, limit: 2 },
+      seats: new Map([[n, "owner"]]),
+    }))
     this.domains = Array.from({ length: domains }, () => ({ owner: 0, org: 0, verified: true, held: false }))
   }
 
@@ -113,7 +123,8 @@ export class Model {
 
   accept(who: number, t: Transfer, byToken: boolean, chosen: number | null): string {
     this.settle(t)
-    const { active, limit, seats } = this.people[who]!
+    const { active, limit: own, plan, seats } = this.people[who]!
+    const limit = own ?? planLimits[plan]
     if (!active) return "invalid_credentials"
     if (byToken && t.acceptUsed) return "not_found"
     if (who !== t.target) return "wrong_recipient"

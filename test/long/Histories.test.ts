@@ -1,0 +1,15 @@
+/** The histories of `task test`, twenty times as many: some five minutes on two cores that have nothing else to do. */
+import { layer } from "@effect/vitest"
+import process from "node:process"
+import { histories } from "../services/transfers/Histories.ts"
+import { world } from "../services/transfers/TransferWorld.ts"
+
+const count = Number(process.env["TRANSFER_HISTORIES"] ?? 10_000)
+
+layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("histories", (it) => {
+  it.effect(
+    `${count} random histories: every answer and every row as the model has them`,
+    () => histories(count),
+    { timeout: 120_000 + count * 1_000 },
+  )
+})

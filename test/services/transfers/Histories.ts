@@ -1,0 +1,81 @@
+/**
+ * Random histories of the real service beside the plain model, many beside each other in one database: each has people
+ * and domains of its own and a clock of its own, so they share nothing but tables and servers.
+ */
+import { Effect, Semaphore } from "effect"
+import fc from "fast-check"
+import { randomUUID } from "node:crypto"
+import { domains, persons, type Real, type Services, type Step } from "./HistoryStep.ts"
+import { line, steps } from "./HistorySteps.ts"
+import { Model } from "./Model.ts"
+import { domainLine, feed, noon, seatLine, timed } from "./TransferWorld.ts"
+
+/** Beside each other: while one waits for PostgreSQL another is at work. */
+const lanes = 6
+/** Histories whose people come by one piece of the feed. */
+const supply = 25
+
+type Ground = Omit<Real, "run">
+
+const ground = (): Ground => {
+  const people = Array.from({ length: persons }, () => {
+    const id = randomUUID()
+    return { id, email: `${id}@example.com`, workspaceId: randomUUID() }
+  })
+  return {
+    people,
+    domains: Array.from({ length: domains }, () => randomUUID()).sort(),
+    seats: people.map(() => people.map(() => randomUUID())),
+  }
+}
+
+const linesOf = ({ domains, people, seats }: Ground) => [
+  ...people.map((person, n) => line(person, new Model(noon, persons, 0).people[n]!)),
+  ...people.map(({ workspaceId: id }, n) => ({
+    kind: "workspace",
+    id,
+    name: "W",
+    created_at: `202${n}-01-01T00:00:00Z`,
+  })),
+  ...people.map(({ id, workspaceId }, n) => seatLine(seats[n]![n]!, workspaceId, id, "owner")),
+  ...domains.map((id) => domainLine(id, people[0]!)),
+]
+
+/** Runs `count` histories; a failure shows the shortest one that fails, and the seed of its lane. */
+export const histories = Effect.fnUntraced(function* (count: number) {
+  const run = Effect.runPromiseWith(yield* Effect.context<Services>())
+  const gate = Semaphore.makeUnsafe(1)
+  const ready: Array<Ground> = []
+  const take = gate.withPermit(Effect.gen(function* () {
+    if (ready.length === 0) {
+      const made = Array.from({ length: supply }, ground)
+      yield* feed(...made.flatMap(linesOf))
+      ready.push(...made)
+    }
+    return ready.pop()!
+  }))
+
+  const history = (commands: Iterable<Step>) =>
+    timed(Effect.gen(function* () {
+      const context = yield* Effect.context<Services>()
+      const real: Real = { ...(yield* take), run: Effect.runPromiseWith(context) }
+      yield* Effect.promise(() =>
+        fc.asyncModelRun(() => ({ model: new Model(noon, persons, domains), real }), commands)
+      )
+    }))
+
+  const lane = (n: number) =>
+    Effect.promise(() =>
+      fc.assert(
+        fc.asyncProperty(
+          fc.commands([...steps], { maxCommands: 20, size: "max" }),
+          (commands) => run(history(commands as Iterable<Step>)),
+        ),
+        { numRuns: Math.ceil((count - n) / lanes) },
+      )
+    )
+  yield* Effect.forEach(Array.from({ length: Math.min(lanes, count) }).keys(), lane, {
+    concurrency: lanes,
+    discard: true,
+  })
+})

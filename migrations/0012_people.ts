@@ -28,6 +28,13 @@ const statements = [
     unique (issuer, sid)
   ) with (fillfactor = 80)`,
   `create index sessions_person on sessions (person_id)`,
+  // Sign-ins of a person that are not later than this are dead, but for one session: also those that no row tells of.
+  `create table session_floors (
+    person_id text primary key,
+    before timestamptz not null,
+    except_issuer text not null,
+    except_sid text
+  )`,
   `create table authenticators (
     id uuid primary key,
     person_id text not null,

@@ -50,7 +50,8 @@ export const tables: ReadonlyArray<string> = [
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
   ...["project_links"],
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
-  ...["sessions", "authenticators", "recovery_codes", "credential_intents", "link_proofs", "rate_buckets"],
+  ...["sessions", "session_floors", "authenticators", "recovery_codes", "credential_intents", "link_proofs"],
+  ...["rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
   ...["requests", "policy_reviews", "policy_approvals"],
 ]

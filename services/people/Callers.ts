@@ -12,6 +12,9 @@ import { type Origin, Sightings } from "./Sightings.ts"
 
 const bearer = /^bearer +(\S+)$/i
 
+/** What a floor under sessions is compared with: when they signed in, or had the token where that is not said. */
+const signedInAt = ({ authTime, issuedAt }: AccessToken) => new Date((authTime ?? issuedAt) * 1_000)
+
 export class Callers extends Context.Service<Callers, {
   /** The caller behind an Authorization header's value, in one statement. */
   readonly recognise: (
@@ -29,11 +32,16 @@ export class Callers extends Context.Service<Callers, {
 
       const person = Effect.fnUntraced(function* (token: AccessToken, origin: Origin) {
         const [row] = yield* reads<{ person_id: string; known: boolean; revoked: boolean }>`
-          select p.id as person_id, s.id is not null as known, s.revoked_at is not null as revoked
+          select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
+            f.before >= ${
+          signedInAt(token)
+        } and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${token.sid}::text),
+            false) as revoked
           from identities i
           join people named on named.id = i.person_id
           join people p on p.id = coalesce(named.merged_into, named.id)
           left join sessions s on s.issuer = i.issuer and s.sid = ${token.sid}::text
+          left join session_floors f on f.person_id = p.id
           where i.issuer = ${token.issuer} and i.subject = ${token.subject}
             and p.status = 'active' and not p.removed and p.merged_into is null`.pipe(Effect.orDie)
         if (row === undefined || row.revoked) return yield* refused

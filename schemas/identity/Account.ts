@@ -1,0 +1,81 @@
+/** A person's own account, as they see it (DECISIONS-identity 1.4). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+import { Assurance } from "./Assurance.ts"
+
+export const OwnAccount = Schema.Struct({
+  person_id: Schema.String,
+  /** The identity that the person came with. */
+  issuer: Schema.String,
+  subject: Schema.String,
+  display_name: Schema.NullOr(Schema.String),
+  email: Schema.NullOr(Schema.String),
+  email_verified: Schema.Boolean,
+  status: Schema.Literals(["active", "suspended", "disabled"]),
+  version: Schema.Int,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  linked_identities: Schema.Array(
+    Schema.Struct({ issuer: Schema.String, subject: Schema.String, linked_at: Timestamp }),
+  ),
+  memberships: Schema.Array(Schema.Struct({
+    institution_id: Schema.String,
+    institution_name: Schema.NullOr(Schema.String),
+    role: Schema.Literals(["sponsor", "administrator", "member"]),
+    state: Schema.Literals(["invited", "active", "suspended", "ended"]),
+    effective: Schema.Boolean,
+  })),
+  projects: Schema.Array(Schema.Struct({
+    project_id: Schema.String,
+    name: Schema.NullOr(Schema.String),
+    relation: Schema.Literals(["owner", "user"]),
+    access_state: Schema.Literals(["none", "active", "revoked"]),
+    effective: Schema.Literals(["effective", "not_effective", "unknown"]),
+  })),
+  operator: Schema.Boolean,
+}).annotate({ identifier: "OwnAccount" })
+
+/** How fresh and how strong the sign-in is that this request's token speaks of, and what that is enough for. */
+export const Freshness = Schema.Struct({
+  authenticated_at: Schema.NullOr(Timestamp),
+  age_seconds: Schema.NullOr(Schema.Int),
+  acr: Schema.NullOr(Schema.String),
+  amr: Schema.Array(Schema.String),
+  aal: Assurance,
+  server_time: Timestamp,
+  token_expires_at: Timestamp,
+  fresh: Schema.Boolean,
+  fresh_until: Schema.NullOr(Timestamp),
+  requirements: Schema.Array(Schema.Struct({
+    operation: Schema.String,
+    acr_values: Schema.Array(Schema.String),
+    max_age_seconds: Schema.Int,
+    satisfied: Schema.Boolean,
+  })),
+}).annotate({ identifier: "Freshness" })
+export type Freshness = typeof Freshness.Type
+
+export const SessionList = Schema.Struct({
+  items: Schema.Array(Schema.Struct({
+    session_id: Schema.String,
+    current: Schema.Boolean,
+    state: Schema.Literals(["active", "expired", "revoked"]),
+    issued_at: Timestamp,
+    authenticated_at: Schema.NullOr(Timestamp),
+    last_seen_at: Timestamp,
+    expires_at: Timestamp,
+    aal: Assurance,
+    authentication_methods: Schema.Array(Schema.Struct({
+      /** RFC 8176. */
+      method: Schema.String,
+      aal: Assurance,
+      completed_at: Schema.NullOr(Timestamp),
+    })),
+    client_id: Schema.String,
+    user_agent: Schema.NullOr(Schema.String),
+    /** The network that the session was last seen from: /24, or /48 for IPv6. */
+    ip_prefix: Schema.NullOr(Schema.String),
+    revoked_at: Schema.NullOr(Timestamp),
+  })),
+  total: Schema.Int,
+}).annotate({ identifier: "SessionList" })

@@ -1,0 +1,77 @@
+/** One's own account. What is effective is judged as Roles judges it, at the moment of the read. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { Database } from "../platform/Database.ts"
+
+export class People extends Context.Service<People, {
+  /** A person's account as JSON text of `OwnAccount`; a defect for who does not exist. */
+  readonly account: (personId: string) => Effect.Effect<string>
+}>()("bailiwick/services/people/People") {
+  static readonly layer = Layer.effect(
+    People,
+    Effect.gen(function* () {
+      const { reads } = yield* Database
+      const time = (column: string) =>
+        reads.literal(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
+
+      const account = Effect.fn("People.account")(function* (personId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [row] = yield* reads<{ body: string }>`
+          with names as (select id from people where id = ${personId} or merged_into = ${personId})
+          select json_build_object(
+            'person_id', p.id,
+            'issuer', p.issuer,
+            'subject', p.subject,
+            'display_name', p.display_name,
+            'email', p.email,
+            'email_verified', p.email_verified,
+            'status', p.status,
+            'version', p.revision,
+            'created_at', ${time("p.created_at")},
+            'updated_at', ${time("p.updated_at")},
+            'linked_identities', (
+              select coalesce(json_agg(json_build_object(
+                'issuer', i.issuer, 'subject', i.subject, 'linked_at', ${time("i.linked_at")}
+              ) order by i.linked_at, i.issuer, i.subject), '[]')
+              from identities i where i.person_id = p.id
+            ),
+            'memberships', (
+              select coalesce(json_agg(json_build_object(
+                'institution_id', m.institution_id,
+                'institution_name', i.name,
+                'role', m.role,
+                'state', m.state,
+                'effective', (i.status = 'active' and not i.removed and m.state = 'active'
+                  and (m.role <> 'administrator' or m.accepted_at <= ${now})
+                  and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true
+              ) order by m.institution_id, m.role), '[]')
+              from institution_memberships m left join institutions i on i.id = m.institution_id
+              where m.person_id in (select id from names) and not m.removed
+            ),
+            'projects', (
+              select coalesce(json_agg(json_build_object(
+                'project_id', j.project_id,
+                'name', project.name,
+                'relation', case when j.owner then 'owner' else 'user' end,
+                'access_state', case when j.active then 'active' when j.revoked then 'revoked' else 'none' end,
+                'effective', case when j.active or j.revoked then 'unknown' else 'not_effective' end
+              ) order by j.project_id), '[]')
+              from (
+                select project_id, bool_or(owner) as owner, bool_or(active) as active, bool_or(revoked) as revoked
+                from (
+                  select project_id, true as owner, false as active, false as revoked from project_owners
+                  where person_id in (select id from names) and active and not removed
+                  union all
+                  select project_id, false, state = 'active' and not removed, state = 'revoked' or removed from access
+                  where person_id in (select id from names) and state is not null
+                ) relation group by project_id
+              ) j left join projects project on project.id = j.project_id
+            ),
+            'operator', p.operator
+          )::text as body
+          from people p where p.id = ${personId}`.pipe(Effect.orDie)
+        return row!.body
+      })
+      return People.of({ account })
+    }),
+  )
+}

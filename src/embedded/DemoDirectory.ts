@@ -1,7 +1,7 @@
 /**
- * The demo directory (INTERFACE): three accounts with stable ids, put into an empty database once, marked in
- * `demo_rows`, and disabled by every start without DEMO. `demo.json` in the home holds their ids and API keys; where it
- * is gone, the keys are made anew, since nobody can know the old ones.
+ * The demo directory (INTERFACE): three accounts and an institution with its people, all with stable ids, put into an
+ * empty database once, marked in `demo_rows`, and disabled by every start without DEMO. `demo.json` in the home holds
+ * their ids and API keys; where it is gone, the keys are made anew, since nobody can know the old ones.
  */
 import { Effect } from "effect"
 import { existsSync } from "node:fs"
@@ -11,6 +11,7 @@ import type { Plan } from "../../schemas/mail/Account.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Database } from "../../services/platform/Database.ts"
+import { demoIdentityFile, demoIdentityLines, demoPeople } from "./DemoIdentity.ts"
 import { writePrivate } from "./Home.ts"
 
 const uuid = (n: number) => `0199c0de-0000-7000-8000-${String(n).padStart(12, "0")}`
@@ -125,6 +126,7 @@ const writeDemo = Effect.fnUntraced(function* (path: string) {
       bob: { ...show("bob"), workspace_id: demoIds.birch, api_key: yield* newKey("bob") },
       carol: { ...show("carol"), platform_admin: true },
     },
+    ...demoIdentityFile,
   }
   yield* Effect.sync(() => writePrivate(path, `${JSON.stringify(demo, null, 2)}\n`))
 })
@@ -132,30 +134,59 @@ const writeDemo = Effect.fnUntraced(function* (path: string) {
 /** The name of the demo's file in the home. */
 export const demoFile = "demo.json"
 
+const put = Effect.fnUntraced(function* (lines: ReadonlyArray<object>) {
+  const results = yield* (yield* Directory).apply(lines.map((line) => JSON.stringify({ version: 1, ...line })))
+  const refused = results.find(({ _tag }) => _tag === "rejected")
+  if (refused !== undefined) return yield* Effect.die(new Error(`The demo was refused: ${JSON.stringify(refused)}`))
+})
+
+const setAccounts = Effect.fnUntraced(function* (status: "active" | "disabled") {
+  const { sql } = yield* Database
+  yield* sql`update accounts set status = ${status}
+    where id in (select id from demo_rows where kind = 'account') and status = ${
+    status === "active" ? "disabled" : "active"
+  }`
+})
+
+/** Through the directory, since the projects of these people must hear of it. */
+const setPeople = Effect.fnUntraced(function* (status: "active" | "disabled") {
+  const { sql } = yield* Database
+  const other = yield* sql<{ id: string; version: bigint }>`
+    select p.id, p.version from people p join demo_rows d on d.kind = 'person' and d.id::text = p.id
+    where p.status <> ${status} and not p.removed`
+  const versions = new Map(other.map(({ id, version }) => [id, Number(version)]))
+  yield* put(demoPeople.flatMap((person) => {
+    const version = versions.get(person.id)
+    return version === undefined ? [] : [{ ...person, status, version: version + 1 }]
+  }))
+})
+
 /**
- * With DEMO: fills a database that has no account, switches an older demo on again, and writes `demo.json` where it is
- * missing. Gives whether there is a demo: a database with other accounts gets none.
+ * With DEMO: fills a database that has neither accounts nor people, switches an older demo on again (one of accounts alone
+ * gets its people), and writes `demo.json` where it is missing. Gives whether there is a demo: a database with other
+ * accounts or people gets none.
  */
 export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string) {
   const { sql } = yield* Database
-  const [found] = yield* sql<{ empty: boolean; demo: boolean }>`
-    select not exists (select from accounts) as empty, exists (select from demo_rows) as demo`
-  if (found!.empty) {
-    yield* mark(lines)
-    const results = yield* (yield* Directory).apply(lines.map((line) => JSON.stringify({ ...line, version: 1 })))
-    const refused = results.find(({ _tag }) => _tag === "rejected")
-    if (refused !== undefined) return yield* Effect.die(new Error(`The demo was refused: ${JSON.stringify(refused)}`))
-  } else if (!found!.demo) return false
-  yield* sql`update accounts set status = 'active'
-    where id in (select id from demo_rows where kind = 'account') and status = 'disabled'`
+  const [found] = yield* sql<{ accounts: boolean; people: boolean; demo: boolean }>`
+    select exists (select from accounts) as accounts, exists (select from people) as people,
+      exists (select from demo_rows) as demo`
+  const { accounts, demo, people } = found!
+  if (!demo && (accounts || people)) return false
+  const missing = [...(accounts ? [] : lines), ...(people ? [] : demoIdentityLines)]
+  if (missing.length > 0) {
+    yield* mark(missing)
+    yield* put(missing)
+  }
+  yield* setAccounts("active")
+  yield* setPeople("active")
   const path = join(home, demoFile)
-  if (found!.empty || !existsSync(path)) yield* writeDemo(path)
+  if (missing.length > 0 || !existsSync(path)) yield* writeDemo(path)
   return true
 }, Effect.orDie)
 
 /** Without DEMO: nobody of the demo is let in. */
 export const disableDemo = Effect.gen(function* () {
-  const { sql } = yield* Database
-  yield* sql`update accounts set status = 'disabled'
-    where id in (select id from demo_rows where kind = 'account') and status = 'active'`
+  yield* setAccounts("disabled")
+  yield* setPeople("disabled")
 }).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))

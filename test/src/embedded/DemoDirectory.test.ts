@@ -9,14 +9,16 @@ import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { demoFile, demoIds, disableDemo, fillDemo } from "../../../src/embedded/DemoDirectory.ts"
+import { demoIdentityIds } from "../../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../../src/embedded/EmbeddedIssuer.ts"
-import { account, ground } from "../../support/TestAccounts.ts"
+import { account } from "../../support/TestAccounts.ts"
+import { identity, person } from "../../support/TestIdentity.ts"
 
 const services = ApiKeys.layer.pipe(
   Layer.provideMerge(Principals.layer),
   Layer.provide(KeyUses.layer),
   Layer.provide(Cookies.layer([])),
-  Layer.provideMerge(ground),
+  Layer.provideMerge(identity),
 )
 
 const home = Effect.acquireRelease(
@@ -80,6 +82,72 @@ layer(services)("DemoDirectory", (it) => {
       }
       yield* byKey(demoIn(folder).accounts.bob.api_key)
       assert.strictEqual(yield* refusal(accounts.bob.api_key), "InvalidCredentials")
+    }).pipe(Effect.scoped))
+})
+
+const fernPortal = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ kind: string }>`
+    select kind from lifecycle_events where project_id = ${demoIdentityIds.fernPortal} order by position`
+  return rows.map(({ kind }) => kind)
+})
+
+layer(services)("DemoDirectory's people", (it) => {
+  it.effect("an institution with its people; each product hears when the demo is switched off and on", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const { sql } = yield* Database
+      assert.isTrue(yield* fillDemo(folder))
+      const roles = yield* sql`
+        select p.display_name, m.role from institutions i join institution_memberships m on m.institution_id = i.id
+        join people p on p.id = m.person_id where i.name = 'Fern' and m.state = 'active' order by m.id`
+      assert.deepStrictEqual(roles.map(({ display_name, role }) => [display_name, role]), [
+        ["Sam", "sponsor"],
+        ["Ada", "administrator"],
+        ["Abe", "administrator"],
+      ])
+      const operators = yield* sql`select id from people where operator`
+      assert.deepStrictEqual([...operators], [{ id: demoIdentityIds.oz }])
+      const { people } = JSON.parse(readFileSync(join(folder, demoFile), "utf8"))
+      assert.deepStrictEqual(people.pat, {
+        id: demoIdentityIds.pat,
+        issuer: "https://demo.bailiwick.example",
+        subject: "pat",
+        email: "pat@fern.example",
+      })
+      const begun = yield* fernPortal
+      assert.deepStrictEqual(begun, [
+        "project-registered",
+        "project-launched",
+        "project-owner-changed",
+        "access-granted",
+      ])
+      yield* fillDemo(folder)
+      assert.deepStrictEqual(yield* fernPortal, begun)
+      yield* disableDemo
+      yield* disableDemo
+      assert.lengthOf(yield* sql`select from people where status = 'active'`, 0)
+      yield* fillDemo(folder)
+      assert.lengthOf(yield* sql`select from people where status = 'active'`, 5)
+      // Sam owns the portal and pat uses it.
+      assert.deepStrictEqual((yield* fernPortal).slice(begun.length), [
+        "account-disabled",
+        "account-disabled",
+        "account-enabled",
+        "account-enabled",
+      ])
+    }).pipe(Effect.scoped))
+})
+
+layer(services)("DemoDirectory beside real people", (it) => {
+  it.effect("is not put into a database that has people", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      yield* person()
+      assert.isFalse(yield* fillDemo(folder))
+      yield* disableDemo
+      const { sql } = yield* Database
+      assert.deepStrictEqual([...(yield* sql`select status from people`)], [{ status: "active" }])
     }).pipe(Effect.scoped))
 })
 

@@ -43,10 +43,10 @@ export interface ClusterOptions {
   readonly address: { readonly host: string; readonly port: number } | null
 }
 
-/** A killed process is missed after five seconds at most, and within one more its shards are elsewhere. */
+/** A killed or frozen process is missed after 4.5 s at most, and in another half its shards are elsewhere. */
 const timing = {
-  shardLockExpiration: "5 seconds",
-  shardLockRefreshInterval: "1 second",
+  shardLockExpiration: "4500 millis",
+  shardLockRefreshInterval: "1500 millis",
   refreshAssignmentsInterval: "500 millis",
   runnerHealthCheckInterval: "2 seconds",
 } as const

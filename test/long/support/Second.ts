@@ -5,9 +5,10 @@ import { instance } from "../../e2e/support/Instance.ts"
 import type { World } from "../../e2e/support/World.ts"
 import { home } from "../../support/Processes.ts"
 
-export const second = Effect.fnUntraced(function* (world: World) {
+export const second = Effect.fnUntraced(function* (world: World, changes: Readonly<Record<string, string>> = {}) {
   const other = yield* instance({
     ...world.env,
+    ...changes,
     BAILIWICK_HOME: yield* home,
     BAILIWICK_KEYS_FILE: join(world.home, "keys.json"),
   })

@@ -2,9 +2,9 @@
  * What the mails about transfers say. A letter reads its transfer again when it is sent: an offer that was answered, or
  * a stop that would come too late, is not sent any more. Tokens are derived here and exist in the letter only.
  */
-import { Clock, DateTime, Effect, Redacted } from "effect"
+import { Clock, Effect, Redacted } from "effect"
 import { Database } from "../platform/Database.ts"
-import { type Html, html } from "../platform/Html.ts"
+import { type Letter, oneLine, rendered, when } from "../platform/Letter.ts"
 import type { MailTemplate } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
 
@@ -24,41 +24,7 @@ interface Row {
   readonly stop_nonce: Uint8Array | null
 }
 
-interface Letter {
-  readonly subject: string
-  readonly paragraphs: ReadonlyArray<string>
-  /** Somebody's own words: shown as a quotation, never as ours. */
-  readonly quote?: string | null
-  readonly link?: { readonly label: string; readonly href: string }
-}
-
 type To = "owner" | "initiator" | "recipient"
-
-const oneLine = (text: string) => text.replaceAll(/\s+/g, " ")
-const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${line}`).join("\n")
-const when = (date: Date) => `${DateTime.formatIso(DateTime.fromDateUnsafe(date)).slice(0, 16).replace("T", " ")} UTC`
-
-const textOf = ({ link, paragraphs, quote }: Letter) =>
-  [
-    ...paragraphs,
-    ...(quote ? [quoted(quote)] : []),
-    ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
-  ].join("\n\n") + "\n"
-
-const htmlOf = ({ link, paragraphs, quote, subject }: Letter): Html =>
-  html`
-    <!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8">
-        <title>${subject}</title>
-      </head>
-      <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
-    ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
-      ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
-      : null}${link === undefined ? null : html`<p><a href="${link.href}">${link.label}</a></p>\n`}</body>
-    </html>
-  `
 
 const mine = (to: To) => to === "recipient"
 
@@ -176,7 +142,7 @@ export const transferTemplates = (publicUrl: URL) =>
         if (row === undefined) return null
         const now = yield* Clock.currentTimeMillis
         const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, args["event"] ?? "")
-        return letter && { subject: letter.subject, text: textOf(letter), html: htmlOf(letter).text }
+        return letter && rendered(letter)
       }),
     }))
   })

@@ -1,0 +1,50 @@
+/** The one shape of a mail that is written like a letter: paragraphs, somebody's own words, one link. */
+import { DateTime } from "effect"
+import { type Html, html } from "./Html.ts"
+import type { RenderedMail } from "./Mails.ts"
+
+export interface Letter {
+  readonly subject: string
+  readonly paragraphs: ReadonlyArray<string>
+  /** Somebody's own words: shown as a quotation, never as ours. */
+  readonly quote?: string | null
+  readonly link?: { readonly label: string; readonly href: string }
+}
+
+/** Names come from outside; a subject has one line. */
+export const oneLine = (text: string) => text.replaceAll(/\s+/g, " ")
+
+const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${line}`).join("\n")
+
+/** A time as a letter names it, to the minute. */
+export const when = (date: Date) =>
+  `${DateTime.formatIso(DateTime.fromDateUnsafe(date)).slice(0, 16).replace("T", " ")} UTC`
+
+const textOf = ({ link, paragraphs, quote }: Letter) =>
+  [
+    ...paragraphs,
+    ...(quote ? [quoted(quote)] : []),
+    ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
+  ].join("\n\n") + "\n"
+
+const htmlOf = ({ link, paragraphs, quote, subject }: Letter): Html =>
+  html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <title>${subject}</title>
+      </head>
+      <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
+    ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
+      ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
+      : null}${link === undefined ? null : html`<p><a href="${link.href}">${link.label}</a></p>\n`}</body>
+    </html>
+  `
+
+/** The letter as a mail, as text and as a document. */
+export const rendered = (letter: Letter): RenderedMail => ({
+  subject: letter.subject,
+  text: textOf(letter),
+  html: htmlOf(letter).text,
+})

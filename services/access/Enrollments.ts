@@ -1,0 +1,206 @@
+/**
+ * Invitations into an institution (DECISIONS-identity 1.7): written by a Sponsor or an administrator, reviewed, mailed,
+ * accepted by the person whose verified address it went to. Anyone else who holds the link waits for an administrator;
+ * the invited person is not held up by that. The first that is accepted where nobody administrates makes an administrator.
+ *
+ * `held` until the review is through and a mail can go out. The token acts in state `invited` alone.
+ * All methods run in the caller's transaction, which must be one of `Transact`.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { AcceptedEnrollment, Enrollment, EnrollmentCreate } from "../../schemas/identity/Requests.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import * as Problems from "../../schemas/problems/Identity.ts"
+import { memberships } from "../people/Memberships.ts"
+import { needs, Roles } from "../people/Roles.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { parse, sameAddress } from "../platform/MailAddress.ts"
+import { Mails } from "../platform/Mails.ts"
+import { OneShotTokens } from "../platform/OneShotTokens.ts"
+import { Timers } from "../platform/Timers.ts"
+import { type Decision, filedOf, openedOf, type PolicyReviewRow, PolicyReviews, stamp } from "./PolicyReviews.ts"
+import { invitationKind, invitationToken } from "./RequestLetters.ts"
+import { invitationWindow, type RequestRow, requestRows, stateAt, timersOf } from "./RequestRows.ts"
+import { deliveryOf, masked, recipientOf } from "./Requests/delivery.ts"
+
+type RoleFault =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+
+export class Enrollments extends Context.Service<Enrollments, {
+  readonly enroll: (
+    asked: EnrollmentCreate & { readonly personId: string; readonly institutionId: string },
+  ) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError>
+  /** By the token of the mailed link. RequestExists: another person than the invited one waits for an administrator. */
+  readonly accept: (
+    asked: { readonly personId: string; readonly token: string },
+  ) => Effect.Effect<
+    AcceptedEnrollment,
+    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError
+  >
+  /** Sends the invitation that everybody signed, or lets in who was waiting for an administrator. */
+  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError>
+}>()("bailiwick/services/access/Enrollments") {
+  static readonly layer = Layer.effect(
+    Enrollments,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const ids = yield* Ids
+      const mails = yield* Mails
+      const reviews = yield* PolicyReviews
+      const roles = yield* Roles
+      const timers = yield* Timers
+      const tokens = yield* OneShotTokens
+      const rows = requestRows(sql)
+      const { hasAdministrator, seat, stateOf } = memberships(sql)
+
+      const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, personId: string) {
+        yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
+        yield* audit.append({
+          action: `enrollment.${action}`,
+          actor: `person:${personId}`,
+          subject: `request:${row.id}`,
+          outcome: "done",
+          details: { institution: row.institution_id },
+        })
+      })
+
+      const viewOf = (row: RequestRow, review: PolicyReviewRow): Enrollment => ({
+        enrollment_id: row.id,
+        institution_id: row.institution_id!,
+        recipient: masked(recipientOf(row)),
+        reason: row.reason,
+        delivery: deliveryOf(row, null),
+        expires_at: stamp(row.expires_at!),
+        state: row.state as Enrollment["state"],
+        ...filedOf(row, review),
+      })
+
+      const enroll: Enrollments["Service"]["enroll"] = Effect.fn("Enrollments.enroll")(
+        function* ({ institutionId, personId, reason, recipient }) {
+          const standing = yield* roles.inInstitution(personId, institutionId)
+          yield* needs(standing, "sponsor", "administrator")
+          const row = (yield* rows.insert({
+            id: yield* ids.next,
+            kind: "enrollment",
+            state: "held",
+            author: personId,
+            institutionId,
+            fields: { recipient },
+            reason,
+            expiresAt: new Date((yield* Clock.currentTimeMillis) + invitationWindow),
+          }))!
+          // Who is both writes as a Sponsor: an operator can stand in for a missing administrator, not for a Sponsor.
+          const review = yield* reviews.open(row, [standing.sponsor ? "administrator" : "sponsor"])
+          yield* moved(row, "submitted", personId)
+          return viewOf(row, review)
+        },
+      )
+
+      const signers = (requestId: string) =>
+        Effect.map(
+          sql<{ person_id: string }>`
+            select distinct on (a.person_id) a.person_id
+            from policy_approvals a join policy_reviews v on v.id = a.review_id
+            where v.request_id = ${requestId}::uuid and v.state in ('open', 'applied')`,
+          (found) => found.map(({ person_id }) => person_id),
+        )
+
+      const admit = Effect.fnUntraced(function* (row: RequestRow, personId: string) {
+        const institutionId = row.institution_id!
+        const role = (yield* hasAdministrator(institutionId)) ? "member" as const : "administrator" as const
+        // Whoever suspended a member did not mean that an older invitation undoes it.
+        const before = yield* stateOf(institutionId, personId, role)
+        if (before === "suspended") {
+          return yield* new Problems.InvalidState({ state: before, allowed: ["invited", "active", "ended"] })
+        }
+        const resultId = yield* seat({
+          institutionId,
+          personId,
+          role,
+          state: "active",
+          madeBy: row.author,
+          approvedBy: yield* signers(row.id),
+        })
+        const accepted = yield* rows.change(row, { state: "accepted", personId, resultId })
+        yield* moved(accepted, "accepted", personId)
+        return { accepted, role }
+      })
+
+      const claim = Effect.fnUntraced(function* (row: RequestRow, personId: string) {
+        const open = yield* reviews.of(row.id)
+        if (open?.state === "open" && open.author !== personId) return yield* new Problems.RequestExists()
+        if (open?.state === "open") return { review: open, row }
+        const claimed = yield* rows.change(row, { personId })
+        const review = yield* reviews.open(claimed, ["administrator"], {
+          kind: "enrollment_claim",
+          author: personId,
+          reason: row.reason,
+        })
+        yield* moved(claimed, "claimed", personId)
+        return { review, row: claimed }
+      })
+
+      const accept: Enrollments["Service"]["accept"] = Effect.fn("Enrollments.accept")(
+        function* ({ personId, token }) {
+          const [person] = yield* sql<{ email: string | null; email_verified: boolean }>`
+            select email, email_verified from people
+            where id = ${personId} and status = 'active' and not removed for share`
+          if (person === undefined) return yield* new Problems.InvalidToken()
+          const [row] = yield* sql<RequestRow>`
+            select ${rows.columns} from requests r
+            where r.token_hash = ${tokens.hash(token)} and r.kind = 'enrollment' for update`
+          if (row === undefined) return yield* new NotFound()
+          const state = stateAt(row, yield* Clock.currentTimeMillis)
+          if (state !== "invited") return yield* new Problems.InvalidState({ state, allowed: ["invited"] })
+          const about = { enrollment_id: row.id, institution_id: row.institution_id! }
+          if (person.email_verified && person.email !== null && sameAddress(person.email, recipientOf(row))) {
+            const { accepted, role } = yield* admit(row, personId)
+            yield* reviews.supersede(row.id)
+            return {
+              ...about,
+              state: "accepted" as const,
+              membership: { role, state: "active" as const },
+              version: accepted.revision,
+              policy_review: null,
+            }
+          }
+          const waiting = yield* claim(row, personId)
+          return {
+            ...about,
+            state: "invited" as const,
+            membership: null,
+            version: waiting.row.revision,
+            policy_review: openedOf(waiting.review),
+          }
+        },
+      )
+
+      const carryOut: Enrollments["Service"]["carryOut"] = Effect.fn("Enrollments.carryOut")(
+        function* ({ request, review }) {
+          if (review.kind === "enrollment_claim") return yield* Effect.asVoid(admit(request, review.author))
+          const recipient = recipientOf(request)
+          // Nobody can be mailed at what is no address: it stays held until it runs out.
+          if (parse(recipient) === null) return
+          const token = tokens.issue(invitationToken, request.id)
+          const [mailId] = yield* mails.add({ kind: invitationKind, subjectId: request.id, recipient, args: {} })
+          const invited = yield* rows.change(request, {
+            state: "invited",
+            expiresAt: new Date((yield* Clock.currentTimeMillis) + invitationWindow),
+            mailId: mailId!,
+            token,
+          })
+          yield* moved(invited, "invited", review.author)
+        },
+      )
+
+      return Enrollments.of({ enroll, accept, carryOut })
+    }),
+  )
+}

@@ -9,6 +9,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
+import { faultPoint } from "../platform/Faults.ts"
 import { claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
 import { Outbound, type Outcome } from "../platform/Outbound.ts"
 import type { Notice } from "./Notifications.ts"
@@ -142,10 +143,17 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
       also: sql`and t.state = 'pending' and not exists (
         select from slack_messages o where o.account_id = t.account_id and o.claim is not null)`,
     })
-    yield* Effect.forEach(due, (row) => Effect.flatMap(attempt(row), (verdict) => settle(row, verdict)), {
-      concurrency: batch,
-      discard: true,
-    })
+    if (due.length > 0) yield* faultPoint("slack.claimed")
+    yield* Effect.forEach(
+      due,
+      Effect.fnUntraced(function* (row) {
+        const verdict = yield* attempt(row)
+        yield* faultPoint("slack.answered")
+        yield* settle(row, verdict)
+        yield* faultPoint("slack.settled")
+      }),
+      { concurrency: batch, discard: true },
+    )
     return due.length > 0
   }).pipe(Effect.withSpan("SlackMessages.work"))
 

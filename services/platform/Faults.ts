@@ -4,7 +4,8 @@
  */
 import { Context, Effect } from "effect"
 
-export type FaultPoint =
+/** On a webhook's walk. */
+export type DeliveryFault =
   /** Events are decoded; nothing is written. */
   | "intake.taken"
   /** Events and claims are committed; nothing is sent or acknowledged. */
@@ -28,6 +29,43 @@ export type FaultPoint =
   /** The broker has the messages; the rows do not say so. */
   | "relay.published"
   | "relay.settled"
+
+/** Of a provider's jobs. */
+export type ProviderFault =
+  /** A provider job is claimed; its call is not begun. */
+  | "provider.claimed"
+  /** The call is marked as begun; nothing has left. */
+  | "provider.begun"
+  /** The provider has answered; the row does not say so. */
+  | "provider.answered"
+  | "provider.settled"
+
+/** What writes a transition: a command, or the clock. */
+export type TransferStep = "initiate" | "accept" | "decline" | "cancel" | "stop" | "force" | "clock"
+
+/** On a transfer's walk. `written`: all of a transition is, and nothing is committed. */
+export type TransferFault =
+  | `transfer.${TransferStep}.written`
+  | `transfer.${TransferStep}.committed`
+  /** Due timers are claimed; nothing is settled. */
+  | "timer.claimed"
+
+/** Of the ways out for what people are told. */
+export type ChannelFault =
+  | "mail.claimed"
+  /** The row says that the message leaves; nothing has left. */
+  | "mail.marked"
+  /** The message was handed to the connection; the server has not answered. */
+  | "mail.handed"
+  /** The server has answered; the row does not say so. */
+  | "mail.answered"
+  | "mail.settled"
+  | "slack.claimed"
+  /** Slack has answered; the row does not say so. */
+  | "slack.answered"
+  | "slack.settled"
+
+export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault
 
 export class Faults extends Context.Reference<{
   readonly hit: (point: FaultPoint) => void

@@ -9,6 +9,8 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { createTransport, type Transporter } from "nodemailer"
 import type { Readable } from "node:stream"
+import { setImmediate } from "node:timers"
+import { Faults } from "./Faults.ts"
 import { parse } from "./MailAddress.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { reasonOf, type SmtpFault, verdict } from "./Mails/Verdict.ts"
@@ -103,6 +105,7 @@ const connect = ({ connections, url }: SmtpOptions): Transporter => {
 
 const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
   const { from } = options
+  const { hit } = yield* Faults
   /** What is under way, by Message-ID: its bytes are read from the moment at which the server asks for them. */
   const underWay = new Map<string, Readable>()
   const transporter = yield* Effect.acquireRelease(
@@ -117,6 +120,8 @@ const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
           if (before?.readableDidRead === true) return before.destroy(new Error("a message leaves once"))
           const stream = create(options)
           underWay.set(key, stream)
+          // Its last bytes are written after this, in the same turn of the loop.
+          stream.once("end", () => setImmediate(() => hit("mail.handed")))
           return stream
         }
         done()

@@ -6,6 +6,7 @@ import { Deferred, Effect, Layer, Metric, Result, Schedule, Schema } from "effec
 import { Bells } from "../../services/platform/Bells.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { faultPoint } from "../../services/platform/Faults.ts"
 import { type ClaimedMail, type MailOutcome, Mails, mailsTopic, MailTemplates } from "../../services/platform/Mails.ts"
 import { MailTransport } from "../../services/platform/MailTransport.ts"
 import { every, loop } from "./Loop.ts"
@@ -68,6 +69,7 @@ const run = Effect.gen(function* () {
     if (rendered.success === null) return { _tag: "Dropped" }
     const messageId = yield* mailer.startSending(mail, `<${mail.id}@${domain}>`)
     if (messageId === null) return null
+    yield* faultPoint("mail.marked")
     const { html, subject, text } = rendered.success
     const { created_at: date, id, recipient } = mail
     return yield* transport.deliver({ id, messageId, recipient, subject, text, html, date }, giveUp)
@@ -78,18 +80,22 @@ const run = Effect.gen(function* () {
     Effect.uninterruptible(Effect.gen(function* () {
       const outcome = yield* send(mail)
       if (outcome === null) return
+      yield* faultPoint("mail.answered")
       yield* Metric.update(Metric.withAttributes(attempts, { outcome: outcome._tag.toLowerCase() }), 1)
       if ("error" in outcome) {
         yield* Effect.logWarning(`mail ${mail.id} (${mail.kind}): ${outcome._tag.toLowerCase()}, ${outcome.error}`)
       }
       yield* mailer.settle(mail, outcome).pipe(Effect.retry({ times: 5, schedule: Schedule.spaced("200 millis") }))
+      yield* faultPoint("mail.settled")
     })).pipe(
       // Not settled: the lease ends, and the mark says what may have happened.
       Effect.catchCause(() => Effect.logWarning(`mail ${mail.id} (${mail.kind}): its attempt was not settled`)),
     )
 
-  const sendAll = (mails: ReadonlyArray<ClaimedMail>) =>
-    Effect.forEach(mails, attempt, { concurrency: mailConnections, discard: true })
+  const sendAll = Effect.fnUntraced(function* (mails: ReadonlyArray<ClaimedMail>) {
+    if (mails.length > 0) yield* faultPoint("mail.claimed")
+    yield* Effect.forEach(mails, attempt, { concurrency: mailConnections, discard: true })
+  })
 
   const scan = Effect.gen(function* () {
     if (!(yield* clocks.read).healthy) return false

@@ -4,6 +4,7 @@
  */
 import { Array, Effect, Layer } from "effect"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { faultPoint } from "../../services/platform/Faults.ts"
 import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/Timers.ts"
 import { type Settled, Transfers, transferTimers } from "../../services/transfers/Transfers.ts"
 import { every, loop } from "./Loop.ts"
@@ -33,6 +34,7 @@ export const Timers = {
       if (!(yield* clocks.read).healthy) return false
       const due = yield* rows.claim(transferTimers, claimed)
       if (due.length === 0) return false
+      yield* faultPoint("timer.claimed")
       yield* fire(due).pipe(
         Effect.catchCause((cause) =>
           Effect.andThen(Effect.logWarning("timers failed", cause), rows.retry(due, "failed: see the log"))

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import type { FaultPoint } from "../../services/platform/Faults.ts"
+import type { DeliveryFault } from "../../services/platform/Faults.ts"
 import { until } from "../e2e/support/until.ts"
 import { type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
@@ -13,7 +13,7 @@ import { brisk } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
 /** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
-const points: Readonly<Record<FaultPoint, number>> = {
+const points: Readonly<Record<DeliveryFault, number>> = {
   "intake.taken": 3,
   "intake.committed": 3,
   "intake.acknowledged": 3,

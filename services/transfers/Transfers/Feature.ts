@@ -48,23 +48,26 @@ export class Feature extends Context.Service<Feature, {
         })
 
         /** One chunk of what has less than an hour left; true when there is no more of it. */
-        const resume = run(Effect.gen(function* () {
-          const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
-          if (flag!.enabled) return true
-          const until = flag!.resuming_until?.getTime() ?? (yield* Clock.currentTimeMillis) + graceMillis
-          const short = yield* sql<{ id: string; domain_id: string }>`
+        const resume = run(
+          "clock",
+          Effect.gen(function* () {
+            const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
+            if (flag!.enabled) return true
+            const until = flag!.resuming_until?.getTime() ?? (yield* Clock.currentTimeMillis) + graceMillis
+            const short = yield* sql<{ id: string; domain_id: string }>`
             select id::text as id, domain_id::text as domain_id from transfers
             where status = 'accepted' and cooloff_until < ${new Date(until)} order by domain_id limit ${chunk}`
-          yield* sql`
+            yield* sql`
             select from domains where id = any(${short.map(({ domain_id }) => domain_id)}::uuid[])
             order by id for update`
-          const notices = yield* extend(short.map(({ id }) => id), until)
-          const done = short.length < chunk
-          yield* sql`update transfer_feature
+            const notices = yield* extend(short.map(({ id }) => id), until)
+            const done = short.length < chunk
+            yield* sql`update transfer_feature
             set enabled = ${done}, resuming_until = ${done ? null : new Date(until)}`
-          yield* changes.tell(notices)
-          return done
-        }))
+            yield* changes.tell(notices)
+            return done
+          }),
+        )
 
         if (enabled) yield* Effect.repeat(resume, { until: (done) => done })
         else yield* sql`update transfer_feature set enabled = false, resuming_until = null`

@@ -95,30 +95,33 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
     const { accountId, commandId, transferId } = command
     const state = yield* read(transferId)
-    const shown = yield* run(Effect.gen(function* () {
-      // The limit is exact because the account's row is held from the count to the commit.
-      const caller = yield* lockCaller(accountId, "no key update")
-      const workspaces = yield* lockWorkspaces(accountId)
-      const { domain, stored } = yield* locked(state)
-      const { coming, owned } = yield* domainsOf(accountId)
-      const limit = limitOf(caller)
-      return yield* decide(stored, {
-        _tag: "Accept",
-        byToken: command.byToken,
-        caller,
-        orgId: command.orgId,
-        rotateDkim: command.rotateDkim,
-        workspaces,
-        room: limit < 0 || owned + coming < limit,
-        domain,
-        safetyWindow,
-      }, {
-        actor: `account:${accountId}`,
-        commandId,
-        revision: domain?.revision ?? null,
-        issued: { stop: tokens.issue("transfer-stop", transferId) },
-      })
-    }))
+    const shown = yield* run(
+      "accept",
+      Effect.gen(function* () {
+        // The limit is exact because the account's row is held from the count to the commit.
+        const caller = yield* lockCaller(accountId, "no key update")
+        const workspaces = yield* lockWorkspaces(accountId)
+        const { domain, stored } = yield* locked(state)
+        const { coming, owned } = yield* domainsOf(accountId)
+        const limit = limitOf(caller)
+        return yield* decide(stored, {
+          _tag: "Accept",
+          byToken: command.byToken,
+          caller,
+          orgId: command.orgId,
+          rotateDkim: command.rotateDkim,
+          workspaces,
+          room: limit < 0 || owned + coming < limit,
+          domain,
+          safetyWindow,
+        }, {
+          actor: `account:${accountId}`,
+          commandId,
+          revision: domain?.revision ?? null,
+          issued: { stop: tokens.issue("transfer-stop", transferId) },
+        })
+      }),
+    )
     // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
     return shown.status === "cancelled" ? yield* new NotPending() : shown
   })
@@ -140,27 +143,35 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     return party
   })
 
-  const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) =>
-    Effect.fn(`Transfers.${_tag.toLowerCase()}`)(function* ({ accountId, commandId, transferId }: PartyCommand) {
+  const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
+    const name = _tag === "Decline" ? "decline" : "cancel"
+    return Effect.fn(`Transfers.${name}`)(function* ({ accountId, commandId, transferId }: PartyCommand) {
       const state = yield* read(transferId)
-      return yield* run(Effect.gen(function* () {
-        yield* lockCaller(accountId, "share")
-        const party = yield* partyOf(state, accountId, _tag === "Decline" ? "recipient" : "source")
-        const { domain, stored } = yield* locked(state)
-        return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
-          actor: `account:${accountId}`,
-          commandId,
-          revision: revisionOf(domain),
-        })
-      }))
+      return yield* run(
+        name,
+        Effect.gen(function* () {
+          yield* lockCaller(accountId, "share")
+          const party = yield* partyOf(state, accountId, _tag === "Decline" ? "recipient" : "source")
+          const { domain, stored } = yield* locked(state)
+          return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
+            actor: `account:${accountId}`,
+            commandId,
+            revision: revisionOf(domain),
+          })
+        }),
+      )
     })
+  }
 
   const stop = Effect.fn("Transfers.stop")(function* ({ commandId, transferId }: StopCommand) {
     const state = yield* read(transferId)
-    return yield* run(Effect.gen(function* () {
-      const { domain, stored } = yield* locked(state)
-      return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision: revisionOf(domain) })
-    }))
+    return yield* run(
+      "stop",
+      Effect.gen(function* () {
+        const { domain, stored } = yield* locked(state)
+        return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision: revisionOf(domain) })
+      }),
+    )
   })
 
   return { accept, decline: byParty("Decline"), cancel: byParty("Cancel"), stop }

@@ -112,43 +112,46 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
     const id = yield* ids.next
     return yield* settled(
       domainId,
-      run(Effect.gen(function* () {
-        const before = yield* known.domain(domainId)
-        if (before === null) return yield* new TransferNotFound()
-        const targetId = yield* known.activeByEmail(targetEmail)
-        const accounts = yield* known.lockAccounts(
-          [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-          "share",
-        )
-        if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-        yield* mayInitiate(accountId, before)
-        const { domain, live, now } = yield* lockUnchanged(before)
-        const after = decideInitiate({
-          _tag: "Initiate",
-          id,
-          domain,
-          sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-          callerId: accountId,
-          target: yield* targetOf(accounts, targetId, targetEmail),
-          requestWindow: config.requestWindowMillis,
-          note,
-          active: live !== null,
-          broadcasts: yield* known.broadcasts(domainId),
-          scheduledEmails: yield* known.scheduledEmails(domainId),
-        }, now)
-        if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-        const notices = yield* changes.write({
-          before: null,
-          after: after.success,
-          actor: `account:${accountId}`,
-          commandId,
-          revision: domain.revision,
-          tokens: { accept: tokens.issue("transfer-accept", id) },
-          now,
-        })
-        yield* changes.tell(notices)
-        return viewOf(after.success.state, now)
-      })),
+      run(
+        "initiate",
+        Effect.gen(function* () {
+          const before = yield* known.domain(domainId)
+          if (before === null) return yield* new TransferNotFound()
+          const targetId = yield* known.activeByEmail(targetEmail)
+          const accounts = yield* known.lockAccounts(
+            [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
+            "share",
+          )
+          if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
+          yield* mayInitiate(accountId, before)
+          const { domain, live, now } = yield* lockUnchanged(before)
+          const after = decideInitiate({
+            _tag: "Initiate",
+            id,
+            domain,
+            sourceLabel: accounts.get(domain.accountId)?.name ?? "",
+            callerId: accountId,
+            target: yield* targetOf(accounts, targetId, targetEmail),
+            requestWindow: config.requestWindowMillis,
+            note,
+            active: live !== null,
+            broadcasts: yield* known.broadcasts(domainId),
+            scheduledEmails: yield* known.scheduledEmails(domainId),
+          }, now)
+          if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
+          const notices = yield* changes.write({
+            before: null,
+            after: after.success,
+            actor: `account:${accountId}`,
+            commandId,
+            revision: domain.revision,
+            tokens: { accept: tokens.issue("transfer-accept", id) },
+            now,
+          })
+          yield* changes.tell(notices)
+          return viewOf(after.success.state, now)
+        }),
+      ),
     )
   })
 
@@ -158,42 +161,45 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
     const pair = rotateDkim ? yield* makePair(config.dkim) : null
     return yield* settled(
       domainId,
-      run(Effect.gen(function* () {
-        const before = yield* known.domain(domainId)
-        if (before === null) return yield* new TransferNotFound()
-        const targetId = yield* known.activeByEmail(targetEmail)
-        const accounts = yield* known.lockAccounts(
-          [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-          "no key update",
-        )
-        if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-        const workspaces = targetId === null ? [] : yield* known.lockWorkspaces(targetId)
-        const { domain, live, now } = yield* lockUnchanged(before)
-        const after = decideForce({
-          _tag: "Force",
-          id,
-          domain,
-          sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-          callerId: accountId,
-          target: yield* targetOf(accounts, targetId, targetEmail),
-          requestWindow: config.requestWindowMillis,
-          rotateDkim,
-          workspaces,
-        }, now)
-        if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-        const written = { actor: `account:${accountId}`, commandId, now }
-        const ended = live === null ? [] : yield* changes.write({
-          ...written,
-          before: live,
-          after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
-          revision: domain.revision,
-        })
-        const revision = domain.revision + (live === null ? 0n : 1n)
-        const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
-        yield* move(moving, [{ state: after.success.state, pair }], now)
-        yield* changes.tell([...ended, ...done])
-        return viewOf(after.success.state, now)
-      })),
+      run(
+        "force",
+        Effect.gen(function* () {
+          const before = yield* known.domain(domainId)
+          if (before === null) return yield* new TransferNotFound()
+          const targetId = yield* known.activeByEmail(targetEmail)
+          const accounts = yield* known.lockAccounts(
+            [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
+            "no key update",
+          )
+          if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
+          const workspaces = targetId === null ? [] : yield* known.lockWorkspaces(targetId)
+          const { domain, live, now } = yield* lockUnchanged(before)
+          const after = decideForce({
+            _tag: "Force",
+            id,
+            domain,
+            sourceLabel: accounts.get(domain.accountId)?.name ?? "",
+            callerId: accountId,
+            target: yield* targetOf(accounts, targetId, targetEmail),
+            requestWindow: config.requestWindowMillis,
+            rotateDkim,
+            workspaces,
+          }, now)
+          if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
+          const written = { actor: `account:${accountId}`, commandId, now }
+          const ended = live === null ? [] : yield* changes.write({
+            ...written,
+            before: live,
+            after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
+            revision: domain.revision,
+          })
+          const revision = domain.revision + (live === null ? 0n : 1n)
+          const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
+          yield* move(moving, [{ state: after.success.state, pair }], now)
+          yield* changes.tell([...ended, ...done])
+          return viewOf(after.success.state, now)
+        }),
+      ),
     )
   })
 

@@ -34,32 +34,35 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     // Before the transaction: a key pair takes long to make.
     const pair = read.status === "accepted" && read.rotateDkim ? yield* makePair(algorithm) : null
     const commandId = yield* ids.next
-    return yield* run(Effect.gen(function* () {
-      const accounts = yield* lockAccounts([read.targetUserId], "share")
-      const workspaces = yield* lockWorkspaces(read.targetUserId)
-      const domain = yield* lockDomain(read.domainId)
-      const stored = yield* lockById(read.id)
-      if (stored === null || !(yield* feature.on)) return false
-      const now = yield* Clock.currentTimeMillis
-      const recipientActive = accounts.get(read.targetUserId)?.active ?? false
-      const after = Result.getOrThrow(
-        transition(stored.state, { _tag: "Tick", domain, recipientActive, workspaces }, now),
-      )
-      const { events, state } = after
-      if (events.length === 0) return false
-      if (state.status === "completed" && state.rotateDkim && pair === null) return false
-      const notices = yield* changes.write({
-        before: stored,
-        after,
-        actor: "system",
-        commandId,
-        revision: domain?.revision ?? null,
-        now,
-      })
-      if (state.status === "completed") yield* move(services, [{ state, pair }], now)
-      yield* changes.tell(notices)
-      return true
-    }))
+    return yield* run(
+      "clock",
+      Effect.gen(function* () {
+        const accounts = yield* lockAccounts([read.targetUserId], "share")
+        const workspaces = yield* lockWorkspaces(read.targetUserId)
+        const domain = yield* lockDomain(read.domainId)
+        const stored = yield* lockById(read.id)
+        if (stored === null || !(yield* feature.on)) return false
+        const now = yield* Clock.currentTimeMillis
+        const recipientActive = accounts.get(read.targetUserId)?.active ?? false
+        const after = Result.getOrThrow(
+          transition(stored.state, { _tag: "Tick", domain, recipientActive, workspaces }, now),
+        )
+        const { events, state } = after
+        if (events.length === 0) return false
+        if (state.status === "completed" && state.rotateDkim && pair === null) return false
+        const notices = yield* changes.write({
+          before: stored,
+          after,
+          actor: "system",
+          commandId,
+          revision: domain?.revision ?? null,
+          now,
+        })
+        if (state.status === "completed") yield* move(services, [{ state, pair }], now)
+        yield* changes.tell(notices)
+        return true
+      }),
+    )
   })
 
   /** Settles what was read, where the clock says so. */

@@ -9,6 +9,7 @@
 import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
 import { Database } from "../../platform/Database.ts"
+import { faultPoint } from "../../platform/Faults.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Vault } from "../../platform/Vault.ts"
@@ -78,11 +79,13 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
     const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
     yield* move(moving, completed.map((state) => ({ state, pair: null })), now)
     yield* changes.tell(notices)
+    yield* faultPoint("transfer.clock.written")
     return decided.map(({ before }) => before.state.id)
   }, sql.withTransaction)
 
   const halving = (read: ReadonlyArray<TransferState>): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
     read.length < 2 ? Effect.succeed([]) : together(read).pipe(
+      Effect.tap(() => faultPoint("transfer.clock.committed")),
       Effect.catchCause((cause) => {
         if (isOutage(cause)) return Effect.failCause(cause as Cause.Cause<SqlError.SqlError>)
         const middle = read.length >> 1

@@ -7,6 +7,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Data, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
 
 /** What was read before the locks is no longer so. */
 export class Conflict extends Data.TaggedError("Conflict") {}
@@ -16,17 +17,19 @@ const again = new Set(["DeadlockError", "SerializationError", "ConnectionError",
 const mayRepeat = (error: unknown): boolean =>
   error instanceof Conflict || SqlError.isSqlError(error) && again.has(error.reason._tag)
 
-export const transact = (sql: PgClient.PgClient) =>
-<A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<
-  A,
-  Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable,
-  R
-> =>
-  sql.withTransaction(command).pipe(
-    Effect.retry({ times: 3, while: mayRepeat }),
-    Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {
-      if (mayRepeat(error)) return Effect.fail(new DependencyUnavailable())
-      if (SqlError.isSqlError(error)) return Effect.die(error)
-      return Effect.fail(error as Exclude<E, SqlError.SqlError | Conflict>)
-    }),
-  )
+export const transact =
+  (sql: PgClient.PgClient) =>
+  <A, E, R>(step: TransferStep, command: Effect.Effect<A, E, R>): Effect.Effect<
+    A,
+    Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable,
+    R
+  > =>
+    sql.withTransaction(Effect.tap(command, () => faultPoint(`transfer.${step}.written`))).pipe(
+      Effect.tap(() => faultPoint(`transfer.${step}.committed`)),
+      Effect.retry({ times: 3, while: mayRepeat }),
+      Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {
+        if (mayRepeat(error)) return Effect.fail(new DependencyUnavailable())
+        if (SqlError.isSqlError(error)) return Effect.die(error)
+        return Effect.fail(error as Exclude<E, SqlError.SqlError | Conflict>)
+      }),
+    )

@@ -196,7 +196,9 @@ export class AccessVersions extends Context.Service<AccessVersions, {
           where (t.institution_id, t.project_id, t.person_id, t.role, t.state, t.removed) is distinct from
             (excluded.institution_id, excluded.project_id, excluded.person_id, excluded.role, excluded.state, false)`
         const version = yield* settle(decision.accessId, decision)
-        return version === null ? yield* Effect.die(new Error("Access without a version")) : version
+        if (version === null) return yield* Effect.die(new Error("Access without a version"))
+        const { accessVersion, digest, eventId } = version
+        return { accessVersion, eventId, digest }
       })
 
       return AccessVersions.of({ record, settle })

@@ -1,52 +1,63 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
-import { createHash } from "node:crypto"
-import { AccessVersions } from "../../../services/access/AccessVersions.ts"
+import { Clock, Effect } from "effect"
+import { createHash, randomUUID } from "node:crypto"
+import { type AccessDecision, AccessVersions } from "../../../services/access/AccessVersions.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
-import {
-  access,
-  identity,
-  institution,
-  issuer,
-  link,
-  member,
-  owner,
-  person,
-  project,
-  tell,
-} from "../../support/TestIdentity.ts"
-
-interface Version {
-  readonly access_version: number
-  readonly role: string
-  readonly state: string
-  readonly kind: string
-  readonly project_id: string
-}
+import { inTransaction } from "../../../services/platform/Transact.ts"
+import { access, identity, institution, issuer, owner, person, project, tell } from "../../support/TestIdentity.ts"
 
 const versions = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database
-  const rows = yield* sql<Version>`
-    select v.access_version, v.role, v.state, e.kind, e.project_id
+  const rows = yield* sql<Record<"access_version" | "role" | "state" | "kind", string | number>>`
+    select v.access_version, v.role, v.state, e.kind
     from access_versions v left join lifecycle_events e on e.id = v.event_id and e.project_id = v.project_id
     where v.access_id = ${id} order by v.access_version`
   return rows.map(({ access_version, kind, role, state }) => [access_version, role, state, kind])
 })
 
+interface Told {
+  readonly kind: string
+  readonly txn: string
+  readonly sub_id: object & { readonly user?: { readonly sub: string } }
+  readonly payload: Record<string, unknown>
+}
+
 const told = Effect.fnUntraced(function* (project: string) {
   const { sql } = yield* Database
-  const rows = yield* sql<
-    { kind: string }
-  >`select kind from lifecycle_events where project_id = ${project} order by position`
-  return rows.map(({ kind }) => kind)
+  return yield* sql<Told>`
+    select kind, txn, sub_id, payload from lifecycle_events
+    where project_id = ${project} and kind not in ('project-registered', 'project-launched') order by position`
+})
+const kinds = (project: string) => Effect.map(told(project), (facts) => facts.map(({ kind }) => kind))
+
+const stands = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql`
+    select role, state, state_decided, removed, access_version, version from access where id = ${id}`
+  return row
 })
 
 const scene = Effect.gen(function* () {
   const fern = yield* institution()
-  const portal = yield* project(fern)
-  const pat = yield* person()
-  return { fern, portal, pat }
+  return { fern, portal: yield* project(fern), pat: yield* person() }
+})
+
+const record = (decision: AccessDecision) =>
+  Effect.flatMap(AccessVersions, ({ record }) => inTransaction(record(decision)))
+
+const decision = (
+  { fern, pat, portal }: Effect.Success<typeof scene>,
+  fields: Partial<AccessDecision> = {},
+): AccessDecision => ({
+  accessId: randomUUID(),
+  institutionId: fern,
+  projectId: portal,
+  personId: pat,
+  role: "user",
+  state: "active",
+  madeBy: "sam",
+  approvedBy: ["ada"],
+  ...fields,
 })
 
 layer(identity)("AccessVersions", (it) => {
@@ -66,17 +77,175 @@ layer(identity)("AccessVersions", (it) => {
         [4, "editor", "active", "access-granted"],
         [5, "editor", "revoked", "access-revoked"],
       ])
-      assert.deepStrictEqual(yield* told(portal), [
-        "project-registered",
-        "project-launched",
+      const facts = yield* told(portal)
+      assert.deepStrictEqual(facts.map(({ kind }) => kind), [
         "access-granted",
         "token-claims-change",
-        "access-revoked",
-        "session-revoked",
+        ...["access-revoked", "session-revoked"],
         "access-granted",
-        "access-revoked",
-        "session-revoked",
+        ...["access-revoked", "session-revoked"],
+      ])
+      assert.strictEqual(facts[2]!.txn, facts[3]!.txn)
+      assert.deepStrictEqual(facts[1]!.payload, {
+        event_timestamp: 0,
+        initiating_entity: "system",
+        reason_admin: { en: "ACCESS_ROLE_CHANGED_BY_DIRECTORY" },
+        access: { access_id: id, version: 2, previous_version: 1, role: "editor" },
+        claims: { role: "editor" },
+      })
+      assert.deepStrictEqual<object>(facts[0]!.sub_id, {
+        format: "complex",
+        user: { format: "iss_sub", iss: issuer, sub: pat },
+        application: { format: "opaque", id: portal },
+        tenant: { format: "opaque", id: fern },
+      })
+    }))
+
+  it.effect("the digest is of the version's facts, and what is written stays, even for the tables' owner", () =>
+    Effect.gen(function* () {
+      const { owner: tables, sql } = yield* Database
+      const asked = decision(yield* scene)
+      const made = yield* record(asked)
+      const [row] = yield* sql<Record<string, unknown>>`
+        select * from access_versions where access_id = ${asked.accessId}`
+      const { digest, ...facts }: Record<string, unknown> = row!
+      const names = Object.keys(facts).sort()
+      assert.lengthOf(names, 11)
+      const jcs = `{${names.map((name) => `"${name}":${JSON.stringify(facts[name])}`)}}`
+      assert.strictEqual(digest, `sha256:${createHash("sha256").update(jcs).digest("hex")}`)
+      assert.deepStrictEqual(made, { accessVersion: 1, eventId: String(row!["event_id"]), digest: String(digest) })
+      for (const role of [sql, tables]) {
+        for (
+          const statement of [
+            role`update access_versions set state = 'revoked'`,
+            role`delete from access_versions`,
+            role`truncate access_versions`,
+          ]
+        ) assert.strictEqual((yield* Effect.result(statement))._tag, "Failure")
+      }
+      assert.deepStrictEqual((yield* sql`select * from access_versions where access_id = ${asked.accessId}`)[0], row)
+    }))
+
+  it.effect("a decision writes the Access, its version and its Event, names who made it, and repeats nothing", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const set = yield* scene
+      const asked = decision(set)
+      const first = yield* record(asked)
+      assert.deepStrictEqual(yield* record(asked), first)
+      const second = yield* record({ ...asked, state: "revoked", madeBy: "ada", approvedBy: [] })
+      assert.deepStrictEqual([first.accessVersion, second.accessVersion], [1, 2])
+      const rows = yield* sql`
+        select made_by, approved_by from access_versions where access_id = ${asked.accessId} order by access_version`
+      assert.deepStrictEqual([...rows], [
+        { made_by: "sam", approved_by: ["ada"] },
+        { made_by: "ada", approved_by: [] },
+      ])
+      const facts = yield* told(set.portal)
+      assert.deepStrictEqual(facts.map(({ kind }) => kind), ["access-granted", "access-revoked", "session-revoked"])
+      assert.deepStrictEqual(facts[1]!.payload["reason_admin"], { en: "ACCESS_REVOKED_BY_ADMINISTRATOR" })
+      assert.strictEqual(facts[1]!.payload["initiating_entity"], "admin")
+    }))
+
+  it.effect("what we revoked the feed cannot give back, until it has said so itself; its removal closes anything", () =>
+    Effect.gen(function* () {
+      const set = yield* scene
+      const { fern, pat, portal } = set
+      const id = yield* access(fern, portal, pat)
+      yield* record(decision(set, { accessId: id, state: "revoked" }))
+      yield* access(fern, portal, pat, { id, version: 2 })
+      assert.include(yield* stands(id), { state: "revoked", state_decided: true, access_version: 2 })
+      yield* access(fern, portal, pat, { id, version: 3, state: "revoked" })
+      assert.include(yield* stands(id), { state: "revoked", state_decided: false, access_version: 2 })
+      yield* access(fern, portal, pat, { id, version: 4 })
+      assert.include(yield* stands(id), { state: "active", access_version: 3 })
+
+      yield* record(decision(set, { accessId: id, state: "revoked" }))
+      yield* tell("access", { id, version: 5, removed: true })
+      yield* access(fern, portal, pat, { id, version: 6 })
+      assert.include(yield* stands(id), { state: "revoked", state_decided: true, removed: false, access_version: 4 })
+
+      const given = decision(set)
+      yield* record(given)
+      yield* tell("access", { id: given.accessId, version: 1, removed: true })
+      assert.include(yield* stands(given.accessId), { state: "revoked", removed: true, access_version: 2 })
+    }))
+
+  it.effect("Access that moves to another project or person is revoked where it was first", () =>
+    Effect.gen(function* () {
+      const { fern, pat, portal } = yield* scene
+      const other = yield* project(fern)
+      const pet = yield* person()
+      const id = yield* access(fern, portal, pat)
+      yield* access(fern, other, pet, { id, version: 2 })
+      assert.deepStrictEqual(yield* kinds(portal), ["access-granted", "access-revoked", "session-revoked"])
+      const facts = yield* told(other)
+      assert.deepStrictEqual(facts.map(({ kind, sub_id }) => [kind, sub_id.user?.sub]), [["access-granted", pet]])
+      assert.deepStrictEqual((yield* versions(id)).map(([version, , state]) => [version, state]), [
+        [1, "active"],
+        [2, "revoked"],
+        [3, "active"],
       ])
     }))
+
+  it.effect("Access and ownerships of a person who is not known yet wait until it arrives, and so does a project", () =>
+    Effect.gen(function* () {
+      const fern = yield* institution()
+      const [portal, pat] = [randomUUID(), randomUUID()]
+      const id = yield* access(fern, portal, pat)
+      yield* owner(portal, pat)
+      assert.deepStrictEqual(yield* versions(id), [])
+      yield* person({ id: pat })
+      assert.deepStrictEqual(yield* versions(id), [[1, "user", "active", "access-granted"]])
+      assert.deepStrictEqual(yield* kinds(portal), ["access-granted"])
+      yield* project(fern, { id: portal })
+      assert.deepStrictEqual(yield* kinds(portal), ["access-granted", "project-owner-changed"])
+    }))
+
+  it.effect("each project hears of a person that has, had or owns; and who comes later hears how things stand", () =>
+    Effect.gen(function* () {
+      const { fern, pat, portal } = yield* scene
+      const [had, owned, never, late] = [
+        yield* project(fern),
+        yield* project(fern),
+        yield* project(fern),
+        yield* project(fern),
+      ]
+      yield* access(fern, portal, pat)
+      const past = yield* access(fern, had, pat)
+      yield* access(fern, had, pat, { id: past, version: 2, state: "revoked" })
+      yield* owner(owned, pat)
+      const before = yield* Effect.forEach([portal, had, owned, never], kinds)
+      yield* person({ id: pat, version: 2, status: "suspended" })
+      yield* person({ id: pat, version: 3, status: "disabled" })
+      const news = yield* Effect.forEach([portal, had, owned, never], kinds)
+      assert.deepStrictEqual(news.map((all, i) => all.slice(before[i]!.length)), [
+        ["account-disabled"],
+        ["account-disabled"],
+        ["account-disabled"],
+        [],
+      ])
+      yield* access(fern, late, pat)
+      assert.deepStrictEqual(yield* kinds(late), ["access-granted", "account-disabled"])
+      yield* person({ id: pat, version: 4 })
+      yield* tell("person", { id: pat, version: 5, removed: true })
+      assert.deepStrictEqual((yield* kinds(late)).slice(2), ["account-enabled", "account-purged"])
+    }))
+
+  it.effect("a project that lost a person long ago hears no more of it", () =>
+    Effect.gen(function* () {
+      const { fern, pat, portal } = yield* scene
+      const id = yield* access(fern, portal, pat)
+      yield* access(fern, portal, pat, { id, version: 2, state: "revoked" })
+      const before = yield* kinds(portal)
+      const clock = yield* Clock.Clock
+      const later = (days: number): Clock.Clock =>
+        Object.create(clock, {
+          currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (now) => now + days * 86_400_000) },
+        })
+      yield* person({ id: pat, version: 2, status: "disabled" }).pipe(Effect.provideService(Clock.Clock, later(89)))
+      assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["account-disabled"])
+      yield* person({ id: pat, version: 3 }).pipe(Effect.provideService(Clock.Clock, later(91)))
+      assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["account-disabled"])
+    }))
 })
-void [AccessVersions, transact, createHash, issuer, link, member, owner]

@@ -17,6 +17,7 @@ import identity from "../migrations/0009_identity.ts"
 import people from "../migrations/0012_people.ts"
 import requests from "../migrations/0013_requests.ts"
 import accessReviews from "../migrations/0014_access_reviews.ts"
+import provider from "../migrations/0015_provider.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -32,6 +33,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [12, "people", Effect.succeed(people)],
   [13, "requests", Effect.succeed(requests)],
   [14, "access_reviews", Effect.succeed(accessReviews)],
+  [15, "provider", Effect.succeed(provider)],
 ]
 
 /** The number of the newest migration. */
@@ -53,6 +55,7 @@ export const tables: ReadonlyArray<string> = [
   ...["sessions", "session_floors", "authenticators", "recovery_codes", "credential_intents", "link_proofs"],
   ...["rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
+  ...["provider_jobs", "provider_clients", "client_drift", "embedded_clients", "worker_sightings"],
   ...["requests", "policy_reviews", "policy_approvals"],
 ]
 

@@ -1,15 +1,16 @@
 /** The one shape of a worker: a turn while there is more, then the bell or the poll; a turn that fails is tried again. */
 import { Effect } from "effect"
+import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
 import type { Bell } from "../../services/platform/Bells.ts"
 
 /** Forks the loop into the current scope. `turn` gives whether there may be more at once. */
 export const loop = <E, R>(name: string, bell: Bell, pollMillis: number, turn: Effect.Effect<boolean, E, R>) =>
-  turn.pipe(
+  WorkerSightings.running(name).pipe(Effect.andThen(turn.pipe(
     Effect.flatMap((more) => more ? Effect.void : bell.wait(pollMillis)),
     Effect.catchCause((cause) => Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep("1 second"))),
     Effect.forever,
     Effect.forkScoped,
-  )
+  )))
 
 /** A loop that no bell wakes. */
 export const every = <A, E, R>(name: string, millis: number, turn: Effect.Effect<A, E, R>) =>

@@ -1,0 +1,66 @@
+/** Operations, diagnostics and jobs (specification 000, Operations and health). */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
+import { Diagnostics, Job, Jobs, OperationsSummary } from "../identity/Operations.ts"
+import { Reason, ReasonBody } from "../identity/Reason.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { InvalidState, OutcomeUnknown, RoleRequired } from "../problems/Identity.ts"
+import { Text } from "../Validation/Scalars.ts"
+import { Floor, SecretRequest, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+/** The client that the provider made, as its operator finds it there. */
+export const JobRepair = Schema.Struct({
+  client_id: Text(1, 500),
+  registration_client_uri: Schema.optionalKey(Schema.NullOr(Text(1, 2048))),
+  registration_access_token: Schema.optionalKey(Schema.NullOr(Text(1, 4096))),
+  reason: Reason,
+}).annotate({ identifier: "JobRepair" })
+
+const job = { job_id: Schema.String }
+const reviewed = [NotFound, RoleRequired, InvalidState, IdempotencyKeyReused, IdempotencyInProgress] as const
+
+export class OperationsApi extends HttpApiGroup.make("operations")
+  .add(
+    HttpApiEndpoint.get("operations", "/v1/operations", { success: OperationsSummary, error: RoleRequired })
+      .annotate(OpenApi.Summary, "How the work that the caller can see does"),
+    HttpApiEndpoint.get("operationsDiagnostics", "/v1/operations/diagnostics", {
+      success: Diagnostics,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Failed and ambiguous work, workers, drift and lag, for operators"),
+    HttpApiEndpoint.get("projectDiagnostics", "/v1/projects/:project_id/operations/diagnostics", {
+      params: { project_id: Schema.String },
+      success: Diagnostics,
+      error: [NotFound, RoleRequired],
+    }).annotate(OpenApi.Summary, "The same of one project"),
+    HttpApiEndpoint.get("listJobs", "/v1/jobs", { success: Jobs, error: RoleRequired })
+      .annotate(OpenApi.Summary, "The newest 100 jobs, for operators"),
+    HttpApiEndpoint.post("reconcileJob", "/v1/jobs/:job_id/reconcile", {
+      params: job,
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: Job,
+      error: [...reviewed, OutcomeUnknown],
+    }).annotate(OpenApi.Summary, "Look at the provider, by the saved reference, what became of an ambiguous write"),
+    HttpApiEndpoint.post("retryJob", "/v1/jobs/:job_id/retry", {
+      params: job,
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: Job,
+      error: reviewed,
+    }).annotate(OpenApi.Summary, "Send a failed write again, or one that nothing can be found out about"),
+    HttpApiEndpoint.post("repairJob", "/v1/jobs/:job_id/repair", {
+      params: job,
+      headers: optionallyKeyed,
+      payload: JobRepair,
+      success: Job,
+      error: [...reviewed, OutcomeUnknown],
+    }).annotate(SecretRequest, true)
+      .annotate(OpenApi.Summary, "Name the client that a write made at the provider"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({ title: "Operations", description: "Work, and how it does." })) {}

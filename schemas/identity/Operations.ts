@@ -1,0 +1,81 @@
+/** Work that takes its time, and how it does (specification 000, Operations and health; DECISIONS-identity 1.8). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+
+const orNull = Schema.NullOr
+
+export const JobState = Schema.Literals(["pending", "running", "effective", "failed", "ambiguous"])
+export type JobState = typeof JobState.Type
+
+/** No payload, no secret: what, where, how it stands. */
+const job = {
+  job_id: Schema.String,
+  kind: Schema.String,
+  project_id: orNull(Schema.String),
+  state: JobState,
+  attempts: Schema.Int,
+  max_attempts: Schema.Int,
+  next_attempt_at: orNull(Timestamp),
+  last_error_code: orNull(Schema.String),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}
+export const Job = Schema.Struct(job).annotate({ identifier: "Job" })
+export type Job = typeof Job.Type
+
+export const AllowedAction = Schema.Literals(["reconcile", "reviewed_retry", "reviewed_repair"])
+export type AllowedAction = typeof AllowedAction.Type
+
+export const AmbiguousJob = Schema.Struct({
+  ...job,
+  provider_reference: Schema.String,
+  target_state: Schema.Record(Schema.String, Schema.Unknown),
+  allowed_actions: Schema.Array(AllowedAction),
+}).annotate({ identifier: "AmbiguousJob" })
+export type AmbiguousJob = typeof AmbiguousJob.Type
+
+export const Jobs = Schema.Struct({ items: Schema.Array(Job) }).annotate({ identifier: "Jobs" })
+
+export const OperationsSummary = Schema.Struct({
+  pending: Schema.Int,
+  failed: Schema.Int,
+  failure_diagnostics_available: Schema.Boolean,
+  status: Schema.Literals(["failed", "pending", "effective"]),
+}).annotate({ identifier: "OperationsSummary" })
+export type OperationsSummary = typeof OperationsSummary.Type
+
+const Millis = orNull(Schema.Finite)
+
+export const Diagnostics = Schema.Struct({
+  as_of: Timestamp,
+  failed: Schema.Array(Job),
+  ambiguous: Schema.Array(AmbiguousJob),
+  workers: Schema.Array(Schema.Struct({
+    worker: Schema.String,
+    instance: Schema.String,
+    last_seen_at: Timestamp,
+    state: Schema.Literals(["running", "stale", "stopped"]),
+    backlog: orNull(Schema.Int),
+  })),
+  client_drift: Schema.Array(Schema.Struct({
+    project_id: Schema.String,
+    client_id: Schema.String,
+    field: Schema.String,
+    expected_digest: Schema.String,
+    observed_digest: Schema.String,
+    first_seen_at: Timestamp,
+  })),
+  lifecycle_lag: Schema.Array(Schema.Struct({
+    project_id: Schema.String,
+    consumer_id: Schema.String,
+    head_position: Schema.Int,
+    delivered_position: Schema.Int,
+    acknowledged_position: Schema.Int,
+    installed_version: orNull(Schema.String),
+    oldest_unacknowledged_seconds: orNull(Schema.Finite),
+    decision_to_queue_ms_p99: Millis,
+    queue_to_delivery_ms_p99: Millis,
+    delivery_to_ack_ms_p99: Millis,
+  })),
+}).annotate({ identifier: "Diagnostics" })
+export type Diagnostics = typeof Diagnostics.Type

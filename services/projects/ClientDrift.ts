@@ -1,0 +1,78 @@
+/**
+ * Whether the provider's clients are still what they shall be: somebody may have changed one there. Looks at a few a
+ * minute, the longest unseen first, and only notes what it finds; mending is an operator's decision.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+import { Vault } from "../platform/Vault.ts"
+import { IdentityProvider } from "./IdentityProvider.ts"
+import { clients } from "./ProviderJobs/Rows.ts"
+import { driftOf } from "./ProviderJobs/Targets.ts"
+
+const atOnce = 10
+const restMillis = 10 * 60_000
+
+export class ClientDrift extends Context.Service<ClientDrift, {
+  /** Looks at clients that nobody looked at for ten minutes, at most ten; gives how many. */
+  readonly look: Effect.Effect<number, SqlError.SqlError>
+}>()("bailiwick/services/projects/ClientDrift") {
+  static readonly layer = Layer.effect(
+    ClientDrift,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const provider = yield* IdentityProvider
+      const known = clients(sql, yield* Vault)
+
+      const note = Effect.fnUntraced(function* (
+        projectId: string,
+        clientId: string,
+        found: ReturnType<typeof driftOf>,
+      ) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const rows = found.map(({ expected, field, observed }) => ({ field, expected, observed }))
+        yield* sql`
+          delete from client_drift where project_id = ${projectId}
+            and field <> all(${found.map(({ field }) => field)}::text[])`
+        yield* sql`
+          insert into client_drift (project_id, field, client_id, expected_digest, observed_digest, first_seen_at)
+          select ${projectId}, field, ${clientId}, expected, observed, ${now}
+          from jsonb_to_recordset(${sql.json(rows)}) r(field text, expected text, observed text)
+          on conflict (project_id, field) do update
+          set client_id = excluded.client_id, expected_digest = excluded.expected_digest,
+            observed_digest = excluded.observed_digest`
+      }, sql.withTransaction)
+
+      const examine = Effect.fnUntraced(function* (projectId: string) {
+        const mine = yield* known.of(projectId)
+        if (mine === null || mine.disabled) return
+        const seen = yield* provider.read(mine.client)
+        if (seen !== null) return yield* note(projectId, mine.client.clientId, driftOf(mine.expected, seen.observed))
+        yield* note(projectId, mine.client.clientId, [{ field: "client_id", ...gone }])
+      })
+
+      const look = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const due = yield* sql<{ project_id: string }>`
+          update provider_clients set looked_at = ${new Date(now)} where project_id in (
+            select c.project_id from provider_clients c
+            where not c.disabled and coalesce(c.looked_at < ${new Date(now - restMillis)}, true)
+              and not exists (
+                select from provider_jobs j where j.project_id = c.project_id and j.state in ('pending', 'ambiguous'))
+            order by c.looked_at nulls first limit ${atOnce} for update skip locked
+          ) returning project_id`
+        // A provider that does not answer now is asked again in its turn.
+        yield* Effect.forEach(
+          due,
+          ({ project_id }) => Effect.catchTag(examine(project_id), "ProviderFault", () => Effect.void),
+          { discard: true },
+        )
+        return due.length
+      })
+
+      return ClientDrift.of({ look })
+    }),
+  )
+}
+
+const gone = { expected: "present", observed: "absent" }

@@ -1,0 +1,155 @@
+/**
+ * How the work at the provider does: a summary for everybody, counted over what they can see; jobs, and diagnostics of
+ * what failed or is unclear, for operators (specification 000, Operations and health; DECISIONS-identity 1.8).
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type {
+  AllowedAction,
+  AmbiguousJob,
+  Diagnostics,
+  Job,
+  OperationsSummary,
+} from "../../schemas/identity/Operations.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import { RoleRequired } from "../../schemas/problems/Identity.ts"
+import { Roles } from "../people/Roles.ts"
+import { Database } from "../platform/Database.ts"
+import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
+import { unfindable } from "./ReviewedJobs.ts"
+
+const newest = 100
+const staleMillis = 30_000
+
+interface WorkerRow {
+  readonly worker: string
+  readonly instance: string
+  readonly last_seen_at: Date
+  readonly stopped: boolean
+  readonly backlog: number | null
+}
+
+interface DriftRow {
+  readonly project_id: string
+  readonly client_id: string
+  readonly field: string
+  readonly expected_digest: string
+  readonly observed_digest: string
+  readonly first_seen_at: Date
+}
+
+const actions = ({ last_error }: JobRow): ReadonlyArray<AllowedAction> =>
+  last_error === unfindable ? ["reconcile", "reviewed_retry", "reviewed_repair"] : ["reconcile"]
+
+const ambiguous = (row: JobRow): AmbiguousJob => ({
+  ...viewOf(row),
+  provider_reference: row.reference,
+  target_state: { ...row.target },
+  allowed_actions: actions(row),
+})
+
+export class Operations extends Context.Service<Operations, {
+  /** Counts what the person can see: an operator everything, others the projects that they own or belong to. */
+  readonly summary: (personId: string) => Effect.Effect<OperationsSummary, SqlError.SqlError>
+  /** The newest 100 jobs; RoleRequired for who is no operator. */
+  readonly jobs: (personId: string) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
+  readonly diagnostics: (personId: string) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
+  /** Of one project: for its active owner, and for an operator with an active membership in its institution. */
+  readonly projectDiagnostics: (
+    personId: string,
+    projectId: string,
+  ) => Effect.Effect<Diagnostics, NotFound | RoleRequired | SqlError.SqlError>
+}>()("bailiwick/services/projects/Operations") {
+  static readonly layer = Layer.effect(
+    Operations,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const roles = yield* Roles
+
+      const mustOperate = Effect.fnUntraced(function* (personId: string) {
+        if (!(yield* roles.isOperator(personId))) return yield* new RoleRequired()
+      })
+
+      const summary = Effect.fn("Operations.summary")(function* (personId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const operator = yield* roles.isOperator(personId)
+        const [row] = yield* sql<{ pending: number; failed: number }>`
+          select count(*) filter (where j.state = 'pending')::int as pending,
+            count(*) filter (where j.state in ('failed', 'ambiguous'))::int as failed
+          from provider_jobs j
+          where j.state <> 'effective' and (${operator} or exists (
+            select from project_owners o
+            where o.project_id = j.project_id and o.person_id = ${personId} and o.active and not o.removed
+          ) or exists (
+            select from projects p join institution_memberships m on m.institution_id = p.institution_id
+            where p.id = j.project_id and m.person_id = ${personId} and m.state = 'active' and not m.removed
+              and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)))`
+        const { failed, pending } = row!
+        return {
+          pending,
+          failed,
+          failure_diagnostics_available: failed > 0 && operator,
+          status: failed > 0 ? "failed" : pending > 0 ? "pending" : "effective",
+        } satisfies OperationsSummary
+      })
+
+      const read = Effect.fnUntraced(function* (of: Statement.Fragment) {
+        const now = yield* Clock.currentTimeMillis
+        const [jobs, workers, drift] = yield* Effect.all([
+          sql<JobRow>`
+            select * from provider_jobs t where t.state in ('failed', 'ambiguous') and ${of}
+            order by t.created_at desc, t.id desc limit 500`,
+          sql<WorkerRow>`
+            select worker, instance, last_seen_at, stopped, case worker
+              when 'provider' then (select count(*) from provider_jobs where state = 'pending' and not held)
+              when 'unordered' then (
+                select count(*) from (select from outbox where published_at is null limit 10000) o)
+              when 'due mails' then (
+                select count(*) from (select from mails where not_before is not null limit 10000) m)
+              when 'jobs' then (select count(*) from jobs where state = 'pending')
+            end::int as backlog
+            from worker_sightings order by worker, instance`,
+          sql<DriftRow>`select * from client_drift t where ${of} order by t.first_seen_at limit 500`,
+        ], { concurrency: 3 })
+        return {
+          as_of: new Date(now).toISOString(),
+          failed: jobs.filter(({ state }) => state === "failed").map(viewOf),
+          ambiguous: jobs.filter(({ state }) => state === "ambiguous").map(ambiguous),
+          workers: workers.map(({ last_seen_at, stopped, ...worker }) => ({
+            ...worker,
+            last_seen_at: last_seen_at.toISOString(),
+            state: stopped
+              ? "stopped" as const
+              : last_seen_at.getTime() < now - staleMillis
+              ? "stale" as const
+              : "running" as const,
+          })),
+          client_drift: drift.map((row) => ({ ...row, first_seen_at: row.first_seen_at.toISOString() })),
+          lifecycle_lag: [],
+        } satisfies Diagnostics
+      })
+
+      const jobs = Effect.fn("Operations.jobs")(function* (personId: string) {
+        yield* mustOperate(personId)
+        const rows = yield* sql<JobRow>`
+          select * from provider_jobs order by created_at desc, id desc limit ${newest}`
+        return rows.map(viewOf)
+      })
+
+      const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: string) {
+        yield* mustOperate(personId)
+        return yield* read(sql`true`)
+      })
+
+      const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
+        function* (personId: string, projectId: string) {
+          const { institution, operator, owner } = yield* roles.toProject(personId, projectId)
+          if (!owner && !(operator && institution?.member === true)) return yield* new RoleRequired()
+          return yield* read(sql`t.project_id = ${projectId}`)
+        },
+      )
+
+      return Operations.of({ summary, jobs, diagnostics, projectDiagnostics })
+    }),
+  )
+}

@@ -1,0 +1,198 @@
+/**
+ * Work at the identity provider. A job is added by the transaction that wants it, claimed, marked as begun, done outside
+ * any transaction, and settled under its claim. What is certain to be undone is tried again, later each time; what may
+ * have been done is `ambiguous` and is never repeated by itself: it is reconciled with the saved reference and the target
+ * (specification 000, Errors 2). Jobs of one project go one after another.
+ *
+ * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Audit } from "../platform/Audit.ts"
+import { Bells } from "../platform/Bells.ts"
+import { digestOf } from "../platform/Canonical.ts"
+import { Database } from "../platform/Database.ts"
+import { faultPoint } from "../platform/Faults.ts"
+import { Ids } from "../platform/Ids.ts"
+import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
+import { Vault } from "../platform/Vault.ts"
+import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
+import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
+import { type ProjectRow, targetOf } from "./ProviderJobs/Targets.ts"
+
+export { type ProviderJobKind } from "./ProviderJobs/Rows.ts"
+
+/** The bell that rings after a job was added or released. */
+export const providerTopic = "provider-jobs"
+
+export const jobsTable: LeasedTable = { table: "provider_jobs", key: "id", keyType: "uuid" }
+export const leaseMillis = 30_000
+
+type Claimed = JobRow & { readonly claim: bigint }
+
+/** What became of a call. */
+type Done = Seen | "disabled" | "nothing to do"
+
+export class ProviderJobs extends Context.Service<ProviderJobs, {
+  /** Adds a job in the current transaction and gives its id. A held one waits for `release`. */
+  readonly add: (
+    job: { readonly kind: ProviderJobKind; readonly projectId: string; readonly held?: boolean },
+  ) => Effect.Effect<string, SqlError.SqlError>
+  /** Lets a project's held jobs go, in the current transaction. */
+  readonly release: (projectId: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Ends a project's jobs that nobody has begun: there is nothing left to do. */
+  readonly drop: (projectId: string, why: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Does due jobs; gives whether there may be more. */
+  readonly work: Effect.Effect<boolean, SqlError.SqlError>
+  /** Frees claims whose lease ended: what had begun is ambiguous. */
+  readonly free: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/projects/ProviderJobs") {
+  static readonly layer = Layer.effect(
+    ProviderJobs,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const bells = yield* Bells
+      const ids = yield* Ids
+      const provider = yield* IdentityProvider
+      const known = clients(sql, yield* Vault)
+
+      const add: ProviderJobs["Service"]["add"] = Effect.fn("ProviderJobs.add")(
+        function* ({ held = false, kind, projectId }) {
+          const id = yield* ids.next
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const reference = `bailiwick:${projectId}`
+          yield* sql`
+            insert into provider_jobs (id, kind, project_id, state, held, reference, created_at, updated_at, not_before)
+            values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${held}, ${reference}, ${now}, ${now}, ${now})`
+          yield* sql.afterCommit(bells.ring(providerTopic))
+          return id
+        },
+      )
+
+      const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          update provider_jobs set held = false, not_before = ${now}, updated_at = ${now}
+          where project_id = ${projectId} and held`
+        yield* sql.afterCommit(bells.ring(providerTopic))
+      })
+
+      const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: string, why: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          update provider_jobs set state = 'effective', held = false, last_error = ${why}, updated_at = ${now}
+          where project_id = ${projectId} and state = 'pending' and claim is null and begun_at is null`
+      })
+
+      const project = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<ProjectRow>`
+          select id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes
+          from projects where id = ${id}`
+        return row
+      })
+
+      /** Writes down, before anything leaves, what is about to be asked; false where the claim is lost. */
+      const begin = Effect.fnUntraced(function* ({ claim, id }: Claimed, target: ClientTarget | null) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const begun = yield* sql`
+          update provider_jobs set begun_at = ${now}, updated_at = ${now},
+            target = ${target === null ? null : sql.json(target)}::jsonb,
+            target_digest = ${target === null ? null : digestOf(target)}
+          where id = ${id}::uuid and claim = ${claim} and lease_until > ${new Date(now.getTime() + 15_000)}
+          returning 1`
+        return begun.length > 0
+      })
+
+      const call = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget): Effect.fn.Return<
+        Done,
+        ProviderFault | SqlError.SqlError
+      > {
+        const mine = yield* known.of(job.project_id)
+        if (job.kind === "client.create") {
+          if (mine !== null) return "nothing to do"
+          return yield* provider.create(job.reference, target)
+        }
+        if (mine === null || mine.disabled) return "nothing to do"
+        if (job.kind === "client.update") return yield* provider.update(mine.client, target)
+        return yield* Effect.as(provider.disable(mine.client), "disabled" as const)
+      })
+
+      const settled = (job: Claimed, outcome: "done" | "failed", code: string) =>
+        audit.append({
+          action: `provider.${job.kind}`,
+          actor: "system",
+          subject: `job:${job.id}`,
+          outcome,
+          code,
+          details: { project: job.project_id, attempts: job.attempts },
+        })
+
+      const settle = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, done: Done) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const own = yield* sql`
+          update provider_jobs set state = 'effective', claim = null, lease_until = null, last_error = null,
+            updated_at = ${now}
+          where id = ${job.id}::uuid and claim = ${job.claim} returning 1`
+        if (own.length === 0) return
+        if (done === "disabled") yield* known.disabled(job.project_id)
+        else if (done !== "nothing to do") yield* known.keep(job.project_id, job.reference, done.client, target)
+        yield* settled(job, "done", done === "nothing to do" ? "nothing_to_do" : "effective")
+      }, sql.withTransaction)
+
+      const fault = Effect.fnUntraced(function* (job: Claimed, { code, reason }: ProviderFault) {
+        if (reason === "unavailable" && job.attempts < maxAttempts) {
+          yield* sql`update provider_jobs set begun_at = null where id = ${job.id}::uuid and claim = ${job.claim}`
+          const afterMillis = backoffMillis(job.attempts + 2)
+          return yield* settleFailed(sql, jobsTable, job.claim, [{ key: job.id, afterMillis, error: code }])
+        }
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const own = yield* sql`
+          update provider_jobs set state = ${reason === "unknown" ? "ambiguous" : "failed"}, claim = null,
+            lease_until = null, last_error = ${code}, updated_at = ${now}
+          where id = ${job.id}::uuid and claim = ${job.claim} returning 1`
+        if (own.length > 0) yield* settled(job, "failed", code)
+      }, sql.withTransaction)
+
+      const perform = Effect.fnUntraced(function* (job: Claimed) {
+        const row = yield* project(job.project_id)
+        if (row === undefined) {
+          return yield* fault(job, new ProviderFault({ reason: "refused", code: "no_such_project" }))
+        }
+        const target = targetOf(row)
+        yield* faultPoint("provider.claimed")
+        if (!(yield* begin(job, target))) return
+        yield* faultPoint("provider.begun")
+        const answer = yield* Effect.result(call(job, target))
+        yield* faultPoint("provider.answered")
+        if (answer._tag === "Success") yield* settle(job, target, answer.success)
+        else if (answer.failure instanceof ProviderFault) yield* fault(job, answer.failure)
+        else return yield* Effect.fail(answer.failure)
+        yield* faultPoint("provider.settled")
+      })
+
+      const work = Effect.gen(function* () {
+        const due = yield* claimDue<JobRow>(sql, jobsTable, {
+          leaseMillis,
+          limit: 4,
+          also: sql`and t.state = 'pending' and not t.held and not exists (
+            select from provider_jobs before where before.project_id = t.project_id and before.id < t.id
+              and before.state in ('pending', 'ambiguous'))`,
+        })
+        yield* Effect.forEach(due, perform, { concurrency: 4, discard: true })
+        return due.length > 0
+      })
+
+      const free = Effect.gen(function* () {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          update provider_jobs set state = 'ambiguous', claim = null, lease_until = null, last_error = 'interrupted',
+            updated_at = ${now}
+          where claim is not null and lease_until < ${now} and begun_at is not null and state = 'pending'`
+        yield* freeExpired(sql, jobsTable)
+      })
+
+      return ProviderJobs.of({ add, release, drop, work, free })
+    }),
+  )
+}

@@ -1,0 +1,100 @@
+/** Rows of provider jobs and of the clients that they make. */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Redacted } from "effect"
+import type { Job, JobState } from "../../../schemas/identity/Operations.ts"
+import type { Vault } from "../../platform/Vault.ts"
+import type { ClientTarget, KnownClient } from "../IdentityProvider.ts"
+import { digestOf } from "../../platform/Canonical.ts"
+
+export const providerJobKinds = ["client.create", "client.update", "client.disable"] as const
+export type ProviderJobKind = (typeof providerJobKinds)[number]
+
+/** Calls that a job may cost before it has failed. */
+export const maxAttempts = 8
+
+export interface JobRow {
+  readonly id: string
+  readonly kind: ProviderJobKind
+  readonly project_id: string
+  readonly state: Exclude<JobState, "running">
+  readonly held: boolean
+  readonly reference: string
+  readonly target: ClientTarget | null
+  readonly begun_at: Date | null
+  readonly created_at: Date
+  readonly updated_at: Date
+  readonly attempts: number
+  readonly not_before: Date
+  readonly last_error: string | null
+  readonly claim: bigint | null
+  readonly lease_until: Date | null
+}
+
+export const viewOf = (row: JobRow): Job => ({
+  job_id: row.id,
+  kind: row.kind,
+  project_id: row.project_id,
+  state: row.state === "pending" && row.claim !== null ? "running" : row.state,
+  attempts: row.attempts,
+  max_attempts: maxAttempts,
+  next_attempt_at: row.state === "pending" && row.claim === null && !row.held ? row.not_before.toISOString() : null,
+  last_error_code: row.last_error,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+})
+
+/** The clients that we know, their management credentials sealed. */
+export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
+  const place = (projectId: string) => ({ table: "provider_clients", column: "management_token", row: projectId })
+
+  const of = Effect.fnUntraced(function* (projectId: string) {
+    const [row] = yield* sql<{
+      client_id: string
+      management_uri: string | null
+      management_token: Uint8Array | null
+      kid: string | null
+      disabled: boolean
+      expected: ClientTarget
+    }>`select client_id, management_uri, management_token, kid, disabled, expected
+      from provider_clients where project_id = ${projectId}`
+    if (row === undefined) return null
+    const client: KnownClient = {
+      clientId: row.client_id,
+      managementUri: row.management_uri,
+      managementToken: row.management_token === null || row.kid === null
+        ? null
+        : vault.open({ kid: row.kid, bytes: row.management_token }, place(projectId)),
+    }
+    return { client, disabled: row.disabled, expected: row.expected }
+  })
+
+  /** Keeps what an answer told, and shows the client's id on the project. */
+  const keep = Effect.fnUntraced(function* (
+    projectId: string,
+    reference: string,
+    client: KnownClient,
+    target: ClientTarget,
+  ) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const sealed = client.managementToken === null ? null : vault.seal(client.managementToken, place(projectId))
+    yield* sql`
+      insert into provider_clients (project_id, reference, client_id, management_uri, management_token, kid, expected,
+        expected_digest, made_at, looked_at)
+      values (${projectId}, ${reference}, ${client.clientId}, ${client.managementUri}, ${sealed?.bytes ?? null},
+        ${sealed?.kid ?? null}, ${sql.json(target)}, ${digestOf(target)}, ${now}, ${now})
+      on conflict (project_id) do update
+      set client_id = excluded.client_id, management_uri = excluded.management_uri,
+        management_token = excluded.management_token, kid = excluded.kid, expected = excluded.expected,
+        expected_digest = excluded.expected_digest, looked_at = excluded.looked_at`
+    yield* sql`update projects set client_id = ${client.clientId} where id = ${projectId}`
+  })
+
+  const disabled = (projectId: string) =>
+    sql`update provider_clients set disabled = true where project_id = ${projectId}`
+
+  return { of, keep, disabled }
+}
+
+/** A secret that an operator typed. */
+export const secret = (text: string | null | undefined): Redacted.Redacted | null =>
+  text == null ? null : Redacted.make(text)

@@ -1,0 +1,17 @@
+/** The identity provider's work: what is due, by bell or poll; leases that ended; and now and then a look for drift. */
+import { Effect, Layer } from "effect"
+import { Bells } from "../../services/platform/Bells.ts"
+import { ClientDrift } from "../../services/projects/ClientDrift.ts"
+import { ProviderJobs, providerTopic } from "../../services/projects/ProviderJobs.ts"
+import { every, loop } from "./Loop.ts"
+
+export const Provider = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const bells = yield* Bells
+    const drift = yield* ClientDrift
+    const jobs = yield* ProviderJobs
+    yield* loop("provider", yield* bells.bell(providerTopic), 1_000, jobs.work)
+    yield* every("provider's leases", 5_000, jobs.free)
+    yield* every("client drift", 60_000, drift.look)
+  })),
+}

@@ -6,7 +6,7 @@
  * settlement: the claims expire and the deliveries are sent again, under the same `webhook-id`. Nothing is lost; what was
  * in flight may arrive twice.
  */
-import { Context, Effect, Latch, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Latch, Layer, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { Notifications } from "../notifications/Notifications.ts"
@@ -17,7 +17,8 @@ import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { isDataFault } from "../platform/SqlFaults.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
-import { announceDue, type Announcement, claim, expired, inTurns } from "./Deliveries/Claim.ts"
+import { announceDue, type Announcement, expired, inTurns } from "./Deliveries/Claim.ts"
+import { makeFeed } from "./Deliveries/Feed.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
 import { attemptsMessages } from "./Deliveries/Report.ts"
 import { settle, type Settled } from "./Deliveries/Settle.ts"
@@ -40,6 +41,7 @@ export const dueTopic = "deliveries"
 const settleBatch = 200
 const settleEveryMillis = 5
 const lanesAScan = 256
+/** Deliveries an announcement. */
 const announced = 100
 const announcedAgainMillis = 30_000
 
@@ -50,6 +52,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly scan: Effect.Effect<ReadonlyArray<Announcement>, SqlError.SqlError>
   /** Claims what this process has room for of what was announced, and sends it. */
   readonly dispatch: (announcements: ReadonlyArray<Announcement>) => Effect.Effect<void, SqlError.SqlError>
+  /** Claims and sends, bite by bite, what is due beyond that, as there is room; for ever, while `mayClaim`. */
+  readonly feeding: (mayClaim: Effect.Effect<boolean>) => Effect.Effect<never>
   /** Settles until its scope ends; then gives back what was not begun and waits for what was, up to 5 s. */
   readonly settling: Effect.Effect<void>
   /** Frees claims whose lease is over; gives how many. */
@@ -73,77 +77,32 @@ export class Deliveries extends Context.Service<Deliveries, {
         const results: Array<Result> = []
         const arrived = Latch.makeUnsafe(false)
         const settled = Latch.makeUnsafe(false)
+        const feed = makeFeed({ sql, endpoints, lease, sender, announced }, yield* Clock.Clock)
 
         sender.onResult((result) => {
           results.push(result)
           arrived.openUnsafe()
+          feed.look()
         })
-
-        /** Runs what reserves slots; a failure gives them back, since nothing was handed to the Sender. */
-        const reserving = <A, E>(
-          run: (reserve: (webhookId: string, accountId: string, wanted: number) => number) => Effect.Effect<A, E>,
-        ) =>
-          Effect.suspend(() => {
-            const reserved: Array<readonly [string, number]> = []
-            return run((webhookId, accountId, wanted) => {
-              const got = slots.reserve(webhookId, accountId, wanted)
-              if (got > 0) reserved.push([webhookId, got])
-              return got
-            }).pipe(Effect.onError(() =>
-              Effect.sync(() => {
-                for (const [webhookId, count] of reserved) slots.drop(webhookId, count)
-              })
-            ))
-          })
 
         const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
           yield* faultPoint("intake.taken")
-          const acceptance = yield* reserving((reserve) =>
-            accept({
-              ...{ sql, endpoints, lease },
-              reserve: (id, account) => reserve(id, account, 1) === 1,
-              release: (id) => slots.drop(id, 1),
-            }, events)
+          const acceptance = yield* feed.reserving((reserve) =>
+            accept({ sql, endpoints, lease, reserve: (id, account) => reserve(id, account, 1) === 1 }, events).pipe(
+              sql.withTransaction,
+            )
           )
           yield* faultPoint("intake.committed")
           sender.send(acceptance.tasks)
+          if (acceptance.tasks.length > 0) feed.firstTries()
           if (acceptance.overflow) yield* bells.ring(dueTopic)
           yield* countAccepted(acceptance, events.length)
           return acceptance
         })
 
         const scan = Effect.gen(function* () {
-          const hungry = slots.takeHungry()
-          const due = yield* announceDue(sql, {
-            hungry,
-            lanes: lanesAScan,
-            depth: hungry.length > 0 ? 5 * announced : announced,
-            again: announcedAgainMillis,
-          })
+          const due = yield* announceDue(sql, { lanes: lanesAScan, depth: announced, again: announcedAgainMillis })
           return inTurns(due, announced)
-        })
-
-        const dispatch = Effect.fn("Deliveries.dispatch")(function* (announcements: ReadonlyArray<Announcement>) {
-          yield* faultPoint("dispatch.taken")
-          const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
-            // What waited in the stream for long, or was hungry, is there twice: it takes one slot.
-            const seen = new Set<string>()
-            const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
-              const fresh = deliveryIds.filter((id) => !seen.has(id))
-              const ids = fresh.slice(0, reserve(webhookId, accountId, fresh.length))
-              for (const id of ids) seen.add(id)
-              if (deliveryIds.length >= announced) slots.markHungry(webhookId)
-              return { webhookId, ids }
-            })
-            const claimed = yield* claim({ sql, endpoints, lease }, wanted.flatMap((w) => w.ids))
-            const ids = new Set(claimed.map((task) => task.deliveryId))
-            for (const { webhookId, ids: asked } of wanted) {
-              slots.drop(webhookId, asked.filter((id) => !ids.has(id)).length)
-            }
-            return claimed
-          }))
-          yield* faultPoint("dispatch.claimed")
-          sender.send(tasks)
         })
 
         const told = Effect.fnUntraced(function* (dead: ReadonlyArray<Settled>) {
@@ -210,7 +169,6 @@ export class Deliveries extends Context.Service<Deliveries, {
             Effect.catch((error) => Effect.logError(`${batch.length} results given up: their claims expire`, error)),
             Effect.onInterrupt(() => Effect.sync(() => void results.unshift(...batch))),
           )
-          if (slots.hasHungry) yield* bells.ring(dueTopic)
         })
 
         const settling = Effect.gen(function* () {
@@ -250,7 +208,15 @@ export class Deliveries extends Context.Service<Deliveries, {
         })
         const whileFull = (maxMillis: number) => Effect.asVoid(Effect.timeoutOption(waitForRoom, maxMillis))
 
-        return Deliveries.of({ accept: take, scan, dispatch, settling, free, whileFull })
+        return Deliveries.of({
+          accept: take,
+          scan,
+          dispatch: feed.dispatch,
+          feeding: feed.feeding,
+          settling,
+          free,
+          whileFull,
+        })
       }),
     )
 }

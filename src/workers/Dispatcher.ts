@@ -1,6 +1,7 @@
 /**
  * Retries: a scan announces what is due on the stream DELIVERIES, and whichever Dispatcher fetches an announcement
- * claims what it has room for. What it had no room for is announced again when it has, and in any case 30 s later.
+ * claims what it has room for. What it had no room for it claims when it has, in small bites and after first tries; in
+ * any case it is announced again 30 s later.
  */
 import { Effect, Layer, Result, Schema } from "effect"
 import { Announcement } from "../../schemas/bus/Announcement.ts"
@@ -29,6 +30,7 @@ export const Dispatcher = {
     const deliveries = yield* Deliveries
 
     yield* Effect.forkScoped(deliveries.settling)
+    yield* Effect.forkScoped(deliveries.feeding(Effect.map(clocks.read, ({ healthy }) => healthy)))
     yield* bus.consume({
       stream: "DELIVERIES",
       durable: "dispatcher",

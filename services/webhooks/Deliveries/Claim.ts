@@ -4,9 +4,12 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { Statement } from "effect/sql"
 import type { Endpoints } from "../Endpoints.ts"
+import type { Fed } from "../Sender/Slots.ts"
 import type { Result, Task } from "../Sender/Task.ts"
 import { maxInterruptions } from "../RetrySchedule.ts"
+import { arrayOf } from "./arrayOf.ts"
 
 /** What a Dispatcher may try to claim for one webhook. */
 export interface Announcement {
@@ -47,33 +50,25 @@ interface Claimed {
   readonly claim: bigint
 }
 
+interface Claimer {
+  readonly sql: PgClient.PgClient
+  readonly endpoints: Endpoints["Service"]
+  readonly lease: number
+}
+
 /**
- * Claims these deliveries as far as they are due, free, and of an active webhook. `offset 0` leaves the planner nothing
- * but the events' index: it counts a lookup once for each day, and would read all days of a small table instead.
+ * Claims the queue rows that `free` locks, a SELECT of `delivery_id, webhook_id`, as far as their webhook is active.
+ * `offset 0` leaves the planner nothing but the events' index: it counts a lookup once for each day, and would read all
+ * days of a small table instead.
  */
-export const claim = Effect.fnUntraced(function* (
-  { sql, endpoints, lease }: {
-    readonly sql: PgClient.PgClient
-    readonly endpoints: Endpoints["Service"]
-    readonly lease: number
-  },
-  deliveryIds: ReadonlyArray<string>,
+const claimWhat = Effect.fnUntraced(function* (
+  { sql, endpoints, lease }: Claimer,
+  free: (now: Date) => Statement.Fragment,
 ): Effect.fn.Return<ReadonlyArray<Task>, SqlError.SqlError> {
-  if (deliveryIds.length === 0) return []
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
-  // By key, one by one, whatever the planner knows: planned while the queue was small, `= any(ids)` became a filter that
-  // compared the whole queue with every id, for seconds a claim.
   const rows = yield* sql<Claimed>`
-    with free as materialized (
-      select q.delivery_id, q.webhook_id
-      from (select id from unnest(${[...deliveryIds]}::uuid[]) wanted(id) order by id) wanted
-      cross join lateral (
-        select delivery_id, webhook_id from delivery_queue
-        where delivery_id = wanted.id and claim is null and due_at <= ${new Date(now)}
-        for update skip locked
-      ) q
-    ), due as materialized (
+    with free as materialized (${free(new Date(now))}), due as materialized (
       select f.delivery_id, w.version
       from free f join webhooks w on w.id = f.webhook_id and w.is_active and w.deleted_at is null
     ), own as materialized (
@@ -98,30 +93,50 @@ export const claim = Effect.fnUntraced(function* (
       host: endpoint.host,
       cycle: row.cycle,
       attempt: row.attempt,
+      later: row.attempt > 1 || row.cycle > 1,
       claim: row.claim,
       leaseUntil,
     }]
   })
 })
 
-/** Locks the lanes to look at: those that are due, and `hungry` ones whatever they say. Another scan's are left to it. */
-const lockLanes = (sql: PgClient.PgClient, now: Date, hungry: ReadonlyArray<string>, limit: number) =>
+/** Claims these deliveries as far as they are due, free, and of an active webhook. */
+export const claim = (claimer: Claimer, deliveryIds: ReadonlyArray<string>) =>
+  deliveryIds.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimWhat(claimer, (now) =>
+    // By key, one by one, whatever the planner knows: planned while the queue was small, `= any(ids)` became a filter
+    // that compared the whole queue with every id, for seconds a claim.
+    claimer.sql`
+      select q.delivery_id, q.webhook_id
+      from (select id from unnest(${arrayOf(deliveryIds)}::uuid[]) wanted(id) order by id) wanted
+      cross join lateral (
+        select delivery_id, webhook_id from delivery_queue
+        where delivery_id = wanted.id and claim is null and due_at <= ${now}
+        for update skip locked
+      ) q`)
+
+/** Claims what is due of these active webhooks, the longest waiting first, up to each one's `count`. */
+export const claimDue = (claimer: Claimer, fed: ReadonlyArray<Fed>) =>
+  fed.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimWhat(claimer, (now) =>
+    claimer.sql`
+      select q.delivery_id, q.webhook_id
+      from unnest(${arrayOf(fed.map((f) => f.webhookId))}::uuid[], ${arrayOf(fed.map((f) => f.count))}::int[])
+        wanted(webhook_id, n)
+      cross join lateral (
+        select delivery_id, webhook_id from delivery_queue
+        where webhook_id = wanted.webhook_id and claim is null and due_at <= ${now}
+        order by due_at limit wanted.n for update skip locked
+      ) q`)
+
+/** Locks the lanes that are due. Another scan's are left to it. */
+const lockLanes = (sql: PgClient.PgClient, now: Date, limit: number) =>
   sql<{ webhook_id: string }>`
-    with lane as materialized (
-      select l.webhook_id from webhook_lanes l
-      where not l.paused and l.next_due_at <= ${now}
-      order by l.next_due_at limit ${limit} for update skip locked
-    ), hungry as materialized (
-      select l.webhook_id from webhook_lanes l
-      where l.webhook_id = any(${[...hungry]}::uuid[]) and not l.paused and l.next_due_at > ${now}
-      order by l.webhook_id for update skip locked
-    )
-    select webhook_id from lane union all select webhook_id from hungry`
+    select l.webhook_id from webhook_lanes l
+    where not l.paused and l.next_due_at <= ${now}
+    order by l.next_due_at limit ${limit} for update skip locked`
 
 /**
  * The due deliveries of the lanes that are due, at most `lanes` of them and `depth` deliveries each. A lane that was
- * announced is looked at again after `again` milliseconds, since the row is the truth and an announcement may be lost;
- * `hungry` lanes are looked at now.
+ * announced is looked at again after `again` milliseconds, since the row is the truth and an announcement may be lost.
  *
  * The lanes are locked by a statement of its own: the second one's snapshot then has everything whose writer held the
  * lane before, and who comes later waits for the lane and moves it back.
@@ -129,7 +144,6 @@ const lockLanes = (sql: PgClient.PgClient, now: Date, hungry: ReadonlyArray<stri
 export const announceDue = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   options: {
-    readonly hungry: ReadonlyArray<string>
     readonly lanes: number
     readonly depth: number
     readonly again: number
@@ -138,7 +152,7 @@ export const announceDue = Effect.fnUntraced(function* (
   const millis = yield* Clock.currentTimeMillis
   const now = new Date(millis)
   const rows = yield* Effect.gen(function* () {
-    const lanes = yield* lockLanes(sql, now, options.hungry, options.lanes)
+    const lanes = yield* lockLanes(sql, now, options.lanes)
     if (lanes.length === 0) return []
     return yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
       with looked as materialized (

@@ -6,6 +6,9 @@
  * beyond the window is a small reserve, and only while its endpoint answers: a slow one claims what it can send.
  * A destination that does not answer holds at most 64 sends, and all such destinations together at most half of the
  * process, so a free slot is always left for one that does. Waiting webhooks take turns, account by account.
+ *
+ * First tries go before what is `later`, a retry or a replay: of eight sends one may be later while first tries wait,
+ * and a quarter of every limit is for first tries alone, so that none waits behind somebody's mountain of retries.
  */
 
 export interface SlotLimits {
@@ -25,6 +28,13 @@ const firstWindow = 16
 const lastWindow = 128
 const reserve = 4
 const laneMemory = 20_000
+/** Of every limit, what may be used for what is later. */
+const laterShare = 0.75
+const firstTriesInARow = 7
+/** What a webhook that is fed may have in memory, waiting for the wire. */
+const ahead = 32
+
+type Kind = "first" | "later"
 
 interface Host {
   active: number
@@ -38,15 +48,34 @@ export interface Lane<Task> {
   claimed: number
   active: number
   answers: boolean
-  readonly waiting: Array<Task>
+  readonly waiting: Readonly<Record<Kind, Array<Task>>>
 }
 
-export class Slots<Task extends { readonly webhookId: string; readonly accountId: string; readonly host: string }> {
+type Turns<Task> = Map<string, Set<Lane<Task>>>
+
+interface Slotted {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly host: string
+  /** No first try: it goes after those. */
+  readonly later?: boolean
+}
+
+/** Claims that were reserved for a webhook that has more due than it could claim. */
+export interface Fed {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly count: number
+}
+
+export class Slots<Task extends Slotted> {
   private readonly limits: SlotLimits
   private readonly lanes = new Map<string, Lane<Task>>()
   private readonly hosts = new Map<string, Host>()
-  private readonly turns = new Map<string, Set<Lane<Task>>>()
-  private readonly hungry = new Set<string>()
+  private readonly turns: Readonly<Record<Kind, Turns<Task>>> = { first: new Map(), later: new Map() }
+  /** By webhook its account, in the order in which they are fed. */
+  private readonly hungry = new Map<string, string>()
+  private firstInARow = 0
   private active = 0
   private claimed = 0
   private silent = 0
@@ -79,7 +108,7 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
       this.lane(webhookId, accountId).claimed += got
       this.claimed += got
     }
-    if (got < wanted) this.hungry.add(webhookId)
+    if (got < wanted) this.markHungry(webhookId, accountId)
     return got
   }
 
@@ -92,27 +121,24 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
     this.forget(lane)
   }
 
-  /** Queues a claimed task behind the others of its webhook. */
+  /** Queues a claimed task behind the others of its webhook and kind. */
   add(task: Task): void {
+    const kind = task.later === true ? "later" : "first"
     const lane = this.lane(task.webhookId, task.accountId)
-    lane.waiting.push(task)
-    const turn = this.turns.get(lane.accountId)
-    if (turn === undefined) this.turns.set(lane.accountId, new Set([lane]))
+    lane.waiting[kind].push(task)
+    const turn = this.turns[kind].get(lane.accountId)
+    if (turn === undefined) this.turns[kind].set(lane.accountId, new Set([lane]))
     else turn.add(lane)
   }
 
   /** The next task that may go on the wire, or undefined; it counts as active from here on. */
   next(): Task | undefined {
-    if (this.active >= this.limits.active) return undefined
-    for (const [accountId, turn] of this.turns) {
-      for (const lane of turn) {
-        const task = lane.waiting[0]!
-        if (lane.active >= lane.window || !this.admits(task.host)) continue
-        lane.waiting.shift()
-        this.rotate(accountId, turn, lane)
-        this.start(lane, task.host)
-        return task
-      }
+    const order: ReadonlyArray<Kind> = this.firstInARow < firstTriesInARow ? ["first", "later"] : ["later", "first"]
+    for (const kind of order) {
+      const task = this.pick(kind)
+      if (task === undefined) continue
+      this.firstInARow = kind === "first" ? this.firstInARow + 1 : 0
+      return task
     }
     return undefined
   }
@@ -145,39 +171,95 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
 
   /** Empties every waiting line: the tasks that were claimed and will not be sent from here. */
   drain(): ReadonlyArray<Task> {
-    const tasks = [...this.lanes.values()].flatMap((lane) => lane.waiting.splice(0))
-    this.turns.clear()
+    const tasks = [...this.lanes.values()].flatMap(({ waiting }) => [
+      ...waiting.first.splice(0),
+      ...waiting.later.splice(0),
+    ])
+    this.turns.first.clear()
+    this.turns.later.clear()
     for (const task of tasks) this.drop(task.webhookId, 1)
     return tasks
   }
 
   /** Remembers that this webhook has more due than it could claim. */
-  markHungry(webhookId: string): void {
-    this.hungry.add(webhookId)
+  markHungry(webhookId: string, accountId: string): void {
+    if (!this.hungry.has(webhookId)) this.hungry.set(webhookId, accountId)
   }
 
   get hasHungry(): boolean {
     return this.hungry.size > 0
   }
 
-  /** The hungry webhooks that have room again, each told once. */
-  takeHungry(): ReadonlyArray<string> {
-    const fed: Array<string> = []
-    for (const webhookId of this.hungry) {
-      const lane = this.lanes.get(webhookId)
-      if (this.room(webhookId) < (lane === undefined ? 1 : Math.max(1, lane.window >> 1))) continue
-      this.hungry.delete(webhookId)
-      fed.push(webhookId)
+  /**
+   * Reserves up to `most` claims, never the last quarter of all, for the hungry webhooks that have room again: account by
+   * account, and those that were fed wait for their next turn. Whoever claims says with `markHungry` who still is.
+   */
+  feed(most: number): ReadonlyArray<Fed> {
+    const free = Math.min(most, Math.floor(this.limits.claimed * laterShare) - this.claimed)
+    const lines = new Map<string, Array<string>>()
+    for (const [webhookId, accountId] of this.hungry) {
+      if (this.appetite(webhookId) === 0) continue
+      const line = lines.get(accountId)
+      if (line === undefined) lines.set(accountId, [webhookId])
+      else line.push(webhookId)
+    }
+    const fed: Array<Fed> = []
+    let left = free
+    while (left > 0 && lines.size > 0) {
+      const share = Math.max(1, Math.floor(left / lines.size))
+      for (const [accountId, line] of lines) {
+        const webhookId = line.shift()
+        if (line.length === 0) lines.delete(accountId)
+        if (webhookId === undefined || left === 0) continue
+        const count = Math.min(share, left, this.appetite(webhookId))
+        this.hungry.delete(webhookId)
+        const lane = this.lane(webhookId, accountId)
+        lane.claimed += count
+        this.claimed += count
+        left -= count
+        fed.push({ webhookId, accountId, count })
+      }
     }
     return fed
   }
 
-  private admits(key: string): boolean {
+  /** How much a hungry webhook would take now: none before there is enough room for a bite. */
+  private appetite(webhookId: string): number {
+    const lane = this.lanes.get(webhookId)
+    const room = this.room(webhookId)
+    if (lane === undefined) return room
+    const waiting = lane.waiting.first.length + lane.waiting.later.length
+    return waiting > ahead >> 1 || room < Math.max(1, lane.window >> 1) ? 0 : Math.min(room, ahead - waiting)
+  }
+
+  private pick(kind: Kind): Task | undefined {
+    const share = kind === "first" ? 1 : laterShare
+    if (this.active >= this.limits.active * share) return undefined
+    const turns = this.turns[kind]
+    for (const [accountId, turn] of turns) {
+      for (const lane of turn) {
+        const task = lane.waiting[kind][0]!
+        if (lane.active >= lane.window || !this.admits(task.host, share)) continue
+        lane.waiting[kind].shift()
+        // The account and the webhook that were served go to the end of their lines.
+        turn.delete(lane)
+        if (lane.waiting[kind].length > 0) turn.add(lane)
+        turns.delete(accountId)
+        if (turn.size > 0) turns.set(accountId, turn)
+        this.start(lane, task.host)
+        return task
+      }
+    }
+    return undefined
+  }
+
+  private admits(key: string, share: number): boolean {
     const host = this.hosts.get(key)
     if (host === undefined || !host.answers) {
-      return (host?.active ?? 0) < this.limits.perSilentHost && this.silent < this.limits.active >> 1
+      return (host?.active ?? 0) < this.limits.perSilentHost * share &&
+        this.silent < Math.floor(this.limits.active / 2) * share
     }
-    return host.active < this.limits.perHost
+    return host.active < this.limits.perHost * share
   }
 
   private start(lane: Lane<Task>, key: string): void {
@@ -189,18 +271,18 @@ export class Slots<Task extends { readonly webhookId: string; readonly accountId
     this.active++
   }
 
-  /** The account and the webhook that were served go to the end of their lines. */
-  private rotate(accountId: string, turn: Set<Lane<Task>>, lane: Lane<Task>): void {
-    turn.delete(lane)
-    if (lane.waiting.length > 0) turn.add(lane)
-    this.turns.delete(accountId)
-    if (turn.size > 0) this.turns.set(accountId, turn)
-  }
-
   private lane(webhookId: string, accountId: string): Lane<Task> {
     let lane = this.lanes.get(webhookId)
     if (lane === undefined) {
-      lane = { webhookId, accountId, window: firstWindow, claimed: 0, active: 0, answers: false, waiting: [] }
+      lane = {
+        webhookId,
+        accountId,
+        window: firstWindow,
+        claimed: 0,
+        active: 0,
+        answers: false,
+        waiting: { first: [], later: [] },
+      }
       this.lanes.set(webhookId, lane)
     }
     return lane

@@ -11,6 +11,8 @@ export interface Task {
   readonly host: string
   readonly cycle: number
   readonly attempt: number
+  /** A retry or a replay: first tries go before it. */
+  readonly later?: boolean
   /** The number that fences the settlement. */
   readonly claim: bigint
   readonly leaseUntil: number

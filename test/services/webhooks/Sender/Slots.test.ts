@@ -205,17 +205,65 @@ describe("Slots", () => {
     assert.strictEqual(slots.room("w1"), 128 * 4)
   })
 
-  it("who asked for more than there was room for is hungry until half a window is free, and is told once", () => {
+  it("who asked for more than there was room for is hungry, and fed once half a window is free", () => {
     const slots = new Slots<Job>()
     assert.strictEqual(fill(slots, jobOf(1), 20), 16)
     assert.isTrue(slots.hasHungry)
-    assert.deepStrictEqual(slots.takeHungry(), [])
+    assert.deepStrictEqual(slots.feed(100), [])
     const started = pumpAll(slots)
     for (const job of started) slots.done(job, true)
-    assert.deepStrictEqual(slots.takeHungry(), ["w1"])
-    assert.deepStrictEqual(slots.takeHungry(), [])
-    slots.markHungry("w9")
-    assert.deepStrictEqual(slots.takeHungry(), ["w9"])
+    assert.deepStrictEqual(slots.feed(100), [{ webhookId: "w1", accountId: "a1", count: 32 }])
+    assert.deepStrictEqual(slots.feed(100), [])
     assert.isFalse(slots.hasHungry)
+    slots.drop("w1", 32)
+    assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+  })
+
+  it("a bite is shared by accounts, and the next one goes to who had none", () => {
+    const slots = new Slots<Job>()
+    for (const id of ["p", "q", "r"]) slots.markHungry(id, "many")
+    slots.markHungry("s", "few")
+    const ids = (fed: ReadonlyArray<{ readonly webhookId: string; readonly count: number }>) =>
+      fed.map(({ count, webhookId }) => [webhookId, count])
+    assert.deepStrictEqual(ids(slots.feed(8)), [["p", 4], ["s", 4]])
+    slots.markHungry("p", "many")
+    assert.deepStrictEqual(ids(slots.feed(2)), [["q", 2]])
+    assert.deepStrictEqual(ids(slots.feed(20)), [["r", 16], ["p", 4]])
+  })
+
+  it("first tries never wait behind what is later, which still gets one send in eight", () => {
+    const slots = new Slots<Job & { readonly later?: boolean }>({
+      active: 40,
+      claimed: 400,
+      perHost: 100,
+      perSilentHost: 100,
+    })
+    const job = (accountId: string, later: boolean) => ({ accountId, webhookId: accountId, host: "one", later })
+    const put = (accountId: string, later: boolean, n: number) => {
+      slots.reserve(accountId, accountId, n)
+      for (let i = 0; i < n; i++) slots.add(job(accountId, later))
+    }
+    slots.reserve("known", "known", 1)
+    slots.add(job("known", false))
+    slots.done(slots.next()!, true)
+    for (const account of ["x", "y", "z"]) put(account, true, 16)
+    const all = () => {
+      const started: Array<Job & { readonly later?: boolean }> = []
+      for (let next = slots.next(); next !== undefined; next = slots.next()) started.push(next)
+      return started
+    }
+    // A quarter is left for first tries.
+    const before = all()
+    assert.lengthOf(before, 30)
+    put("f", false, 12)
+    const then = all()
+    assert.lengthOf(then, 10)
+    assert.isTrue(then.every(({ accountId }) => accountId === "f"))
+    for (const task of [...before, ...then]) slots.done(task, true)
+    for (let n = 0; n < 4; n++) put("f", false, 10)
+    const mixed = all()
+    assert.deepStrictEqual(mixed.slice(0, 16).map(({ later }) => later === true).indexOf(true) < 8, true)
+    assert.isAtLeast(mixed.filter(({ later }) => later === true).length, Math.floor(mixed.length / 8))
+    assert.isAtMost(mixed.filter(({ later }) => later === true).length, Math.ceil(mixed.length / 8) + 1)
   })
 })

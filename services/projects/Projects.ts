@@ -1,0 +1,96 @@
+/**
+ * Websites as projects (DECISIONS-identity 1.7, 1.12): registered, launched, owned, withdrawn. Registering is not
+ * provisioning: the provider's job waits for the review of the registration, and so does a launch.
+ *
+ * The methods run in the caller's transaction, which must be one of `Transact`. Order of locks: the project's turn,
+ * people, institution, memberships, project, reviews, requests.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type * as Wire from "../../schemas/identity/Projects.ts"
+import type { NotFound } from "../../schemas/problems/Floor.ts"
+import type * as Problems from "../../schemas/problems/Identity.ts"
+import type { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { Decision } from "../access/PolicyReviews.ts"
+import type { RequestRow } from "../access/RequestRows.ts"
+import { changes } from "./Projects/Changes.ts"
+import { launches } from "./Projects/Launches.ts"
+import { registrations } from "./Projects/Registrations.ts"
+
+export type RoleFault =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+
+interface OnProject {
+  readonly personId: string
+  readonly projectId: string
+}
+
+export class Projects extends Context.Service<Projects, {
+  /** By a Sponsor or an effective administrator. */
+  readonly register: (
+    asked: Wire.WebsiteRegistration & { readonly personId: string; readonly institutionId: string },
+  ) => Effect.Effect<Wire.Website, RoleFault | Problems.OwnerNotActive | Problems.WebsiteExists | SqlError.SqlError>
+  /** By an effective administrator or an active owner. The state is judged before the version. */
+  readonly withdraw: (
+    asked: Wire.Transition & OnProject & { readonly institutionId: string },
+  ) => Effect.Effect<
+    Wire.WithdrawnWebsite,
+    RoleFault | Problems.InvalidState | Problems.VersionConflict | SqlError.SqlError
+  >
+  /** By an active owner; a newer proposal supersedes the last one. */
+  readonly proposeLaunch: (
+    asked: Wire.LaunchCreate & OnProject,
+  ) => Effect.Effect<
+    Wire.LaunchProposal,
+    | RoleFault
+    | Problems.EnvironmentHeld
+    | Problems.InvalidState
+    | Problems.LaunchUrlUnverified
+    | HTTPValidationError
+    | SqlError.SqlError
+  >
+  /** By an effective administrator; what is so already stays as it is. */
+  readonly changeOwner: (
+    asked: Wire.OwnerChange & OnProject,
+  ) => Effect.Effect<
+    Wire.ProjectOwners,
+    RoleFault | Problems.InvalidState | Problems.LastOwner | Problems.OwnerNotActive | SqlError.SqlError
+  >
+  /** Carries out a registration or a launch that everybody signed. */
+  readonly carryOut: (
+    decision: Decision,
+  ) => Effect.Effect<
+    void,
+    | Problems.EnvironmentHeld
+    | Problems.InvalidState
+    | Problems.PreviewChanged
+    | Problems.VersionConflict
+    | SqlError.SqlError
+  >
+  /** Ends a registration (the project is withdrawn) or a launch that was declined by `personId`. */
+  readonly decline: (request: RequestRow, personId: string, reason: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Asks again for a launch that is held: what its timer does. */
+  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/projects/Projects") {
+  static readonly layer = Layer.effect(
+    Projects,
+    Effect.gen(function* () {
+      const { carryOut, settle } = yield* launches
+      const { approve, proposeLaunch, register } = yield* registrations
+      const { changeOwner, decline, withdraw } = yield* changes
+      return Projects.of({
+        register,
+        withdraw,
+        proposeLaunch,
+        changeOwner,
+        carryOut: (decision) => decision.request.kind === "website" ? approve(decision) : carryOut(decision),
+        decline,
+        settle,
+      })
+    }),
+  )
+}

@@ -1,0 +1,158 @@
+/** What takes effect at once: a withdrawal, a change of owners, and what a declined proposal leaves behind. */
+import { Effect } from "effect"
+import type * as Wire from "../../../schemas/identity/Projects.ts"
+import { NotFound } from "../../../schemas/problems/Floor.ts"
+import {
+  InvalidState,
+  LastOwner,
+  OwnerNotActive,
+  RoleRequired,
+  VersionConflict,
+} from "../../../schemas/problems/Identity.ts"
+import { PolicyReviews, stamp } from "../../access/PolicyReviews.ts"
+import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
+import { ServiceGrants } from "../../access/ServiceGrants.ts"
+import { Positions } from "../../lifecycle/Positions.ts"
+import { endClientSessions } from "../../people/ClientSessions.ts"
+import { persons } from "../../people/Persons.ts"
+import { needs, type ProjectStanding, Roles } from "../../people/Roles.ts"
+import { Audit } from "../../platform/Audit.ts"
+import { Database } from "../../platform/Database.ts"
+import { Timers } from "../../platform/Timers.ts"
+import { owners } from "../Owners.ts"
+import { ProviderJobs } from "../ProviderJobs.ts"
+import { withdrawnOf } from "./answers.ts"
+import { type ProjectRow, projectRows } from "./Rows.ts"
+
+const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
+
+const administers = (standing: ProjectStanding) =>
+  standing.institution === null ? Effect.fail(new RoleRequired()) : needs(standing.institution, "administrator")
+
+export const changes = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const grants = yield* ServiceGrants
+  const jobs = yield* ProviderJobs
+  const positions = yield* Positions
+  const reviews = yield* PolicyReviews
+  const roles = yield* Roles
+  const timers = yield* Timers
+  const people = persons(sql)
+  const projects = projectRows(sql)
+  const requests = requestRows(sql)
+  const { settle: tellOwners } = owners(sql, positions)
+  const endSessions = endClientSessions(sql)
+
+  const recorded = (action: string, personId: string, project: ProjectRow) =>
+    audit.append({
+      action,
+      actor: `person:${personId}`,
+      subject: `project:${project.id}`,
+      outcome: "done",
+      details: { institution: project.institution_id, version: project.revision },
+    })
+
+  /** Nobody decides on what is no longer there. */
+  const closeRequests = Effect.fnUntraced(function* (projectId: string) {
+    for (const open of yield* requests.lockOpen(projectId)) {
+      yield* requests.change(open, { state: open.kind === "access" ? "declined" : "superseded" })
+      yield* reviews.supersede(open.id)
+      yield* timers.set(open.id, [])
+    }
+  })
+
+  /** A locked project's end: its client, sessions and service grants go; its Access stays, as evidence. */
+  const end = Effect.fnUntraced(function* (project: ProjectRow, personId: string, reason: string) {
+    const withdrawn = yield* projects.change(project, { state: "withdrawn" })
+    yield* closeRequests(project.id)
+    yield* jobs.drop(project.id, "project_withdrawn")
+    const open = yield* sql`
+      select from provider_jobs where project_id = ${project.id} and state <> 'effective' limit 1`
+    const jobId = project.client_id !== null || open.length > 0
+      ? yield* jobs.add({ kind: "client.disable", projectId: project.id })
+      : null
+    yield* grants.revokeAll(project.id, personId, reason)
+    const about = { projectId: project.id, institutionId: project.institution_id, initiatedBy: "admin" as const }
+    const [eventId] = yield* positions.append(
+      { ...about, kind: "project-withdrawn", payload: { project: { version: withdrawn.revision } } },
+      ...(yield* endSessions({ ...about, clientId: project.client_id, reason: "PROJECT_WITHDRAWN" })),
+    )
+    yield* recorded("project.withdrawn", personId, withdrawn)
+    return { withdrawn, eventId: eventId!, jobId }
+  })
+
+  const withdraw = Effect.fn("Projects.withdraw")(
+    function* (
+      { expected_version, institutionId, personId, projectId, reason }: Wire.Transition & {
+        readonly personId: string
+        readonly projectId: string
+        readonly institutionId: string
+      },
+    ) {
+      yield* projects.turn(projectId)
+      const standing = yield* roles.toProject(personId, projectId)
+      if (standing.institutionId !== institutionId) return yield* new NotFound()
+      if (!standing.owner) yield* administers(standing)
+      const project = yield* projects.lock(projectId)
+      if (project === null) return yield* new NotFound()
+      if (project.state === "withdrawn") return yield* new InvalidState({ state: project.state, allowed: live })
+      if (project.revision !== expected_version) {
+        return yield* new VersionConflict({ current_version: project.revision })
+      }
+      const { eventId, jobId, withdrawn } = yield* end(project, personId, reason)
+      return withdrawnOf(withdrawn, { reason, eventId, jobId })
+    },
+  )
+
+  const ownersOf = Effect.fnUntraced(function* (projectId: string, version: number) {
+    const list = yield* projects.owners(projectId)
+    return {
+      project_id: projectId,
+      version,
+      owners: list.map(({ active, person_id, since }) => ({
+        person_id,
+        active,
+        since: since === null ? null : stamp(since),
+      })),
+    } satisfies Wire.ProjectOwners
+  })
+
+  const changeOwner = Effect.fn("Projects.changeOwner")(
+    function* (
+      { active, person_id, personId, projectId }: Wire.OwnerChange & {
+        readonly personId: string
+        readonly projectId: string
+      },
+    ) {
+      yield* projects.turn(projectId)
+      const known = yield* people.lock([personId, person_id])
+      yield* administers(yield* roles.toProject(personId, projectId))
+      const about = known.find(({ id }) => id === person_id)
+      const project = yield* projects.lock(projectId)
+      if (project === null || about === undefined || about.removed) return yield* new NotFound()
+      if (project.state === "withdrawn") return yield* new InvalidState({ state: project.state, allowed: live })
+      const list = yield* projects.owners(projectId)
+      const is = list.some((owner) => owner.active && owner.person_id === about.id)
+      if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* new OwnerNotActive()
+      if (is === active) return yield* ownersOf(projectId, project.revision)
+      if (!active && !list.some(({ person_id, standing }) => standing && person_id !== about.id)) {
+        return yield* new LastOwner()
+      }
+      yield* tellOwners("id", [yield* projects.own(projectId, about.id, active, personId)])
+      const version = yield* projects.touch(projectId)
+      yield* recorded("project.owner-changed", personId, { ...project, revision: version })
+      return yield* ownersOf(projectId, version)
+    },
+  )
+
+  const decline = Effect.fnUntraced(function* (request: RequestRow, personId: string, reason: string) {
+    const project = (yield* projects.lock(request.project_id!))!
+    yield* requests.change(request, { state: "declined" })
+    yield* timers.set(request.id, [])
+    if (request.kind === "website") yield* end(project, personId, reason)
+    else if (project.state === "launch_proposed") yield* projects.change(project, { state: "registered" })
+  })
+
+  return { withdraw, changeOwner, decline }
+})

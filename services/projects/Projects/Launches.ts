@@ -1,0 +1,109 @@
+/**
+ * An approved launch becomes one as soon as its path is complete, and is `held`, with the reason, until then. What it
+ * waits for comes from elsewhere (a review, the provider, the directory, an operator), so it asks again by a timer.
+ */
+import { Clock, Effect } from "effect"
+import { EnvironmentHeld, InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/Identity.ts"
+import type { Decision } from "../../access/PolicyReviews.ts"
+import { type RequestRow, requestRows, timersOf } from "../../access/RequestRows.ts"
+import { Positions } from "../../lifecycle/Positions.ts"
+import { Database } from "../../platform/Database.ts"
+import { Timers } from "../../platform/Timers.ts"
+import { ProviderJobs } from "../ProviderJobs.ts"
+import { launchFieldsOf } from "./answers.ts"
+import { type ProjectRow, projectRows } from "./Rows.ts"
+
+interface Path {
+  readonly reviewed: boolean
+  readonly client: "none" | "live" | "disabled"
+}
+
+/** What a project still needs before it can be launched; null: nothing. */
+export const missingOf = (project: ProjectRow, { client, reviewed }: Path): string | null => {
+  if (project.rollout !== null) return "rollout_held"
+  if (!reviewed) return "registration_unreviewed"
+  if (project.connector_kind === "standard_oidc" && project.redirect_uris.length === 0) return "redirect_uri_missing"
+  if (project.connector_kind === "service_connector" && !(project.connector_product && project.preview_digest)) {
+    return "connector_incomplete"
+  }
+  return client === "none" ? "client_not_provisioned" : client === "disabled" ? "client_disabled" : null
+}
+
+export const launches = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const jobs = yield* ProviderJobs
+  const positions = yield* Positions
+  const timers = yield* Timers
+  const projects = projectRows(sql)
+  const requests = requestRows(sql)
+
+  const pathOf = Effect.fnUntraced(function* (project: ProjectRow) {
+    const [row] = yield* sql<{ waiting: boolean; disabled: boolean | null; asked: boolean }>`
+      select exists (select from requests
+          where kind = 'website' and project_id = ${project.id} and state = 'submitted') as waiting,
+        (select disabled from provider_clients where project_id = ${project.id}) as disabled,
+        exists (select from provider_jobs where project_id = ${project.id}) as asked`
+    const { asked, disabled, waiting } = row!
+    const client = disabled === true ? "disabled" : disabled === false || project.client_id !== null ? "live" : "none"
+    return { reviewed: !waiting, client, asked } as const
+  })
+
+  /** Launches what is complete, holds what is not. */
+  const advance = Effect.fnUntraced(function* (project: ProjectRow, request: RequestRow) {
+    const path = yield* pathOf(project)
+    // A project that the directory brought was never registered here, so nobody has asked for its client yet.
+    if (path.client === "none" && !path.asked) yield* jobs.add({ kind: "client.create", projectId: project.id })
+    const missing = missingOf(project, path)
+    if (missing !== null) {
+      const state = "held" as const
+      const unchanged = project.state === state && request.state === state && request.held_reason === missing
+      if (!unchanged) {
+        yield* projects.change(project, { state, heldReason: missing, heldFrom: project.held_from })
+      }
+      const held = unchanged ? request : yield* requests.change(request, { state, heldReason: missing })
+      return yield* timers.set(held.id, timersOf(held, yield* Clock.currentTimeMillis))
+    }
+    // What the directory completed after the client was made is not at the provider yet.
+    if (request.held_reason === "redirect_uri_missing") {
+      yield* jobs.add({ kind: "client.update", projectId: project.id })
+    }
+    const { launch_url } = launchFieldsOf(request)
+    const launched = yield* projects.change(project, { state: "launched", launchUrl: launch_url })
+    const [eventId] = yield* positions.append({
+      kind: "project-launched",
+      projectId: project.id,
+      institutionId: project.institution_id,
+      payload: { project: { version: launched.revision } },
+      initiatedBy: "admin",
+    })
+    yield* requests.change(request, { state: "launched", heldReason: null, eventId: eventId! })
+    yield* timers.set(request.id, [])
+  })
+
+  /** Carries out a launch that was approved: exactly the project, and the preview, that the owner proposed. */
+  const carryOut = Effect.fnUntraced(function* ({ request }: Decision) {
+    const project = yield* projects.lock(request.project_id!)
+    const bound = launchFieldsOf(request)
+    if (project?.state !== "launch_proposed") {
+      return yield* new InvalidState({ state: project?.state ?? "withdrawn", allowed: ["launch_proposed"] })
+    }
+    if (project.rollout !== null) return yield* new EnvironmentHeld()
+    if (project.preview_digest !== bound.preview_digest) return yield* new PreviewChanged()
+    if (project.revision !== bound.project_version) {
+      return yield* new VersionConflict({ current_version: project.revision })
+    }
+    yield* advance(project, request)
+  })
+
+  /** Asks again for a launch that is held. */
+  const settle = Effect.fnUntraced(function* (read: RequestRow) {
+    yield* projects.turn(read.project_id!)
+    const project = yield* projects.lock(read.project_id!)
+    const request = yield* requests.lock(read.id)
+    if (request?.state !== "held") return yield* timers.set(read.id, [])
+    if (project === null || project.state === "withdrawn") return yield* timers.set(read.id, [])
+    yield* advance(project, request)
+  })
+
+  return { carryOut, settle }
+})

@@ -1,0 +1,182 @@
+/** What begins with somebody's proposal: a website's registration, and its launch. */
+import { Effect } from "effect"
+import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
+import type * as Wire from "../../../schemas/identity/Projects.ts"
+import {
+  EnvironmentHeld,
+  InvalidState,
+  LaunchUrlUnverified,
+  OwnerNotActive,
+  RoleRequired,
+  WebsiteExists,
+} from "../../../schemas/problems/Identity.ts"
+import { NotFound } from "../../../schemas/problems/Floor.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import { type Decision, PolicyReviews } from "../../access/PolicyReviews.ts"
+import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
+import { Positions } from "../../lifecycle/Positions.ts"
+import { persons } from "../../people/Persons.ts"
+import { needs, Roles } from "../../people/Roles.ts"
+import { Audit } from "../../platform/Audit.ts"
+import { Database } from "../../platform/Database.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { Timers } from "../../platform/Timers.ts"
+import { owners } from "../Owners.ts"
+import { ProviderJobs } from "../ProviderJobs.ts"
+import { launchOf, websiteOf } from "./answers.ts"
+import { projectRows } from "./Rows.ts"
+
+const launchable: ReadonlyArray<string> = ["registered", "launch_proposed", "held"]
+
+export const registrations = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const ids = yield* Ids
+  const jobs = yield* ProviderJobs
+  const positions = yield* Positions
+  const reviews = yield* PolicyReviews
+  const roles = yield* Roles
+  const timers = yield* Timers
+  const people = persons(sql)
+  const projects = projectRows(sql)
+  const requests = requestRows(sql)
+  const { settle: tellOwners } = owners(sql, positions)
+
+  const recorded = (action: string, personId: string, projectId: string, institutionId: string) =>
+    audit.append({
+      action,
+      actor: `person:${personId}`,
+      subject: `project:${projectId}`,
+      outcome: "done",
+      details: { institution: institutionId },
+    })
+
+  const register = Effect.fn("Projects.register")(
+    function* (asked: Wire.WebsiteRegistration & { readonly personId: string; readonly institutionId: string }) {
+      const { environment, institutionId, owner_person_id, personId, reason } = asked
+      const known = yield* people.lock([personId, owner_person_id])
+      yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
+      const owner = known.find(({ id }) => id === owner_person_id)
+      if (owner === undefined || owner.removed || owner.status !== "active" || owner.canonical !== owner.id) {
+        return yield* new OwnerNotActive()
+      }
+      const [projectId, requestId] = yield* ids.batch(2)
+      const project = yield* projects.insert({
+        id: projectId!,
+        institution_id: institutionId,
+        name: asked.name,
+        website: asked.website,
+        environment,
+        connector_kind: asked.connector_kind,
+        connector_product: asked.connector_product ?? null,
+        preview_digest: asked.preview_digest ?? null,
+        redirect_uris: [...new Set(asked.redirect_uris)],
+        post_logout_redirect_uris: [...new Set(asked.post_logout_redirect_uris)],
+        backchannel_logout_uri: asked.backchannel_logout_uri ?? null,
+        requested_scopes: [...new Set(asked.requested_scopes)],
+        made_by: personId,
+      })
+      if (project === null) return yield* new WebsiteExists()
+      const jobId = yield* jobs.add({ kind: "client.create", projectId: project.id, held: true })
+      const [eventId] = yield* positions.append({
+        kind: "project-registered",
+        projectId: project.id,
+        institutionId,
+        payload: { project: { version: project.revision, environment } },
+        initiatedBy: "admin",
+      })
+      yield* tellOwners("id", [yield* projects.own(project.id, owner.id, true, personId)])
+      const filed = (yield* requests.insert({
+        id: requestId!,
+        kind: "website",
+        state: "submitted",
+        author: personId,
+        institutionId,
+        projectId: project.id,
+        fields: { owner_person_id },
+        reason,
+        eventId: eventId!,
+      }))!
+      const request = yield* requests.change(filed, { jobId })
+      const review = yield* reviews.open(
+        request,
+        environment === "production" ? ["administrator", "operator"] : ["administrator"],
+      )
+      yield* recorded("project.registered", personId, project.id, institutionId)
+      return websiteOf(project, request, review)
+    },
+  )
+
+  /** Lets the provider's job go; who signed stands beside what they signed for. */
+  const approve = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+    const project = yield* projects.lock(request.project_id!)
+    if (project === null || project.state === "withdrawn") {
+      return yield* new InvalidState({ state: "withdrawn", allowed: launchable })
+    }
+    if (project.rollout !== null) return yield* new EnvironmentHeld()
+    const signed = [...approvedBy]
+    yield* sql`update projects set approved_by = ${signed}::text[] where id = ${project.id}`
+    yield* sql`
+      update project_owners set approved_by = ${signed}::text[]
+      where project_id = ${project.id} and person_id = ${String(request.fields["owner_person_id"])}
+        and made_by = ${request.author} and created_at = ${request.created_at}`
+    yield* jobs.release(project.id)
+    yield* requests.change(request, { state: "approved", resultId: project.id })
+  })
+
+  const proposeLaunch = Effect.fn("Projects.proposeLaunch")(
+    function* (
+      { launch_url, personId, projectId, reason }: Wire.LaunchCreate & {
+        readonly personId: string
+        readonly projectId: string
+      },
+    ) {
+      yield* projects.turn(projectId)
+      const standing = yield* roles.toProject(personId, projectId)
+      if (!standing.owner) return yield* new RoleRequired()
+      const [{ verified_domains } = { verified_domains: [] }] = yield* sql<{ verified_domains: Array<string> }>`
+        select verified_domains from institutions where id = ${standing.institutionId} and not removed for share`
+      const project = yield* projects.lock(projectId)
+      if (project === null) return yield* new NotFound()
+      if (project.rollout !== null) return yield* new EnvironmentHeld()
+      if (!launchable.includes(project.state)) {
+        return yield* new InvalidState({ state: project.state, allowed: launchable })
+      }
+      const trial = isLocal(launch_url)
+      if (trial && project.environment === "production") {
+        return yield* HTTPValidationError.at(
+          ["body", "launch_url"],
+          "value_error",
+          "Value error, http://localhost is for staging only",
+        )
+      }
+      if (!trial && !liesUnder(new URL(launch_url).hostname, verified_domains)) return yield* new LaunchUrlUnverified()
+      yield* supersede(projectId)
+      const proposed = yield* projects.change(project, { state: "launch_proposed" })
+      const request: RequestRow = (yield* requests.insert({
+        id: yield* ids.next,
+        kind: "launch",
+        state: "proposed",
+        author: personId,
+        institutionId: project.institution_id,
+        projectId,
+        fields: { launch_url, project_version: proposed.revision, preview_digest: project.preview_digest },
+        reason,
+      }))!
+      const review = yield* reviews.open(request, ["administrator"])
+      yield* recorded("project.launch-proposed", personId, projectId, project.institution_id)
+      return launchOf(request, review)
+    },
+  )
+
+  const supersede = Effect.fnUntraced(function* (projectId: string) {
+    for (const open of yield* requests.lockOpen(projectId)) {
+      if (open.kind !== "launch") continue
+      yield* requests.change(open, { state: "superseded" })
+      yield* reviews.supersede(open.id)
+      yield* timers.set(open.id, [])
+    }
+  })
+
+  return { register, approve, proposeLaunch }
+})

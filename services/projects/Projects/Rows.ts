@@ -1,0 +1,132 @@
+/** Projects as rows: read, locked, moved on. `revision` is the version that clients see and is counted up by decisions. */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/Directory.ts"
+import { Ids } from "../../platform/Ids.ts"
+
+export interface ProjectRow {
+  readonly id: string
+  readonly institution_id: string
+  readonly name: string
+  readonly website: string
+  readonly environment: Environment
+  readonly connector_kind: ConnectorKind
+  readonly connector_product: string | null
+  readonly preview_digest: string | null
+  readonly redirect_uris: ReadonlyArray<string>
+  readonly post_logout_redirect_uris: ReadonlyArray<string>
+  readonly backchannel_logout_uri: string | null
+  readonly requested_scopes: ReadonlyArray<string>
+  readonly state: ProjectState
+  readonly held_reason: string | null
+  readonly held_from: "registered" | "launch_proposed" | "launched" | null
+  readonly rollout: "hold" | "fail" | null
+  readonly client_id: string | null
+  readonly launch_url: string | null
+  readonly revision: number
+  readonly created_at: Date
+}
+
+export interface ProjectChange {
+  readonly state: ProjectState
+  readonly heldReason?: string | null
+  readonly heldFrom?: ProjectRow["held_from"]
+  readonly rollout?: ProjectRow["rollout"]
+  readonly launchUrl?: string
+}
+
+export type NewProject =
+  & Omit<
+    ProjectRow,
+    "state" | "held_reason" | "held_from" | "rollout" | "client_id" | "launch_url" | "revision" | "created_at"
+  >
+  & { readonly made_by: string }
+
+const listed = `id, institution_id, name, website, environment, connector_kind, connector_product, preview_digest,
+  redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes, state, held_reason, held_from,
+  rollout, client_id, launch_url, revision, created_at`
+
+export const projectRows = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(listed)
+  const first = Effect.map((rows: ReadonlyArray<ProjectRow>) => rows[0] ?? null)
+  const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+  return {
+    /**
+     * Commands on one project go one after another from here to the end of the transaction: they read roles under shared
+     * locks before they change the row, which two at once could not.
+     */
+    turn: (id: string) => sql`select pg_advisory_xact_lock(hashtextextended(${`project ${id}`}, 0))`,
+
+    byId: (id: string) => first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed`),
+
+    lock: (id: string) =>
+      first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed for update`),
+
+    /** Null where the institution has the website in that environment already. */
+    insert: Effect.fnUntraced(function* (made: NewProject): Effect.fn.Return<ProjectRow | null, SqlError.SqlError> {
+      const at = yield* now
+      return yield* first(sql<ProjectRow>`
+        insert into projects (id, institution_id, name, website, environment, connector_kind, connector_product,
+          preview_digest, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes, made_by,
+          state, state_decided, created_at, updated_at)
+        select r.*, 'registered', true, ${at}::timestamptz, ${at}::timestamptz from jsonb_to_record(${
+        sql.json(made)
+      }) r(
+          id text, institution_id text, name text, website text, environment text, connector_kind text,
+          connector_product text, preview_digest text, redirect_uris text[], post_logout_redirect_uris text[],
+          backchannel_logout_uri text, requested_scopes text[], made_by text)
+        on conflict (institution_id, md5(website), environment) where state <> 'withdrawn' and not removed do nothing
+        returning ${columns}`)
+    }),
+
+    /** Moves a locked row on. What we decided stays until the feed says the same. */
+    change: Effect.fnUntraced(function* (
+      row: ProjectRow,
+      to: ProjectChange,
+    ): Effect.fn.Return<ProjectRow, SqlError.SqlError> {
+      const [changed] = yield* sql<ProjectRow>`
+        update projects set state = ${to.state}, state_decided = true, revision = revision + 1,
+          held_reason = ${to.heldReason ?? null}, held_from = ${to.heldFrom ?? null},
+          rollout = ${to.rollout === undefined ? row.rollout : to.rollout},
+          launch_url = ${to.launchUrl ?? row.launch_url}, updated_at = ${yield* now}
+        where id = ${row.id} returning ${columns}`
+      return changed!
+    }),
+
+    /** Counts up the version for a decision that leaves the state alone. */
+    touch: Effect.fnUntraced(function* (id: string): Effect.fn.Return<number, SqlError.SqlError> {
+      const [row] = yield* sql<{ revision: number }>`
+        update projects set revision = revision + 1, updated_at = ${yield* now} where id = ${id} returning revision`
+      return row!.revision
+    }),
+
+    /** Makes a person an owner, or no owner any more; gives the id of the row. */
+    own: Effect.fnUntraced(function* (
+      projectId: string,
+      personId: string,
+      active: boolean,
+      madeBy: string,
+    ): Effect.fn.Return<string, SqlError.SqlError> {
+      const at = yield* now
+      const [row] = yield* sql<{ id: string }>`
+        insert into project_owners as t (id, project_id, person_id, active, active_decided, since, made_by, created_at,
+          updated_at)
+        values (${yield* (yield* Ids).next}, ${projectId}, ${personId}, ${active}, true, ${at}, ${madeBy}, ${at}, ${at})
+        on conflict (project_id, person_id) where not removed do update
+        set active = excluded.active, active_decided = true, since = excluded.since, made_by = excluded.made_by,
+          approved_by = '{}', revision = t.revision + 1, created_at = excluded.created_at,
+          updated_at = excluded.updated_at
+        returning id`
+      return row!.id
+    }),
+
+    owners: (projectId: string) =>
+      sql<{ person_id: string; active: boolean; since: Date | null; standing: boolean }>`
+        select o.person_id, o.active, o.since, o.active and p.status = 'active' and not p.removed as standing
+        from project_owners o join people p on p.id = o.person_id
+        where o.project_id = ${projectId} and not o.removed order by o.person_id collate "C"`,
+  }
+}
+export type ProjectRows = ReturnType<typeof projectRows>

@@ -14,7 +14,7 @@ import { floorOf, Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/Jobs.ts"
 import { RateLimits } from "../platform/RateLimits.ts"
 import { dueTopic } from "./Deliveries.ts"
-import { insertDeliveries } from "./Deliveries/Accept.ts"
+import { insertEvents } from "./Deliveries/Accept.ts"
 import { dayOf } from "./Deliveries/Day.ts"
 import { sampleBody } from "./Replays/sample.ts"
 import { type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
@@ -91,12 +91,12 @@ const make = Effect.gen(function* () {
       const now = new Date(yield* Clock.currentTimeMillis)
       const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
       const event = "email.delivered"
-      const stored = { id: eventId!, accountId, event, sourceId: `test-${eventId}`, body: sampleBody(eventId!, now) }
-      yield* insertDeliveries(
+      const body = sampleBody(eventId!, now)
+      const deliveries = [{ id: deliveryId!, webhookId: webhook.id, claimed: false }]
+      yield* insertEvents(
         sql,
-        [stored],
-        [{ id: deliveryId!, webhookId: webhook.id, accountId, eventId: eventId!, event, claimed: false }],
-        { now, claim: 0n, leaseUntil: now },
+        [{ id: eventId!, accountId, event, sourceId: `test-${eventId}`, body, deliveries }],
+        { now, leaseUntil: now },
       )
       yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`)
       yield* sql.afterCommit(bells.ring(dueTopic))

@@ -136,7 +136,7 @@ export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>
     const { sql } = yield* Database
     const endpoints = yield* Endpoints
     let left = slots
-    return yield* accept({ sql, endpoints, lease, reserve: () => left-- > 0 }, taken).pipe(sql.withTransaction)
+    return yield* accept({ sql, endpoints, lease, reserve: () => left-- > 0, release: () => left++ }, taken)
   })
 
 /** What an attempt came to. */

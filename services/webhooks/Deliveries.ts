@@ -88,9 +88,11 @@ export class Deliveries extends Context.Service<Deliveries, {
         const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
           yield* faultPoint("intake.taken")
           const acceptance = yield* feed.reserving((reserve) =>
-            accept({ sql, endpoints, lease, reserve: (id, account) => reserve(id, account, 1) === 1 }, events).pipe(
-              sql.withTransaction,
-            )
+            accept({
+              ...{ sql, endpoints, lease },
+              reserve: (id, account) => reserve(id, account, 1) === 1,
+              release: (id) => slots.drop(id, 1),
+            }, events)
           )
           yield* faultPoint("intake.committed")
           sender.send(acceptance.tasks)

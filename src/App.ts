@@ -3,14 +3,12 @@ import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, ApiWithoutTransfers } from "../schemas/api/Api.ts"
-import { AccessVersions } from "../services/access/AccessVersions.ts"
 import { ApiKeys } from "../services/accounts/ApiKeys.ts"
 import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
 import { Principals } from "../services/accounts/Principals.ts"
 import { Workspaces } from "../services/accounts/Workspaces.ts"
 import { Directory } from "../services/directory/Directory.ts"
-import { Positions } from "../services/lifecycle/Positions.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
 import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
@@ -39,6 +37,7 @@ import { Readiness } from "../services/platform/Readiness.ts"
 import { Rejects } from "../services/platform/Rejects.ts"
 import { Timers } from "../services/platform/Timers.ts"
 import { Vault } from "../services/platform/Vault.ts"
+import { WorkerSightings } from "../services/platform/WorkerSightings.ts"
 import { transferTemplates } from "../services/transfers/Letters.ts"
 import { Transfers } from "../services/transfers/Transfers.ts"
 import { Counts } from "../services/webhooks/Counts.ts"
@@ -54,6 +53,7 @@ import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
+import { identityHandlers, identityServices } from "./App/Identity.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
@@ -81,6 +81,7 @@ import { Dispatcher } from "./workers/Dispatcher.ts"
 import { Intake } from "./workers/Intake.ts"
 import { mailConnections, Mailer } from "./workers/Mailer.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
+import { Provider } from "./workers/Provider.ts"
 import { Relay } from "./workers/Relay.ts"
 import { Timers as TimersWorker } from "./workers/Timers.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
@@ -119,8 +120,9 @@ const ground = (config: AppConfig, places: Places) =>
 export const publicUrlOf = (config: AppConfig): URL =>
   new URL(config.publicUrl ?? `http://${config.host}:${config.port}`)
 
-const demoIssuer = (config: AppConfig, { home }: Places) =>
-  EmbeddedIssuer.layer({ home, issuer: new URL("/dev/issuer", publicUrlOf(config)).href })
+const issuerOf = (config: AppConfig) => new URL("/dev/issuer", publicUrlOf(config)).href
+
+const demoIssuer = (config: AppConfig, { home }: Places) => EmbeddedIssuer.layer({ home, issuer: issuerOf(config) })
 
 /** With DEMO the home's own key is an issuer, and the only one. */
 const cookies = (config: AppConfig, places: Places) =>
@@ -164,8 +166,8 @@ const services = (config: AppConfig, places: Places) =>
       dkim: "rsa",
     }),
   ).pipe(
-    Layer.provideMerge(AccessVersions.layer),
-    Layer.provideMerge(Layer.mergeAll(Principals.layer, callers(config, places), Positions.layer)),
+    Layer.provideMerge(identityServices(config, issuerOf(config))),
+    Layer.provideMerge(Layer.mergeAll(Principals.layer, callers(config, places))),
     Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
     Layer.provideMerge(ground(config, places)),
   )
@@ -252,6 +254,7 @@ const api = (config: AppConfig, places: Places) => {
       ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, apiKeys, webhooks, notifications]),
+        Layer.provide(identityHandlers(config)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     Docs.layer(Api, publicUrl.origin),
@@ -278,13 +281,13 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
-    has("timers") ? Upkeep.layer : Layer.empty,
+    has("timers") ? Layer.merge(Upkeep.layer, Provider.layer) : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, places) : Layer.empty,
   ).pipe(
-    Layer.provideMerge(demo(config, places)),
+    Layer.provideMerge(Layer.merge(demo(config, places), WorkerSightings.layer(crypto.randomUUID()))),
     Layer.provideMerge(DevKey.layer),
     Layer.provideMerge(services(config, places)),
   )

@@ -14,6 +14,7 @@ import {
   delays,
   file,
   host,
+  identityProvider,
   int,
   issuers,
   list,
@@ -112,6 +113,12 @@ const variables = {
     parse: optional(millis),
     fallback: null,
     example: "15 minutes",
+  },
+  identityProvider: {
+    name: "IDENTITY_PROVIDER",
+    parse: identityProvider,
+    fallback: null,
+    example: `{"registration_endpoint":"https://id.example.com/reg","initial_access_token":"..."}`,
   },
   directoryWriterClients: {
     name: "DIRECTORY_WRITER_CLIENTS",

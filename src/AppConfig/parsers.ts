@@ -87,6 +87,18 @@ export const tokenIssuers = (text: string): Parsed<ReadonlyArray<ConfiguredToken
     () => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?}",
   )
 
+const dynamicRegistration = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Struct({
+  registration_endpoint: Schema.String.check(Schema.isPattern(/^https?:\/\//)),
+  initial_access_token: Schema.optionalKey(Schema.String),
+})))
+
+/** `embedded` (null), or where clients are registered (RFC 7591). */
+export const identityProvider = (text: string) =>
+  text === "embedded" ? Result.succeed(null) : Result.mapError(
+    dynamicRegistration(text),
+    () => "is neither embedded nor a JSON object {registration_endpoint, initial_access_token?}",
+  )
+
 /** `issuer client_id`: who asks by a token of their own. */
 export const serviceClient = (text: string): Parsed<string> =>
   /^\S+ \S+$/.test(text) ? Result.succeed(text) : fault("is not an issuer and a client_id with a blank between them")

@@ -1,0 +1,51 @@
+/** The identity side of the program: its services, and what its handlers stand on. */
+import { Layer, Redacted } from "effect"
+import { AccessReviews } from "../../services/access/AccessReviews.ts"
+import { AccessVersions } from "../../services/access/AccessVersions.ts"
+import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { Positions } from "../../services/lifecycle/Positions.ts"
+import { Roles } from "../../services/people/Roles.ts"
+import { Idempotency } from "../../services/platform/Idempotency.ts"
+import { ClientDrift } from "../../services/projects/ClientDrift.ts"
+import { embedded } from "../../services/projects/IdentityProvider/embedded.ts"
+import { registration } from "../../services/projects/IdentityProvider/registration.ts"
+import { Operations } from "../../services/projects/Operations.ts"
+import { ProviderJobs } from "../../services/projects/ProviderJobs.ts"
+import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
+import type { AppConfig } from "../AppConfig.ts"
+import { accessReviews } from "../http/AccessReviews.ts"
+import { operations } from "../http/Operations.ts"
+import { ApprovalMaxAge } from "../http/Person.ts"
+import { serviceGrants } from "../http/ServiceGrants.ts"
+
+const provider = ({ identityProvider }: AppConfig) =>
+  identityProvider === null ? embedded : registration({
+    registrationEndpoint: identityProvider.registration_endpoint,
+    initialAccessToken: identityProvider.initial_access_token === undefined
+      ? null
+      : Redacted.make(identityProvider.initial_access_token),
+  })
+
+/** `embeddedIssuer`: the issuer of DEMO, where it is on. */
+export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
+  Layer.mergeAll(
+    AccessReviews.layer,
+    ServiceGrants.layer({
+      issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
+    }),
+    Operations.layer,
+    ReviewedJobs.layer,
+    ClientDrift.layer,
+    Idempotency.layer,
+  ).pipe(
+    Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, ProviderJobs.layer)),
+    Layer.provideMerge(Layer.mergeAll(Positions.layer, Roles.layer, provider(config))),
+  )
+
+/** Handlers of the identity API's groups. */
+export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
+  const maxAge = millis === null ? null : Math.floor(millis / 1_000)
+  return Layer.mergeAll(accessReviews, serviceGrants, operations).pipe(
+    Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
+  )
+}

@@ -107,6 +107,23 @@ const mail = Effect.gen(function* () {
     : ok("mail", counts)
 })
 
+const slack = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
+  const [row] = yield* sql<{ waiting: number; late: number; failed: number; last: string | null }>`
+    select count(*) filter (where state = 'pending')::int as waiting,
+      count(*) filter (where state = 'pending' and claim is null and not_before < ${late})::int as late,
+      count(*) filter (where state = 'failed')::int as failed,
+      (select last_error from slack_messages where state = 'failed' order by id desc limit 1) as last
+    from slack_messages`
+  const { failed, last, late: behind, waiting } = row!
+  const counts = `${waiting} wait, ${failed} failed in 30 days`
+  if (failed > 0) return warn("slack", `${counts} (${last}): look at the accounts' webhooks and SLACK_HOSTS`)
+  return behind > 0
+    ? warn("slack", `${counts}, ${behind} overdue for over a minute: start an instance with the role mail`)
+    : ok("slack", counts)
+})
+
 const workers = Effect.gen(function* () {
   const { sql } = yield* Database
   const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
@@ -117,6 +134,7 @@ const workers = Effect.gen(function* () {
         union all (select from outbox where claim is not null and lease_until < ${late} limit 1000)
         union all (select from jobs where claim is not null and lease_until < ${late} limit 1000)
         union all (select from mails where claim is not null and lease_until < ${late} limit 1000)
+        union all (select from slack_messages where claim is not null and lease_until < ${late} limit 1000)
       ) l) as leases,
       (select count(*)::int from webhook_lanes where not paused and next_due_at < ${late}) as lanes,
       (select count(*)::int from jobs where state = 'pending' and claim is null and not_before < ${late}) as jobs`
@@ -136,6 +154,6 @@ export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
   const whole = yield* schema
   if (whole.level === "FAIL") return [...first, whole]
-  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* mail, yield* workers]
+  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* mail, yield* slack, yield* workers]
   return [...first, whole, ...rest]
 })

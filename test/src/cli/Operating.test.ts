@@ -165,7 +165,18 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.strictEqual(healthy.code, 0, healthy.stdout)
       const found = levels(healthy.stdout)
       for (
-        const what of ["configuration", "database", "roles", "clock", "schema", "outbox", "intake", "keys", "streams"]
+        const what of [
+          "configuration",
+          "database",
+          "roles",
+          "clock",
+          "schema",
+          "outbox",
+          "intake",
+          "slack",
+          "keys",
+          "streams",
+        ]
       ) {
         assert.strictEqual(found[what], "ok", healthy.stdout)
       }
@@ -175,6 +186,10 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       yield* owner`drop table relay_streams`
       yield* owner`insert into intake_rejects (id, stream, stream_seq, subject, reason, payload, state, received_at)
         values (${uuid(5)}::uuid, 'EVENTS', 1, 's', 'malformed_json', '', 'rejected', '2026-01-01Z')`
+      yield* owner`insert into slack_messages (id, account_id, severity, title, body, href, state, created_at, ended_at,
+          attempts, not_before, last_error)
+        values (${uuid(6)}::uuid, ${uuid(1)}::uuid, 'info', 't', 'b', '/', 'failed', '2026-01-01Z', '2026-01-01Z', 1,
+          '2026-01-01Z', 'status 404')`
       const other = yield* Processes.home
       const [broken, strange] = yield* Effect.all([
         type(home, { ...env, NATS_URL: "nats://127.0.0.1:9" }, ["doctor"]),
@@ -193,6 +208,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       }, ["doctor"])
       assert.strictEqual(foreign.code, 1)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
+      assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
     }), slow)
 })

@@ -81,6 +81,8 @@ export const overNode = (response: HttpServerResponse.HttpServerResponse, flows:
     const connection = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     connection.writeHead(response.status, response.headers)
     flows.add(flow)
+    // The request's fiber is done soon, and nothing may keep it: whoever waits for the connection's end is we.
+    connection.removeAllListeners("close")
     connection.on("drain", () => flow.drained())
     connection.once("close", () => {
       flows.delete(flow)

@@ -87,10 +87,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const read = Effect.fnUntraced(function* (where: Statement.Fragment) {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<Parameters<typeof viewOf>[0]>`
-            select ${columns}, e.created_at as queued_at, p.installed_version,
+            select ${columns}, p.installed_version,
               (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead
             from service_grants g join projects p on p.id = g.project_id
-            left join lifecycle_events e on e.id = g.approval_event_id
             where ${where}`
           return rows.map((row) => viewOf(row, now))
         })

@@ -35,7 +35,6 @@ const iso = (at: Date | null) => at?.toISOString() ?? null
 
 export const viewOf = (
   row: GrantRow & {
-    readonly queued_at: Date | null
     readonly installed_version: string | null
     /** Whether the project is gone, or another environment than the grant's. */
     readonly dead: boolean
@@ -64,7 +63,8 @@ export const viewOf = (
       ...undelivered,
       state: "queued",
       event_id: row.approval_event_id,
-      queued_at: iso(row.queued_at),
+      // The event was queued by the transaction that approved.
+      queued_at: iso(row.approved_at),
     },
     acknowledgement: {
       state: row.approval_event_id === null ? "none" : "pending",

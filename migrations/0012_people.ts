@@ -28,6 +28,7 @@ const statements = [
     unique (issuer, sid)
   ) with (fillfactor = 80)`,
   `create index sessions_person on sessions (person_id)`,
+  `create index sessions_client on sessions (client_id) where revoked_at is null`,
   // Sign-ins of a person that are not later than this are dead, but for one session: also those that no row tells of.
   `create table session_floors (
     person_id text primary key,

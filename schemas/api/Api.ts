@@ -2,6 +2,7 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviews.ts"
 import { ApiKeysApi } from "./ApiKeys.ts"
+import { MeApi } from "./Me.ts"
 import { NotificationsApi } from "./Notifications.ts"
 import { OperationsApi } from "./Operations.ts"
 import { ServiceGrantsApi } from "./ServiceGrants.ts"
@@ -15,7 +16,7 @@ export const apiVersion = "0.2.0"
 /** What is served where domain transfers are off: their paths are not there, whatever a request to them brings. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
-  .add(AccessReviewsApi, ServiceGrantsApi, OperationsApi)
+  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
 
 export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

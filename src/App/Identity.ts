@@ -4,7 +4,13 @@ import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
+import { Authenticators } from "../../services/people/Authenticators.ts"
+import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
+import { CredentialActions } from "../../services/people/CredentialActions.ts"
+import { People } from "../../services/people/People.ts"
 import { Roles } from "../../services/people/Roles.ts"
+import { Sessions } from "../../services/people/Sessions.ts"
+import { Tellings } from "../../services/people/Tellings.ts"
 import { Idempotency } from "../../services/platform/Idempotency.ts"
 import { ClientDrift } from "../../services/projects/ClientDrift.ts"
 import { embedded } from "../../services/projects/IdentityProvider/embedded.ts"
@@ -14,6 +20,7 @@ import { ProviderJobs } from "../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/AccessReviews.ts"
+import { me } from "../http/Me.ts"
 import { operations } from "../http/Operations.ts"
 import { ApprovalMaxAge } from "../http/Person.ts"
 import { serviceGrants } from "../http/ServiceGrants.ts"
@@ -26,6 +33,13 @@ const provider = ({ identityProvider }: AppConfig) =>
       : Redacted.make(identityProvider.initial_access_token),
   })
 
+/** One's own account; credentials are made for the portal, which is where PUBLIC_URL is unless it is named. */
+const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
+  CredentialActions.layer(relyingPartyAt(new URL(portalUrl ?? publicUrl))).pipe(
+    Layer.merge(People.layer),
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
+  )
+
 /** `embeddedIssuer`: the issuer of DEMO, where it is on. */
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
@@ -34,6 +48,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
       issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
     }),
     Operations.layer,
+    personal(config, embeddedIssuer),
     ReviewedJobs.layer,
     ClientDrift.layer,
     Idempotency.layer,
@@ -45,7 +60,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
 /** Handlers of the identity API's groups. */
 export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
   const maxAge = millis === null ? null : Math.floor(millis / 1_000)
-  return Layer.mergeAll(accessReviews, serviceGrants, operations).pipe(
+  return Layer.mergeAll(accessReviews, me, serviceGrants, operations).pipe(
     Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
   )
 }

@@ -1,0 +1,164 @@
+/**
+ * What a person signs in with beside the issuer's own: passkeys, security keys, apps, recovery codes. The first three are
+ * second factors (aal2); the last of them cannot be removed, which holds since whoever changes any of a person's
+ * authenticators holds all of their rows.
+ */
+import { Clock, Context, Effect, Layer, type Redacted } from "effect"
+import type { SqlError } from "effect/sql"
+import type { AuthenticatorKind, AuthenticatorView, CredentialType } from "../../schemas/identity/CredentialActions.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Vault } from "../platform/Vault.ts"
+import { hashOf, newCodes } from "./Authenticators/RecoveryCodes.ts"
+import type { Registered } from "./Authenticators/Webauthn.ts"
+
+export interface Authenticator {
+  readonly id: string
+  readonly kind: AuthenticatorKind
+  readonly label: string
+  readonly created_at: Date
+  readonly last_used_at: Date | null
+  readonly credential_id: string | null
+  readonly aaguid: string | null
+  readonly transports: ReadonlyArray<string>
+  readonly platform: boolean | null
+  readonly backup_eligible: boolean | null
+  readonly backup_state: boolean | null
+  readonly codes_remaining: number | null
+}
+
+const strongKinds: ReadonlySet<AuthenticatorKind> = new Set(["passkey", "security_key", "totp"])
+
+/** Whether it makes a sign-in aal2. */
+export const isStrong = ({ kind }: Pick<Authenticator, "kind">): boolean => strongKinds.has(kind)
+
+export const credentialTypeOf = ({ kind, platform }: Pick<Authenticator, "kind" | "platform">): CredentialType => {
+  if (kind === "totp") return "app"
+  if (kind === "recovery_codes") return "recovery-codes"
+  return kind === "password" ? kind : platform === true ? "fido2-platform" : "fido2-roaming"
+}
+
+/** Why it cannot be removed, or null. Recovery codes are replaced, and a password is the issuer's. */
+export const keptFor = (
+  one: Authenticator,
+  all: ReadonlyArray<Authenticator>,
+): "last_authenticator" | "policy" | null =>
+  !isStrong(one) ? "policy" : all.filter(isStrong).length > 1 ? null : "last_authenticator"
+
+export const viewOf = (one: Authenticator, all: ReadonlyArray<Authenticator>): AuthenticatorView => {
+  const reason = keptFor(one, all)
+  return {
+    authenticator_id: one.id,
+    kind: one.kind,
+    credential_type: credentialTypeOf(one),
+    label: one.label,
+    created_at: one.created_at.toISOString(),
+    last_used_at: one.last_used_at?.toISOString() ?? null,
+    aaguid: one.aaguid,
+    transports: one.transports,
+    backup_eligible: one.backup_eligible,
+    backup_state: one.backup_state,
+    codes_remaining: one.codes_remaining,
+    removable: reason === null,
+    not_removable_reason: reason,
+  }
+}
+
+type InTransaction<A> = Effect.Effect<A, SqlError.SqlError>
+
+export class Authenticators extends Context.Service<Authenticators, {
+  /** All of a person's, oldest first. */
+  readonly of: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
+  /** The same, their rows locked to the end of the current transaction. */
+  readonly hold: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
+  /** Adds what was registered, in the current transaction; null where somebody has that credential already. */
+  readonly addWebauthn: (personId: string, label: string, made: Registered) => InTransaction<string | null>
+  /** Adds an app that proved itself by the code of `step`. */
+  readonly addTotp: (
+    personId: string,
+    label: string,
+    secret: Redacted.Redacted,
+    step: number,
+  ) => InTransaction<string>
+  /** Ten new recovery codes in place of whatever the person had; they are told here and nowhere else. */
+  readonly replaceCodes: (
+    personId: string,
+    label: string,
+  ) => InTransaction<{ readonly id: string; readonly codes: ReadonlyArray<string> }>
+  readonly rename: (id: string, label: string) => InTransaction<void>
+  readonly remove: (id: string) => InTransaction<void>
+}>()("bailiwick/services/people/Authenticators") {
+  static readonly layer = Layer.effect(
+    Authenticators,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const vault = yield* Vault
+
+      const select = (personId: string, lock: boolean) =>
+        sql<Authenticator>`
+          select a.id::text, a.kind, a.label, a.created_at, a.last_used_at, a.credential_id, a.aaguid, a.transports,
+            a.platform, a.backup_eligible, a.backup_state, case when a.kind = 'recovery_codes' then (
+              select count(*)::int from recovery_codes c where c.authenticator_id = a.id and c.used_at is null
+            ) end as codes_remaining
+          from authenticators a
+          where a.person_id in (select id from people where id = ${personId} or merged_into = ${personId})
+          order by a.id ${sql.literal(lock ? "for update of a" : "")}`
+
+      const fresh = Effect.gen(function* () {
+        return { id: yield* (yield* Ids).next, now: new Date(yield* Clock.currentTimeMillis) }
+      })
+
+      const addWebauthn = Effect.fnUntraced(function* (personId: string, label: string, made: Registered) {
+        const { id, now } = yield* fresh
+        const added = yield* sql`
+          insert into authenticators (id, person_id, kind, label, created_at, credential_id, public_key, sign_count,
+            aaguid, transports, platform, backup_eligible, backup_state)
+          values (${id}::uuid, ${personId}, ${made.kind}, ${label}, ${now}, ${made.credentialId}, ${made.publicKey},
+            ${made.signCount}::bigint, ${made.aaguid}, array(select jsonb_array_elements_text(${
+          sql.json(made.transports)
+        })), ${made.platform}, ${made.backupEligible}, ${made.backupState})
+          on conflict (credential_id) do nothing returning 1`
+        return added.length === 0 ? null : id
+      })
+
+      const addTotp = Effect.fnUntraced(
+        function* (personId: string, label: string, secret: Redacted.Redacted, step: number) {
+          const { id, now } = yield* fresh
+          const sealed = vault.seal(secret, { table: "authenticators", column: "secret", row: id })
+          yield* sql`
+            insert into authenticators (id, person_id, kind, label, created_at, last_used_at, kid, secret, last_step)
+            values (${id}::uuid, ${personId}, 'totp', ${label}, ${now}, ${now}, ${sealed.kid}, ${sealed.bytes},
+              ${step}::bigint)`
+          return id
+        },
+      )
+
+      const replaceCodes = Effect.fnUntraced(function* (personId: string, label: string) {
+        const { id, now } = yield* fresh
+        yield* sql`
+          delete from authenticators where kind = 'recovery_codes'
+            and person_id in (select id from people where id = ${personId} or merged_into = ${personId})`
+        yield* sql`
+          insert into authenticators (id, person_id, kind, label, created_at)
+          values (${id}::uuid, ${personId}, 'recovery_codes', ${label}, ${now})`
+        const codes = newCodes()
+        for (const code of codes) {
+          const { hash, kid } = hashOf(vault, id, code)
+          yield* sql`
+            insert into recovery_codes (authenticator_id, kid, hash) values (${id}::uuid, ${kid}, ${hash})`
+        }
+        return { id, codes }
+      })
+
+      return Authenticators.of({
+        of: (personId) => select(personId, false),
+        hold: (personId) => select(personId, true),
+        addWebauthn,
+        addTotp,
+        replaceCodes,
+        rename: (id, label) => Effect.asVoid(sql`update authenticators set label = ${label} where id = ${id}::uuid`),
+        remove: (id) => Effect.asVoid(sql`delete from authenticators where id = ${id}::uuid`),
+      })
+    }),
+  )
+}

@@ -1,0 +1,31 @@
+/** Recovery codes: ten of 128 random bits, told once; what stays is an HMAC under a key of the Vault's. */
+import { Redacted } from "effect"
+import { createHmac, randomBytes } from "node:crypto"
+import type { Vault } from "../../platform/Vault.ts"
+
+const purpose = "recovery-codes"
+export const codesInSet = 10
+
+const digits = "abcdefghijklmnopqrstuvwxyz234567"
+
+/** 128 bits in base32, in groups that can be typed: `abcde-fghij-…`. */
+const encode = (bytes: Uint8Array): string => {
+  let value = bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n)
+  let text = ""
+  for (let i = 0; i < 26; i++) {
+    text = digits[Number(value % 32n)] + text
+    value /= 32n
+  }
+  return text.match(/.{1,5}/g)!.join("-")
+}
+
+export const newCodes = (): ReadonlyArray<string> =>
+  Array.from({ length: codesInSet }, () => encode(new Uint8Array(randomBytes(16))))
+
+/** What a code is stored and found by; `kid` names the key of codes that stand. */
+export const hashOf = (vault: Vault["Service"], authenticatorId: string, code: string, kid?: string) => {
+  const key = vault.derive(purpose, kid)
+  const plain = code.toLowerCase().replaceAll(/[^a-z2-7]/g, "")
+  const hash = createHmac("sha256", Redacted.value(key.key)).update(`${authenticatorId}\0${plain}`).digest()
+  return { kid: key.kid, hash: new Uint8Array(hash) }
+}

@@ -1,0 +1,226 @@
+/**
+ * Credential actions: what a person changes about how they sign in, and where they are signed in. An action is started,
+ * which gives a challenge, and completed by its proof within ten minutes; both ask for a fresh and strong sign-in, and
+ * the second looks again at everything that the first saw.
+ *
+ * Whatever an action does, it does in one transaction: rows, audit, and what every project has to hear of the person. A
+ * proof that does not hold is counted in a transaction of its own (`refuse`), since the one that judged it is undone.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlError } from "effect/sql"
+import type { Caller } from "../../schemas/api/Management.ts"
+import type { Freshness } from "../../schemas/identity/Account.ts"
+import {
+  actionTable,
+  type Capabilities,
+  type FinishedAction,
+  intentTtlSeconds,
+  type Proof,
+  type StartAction,
+  type StartedAction,
+} from "../../schemas/identity/CredentialActions.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import {
+  type InsufficientUserAuthentication,
+  IntentExpired,
+  InvalidState,
+  PortalBindingMismatch,
+} from "../../schemas/problems/Identity.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Vault } from "../platform/Vault.ts"
+import { type Authenticator, Authenticators, viewOf } from "./Authenticators.ts"
+import type { RelyingParty } from "./Authenticators/Webauthn.ts"
+import { challenges, wellFormed } from "./CredentialActions/Challenges.ts"
+import { type Effected, effectsOf, type ProofRejected } from "./CredentialActions/Effects.ts"
+import { intents, isBound } from "./CredentialActions/Intents.ts"
+import { capabilitiesOf, demandOf, fits, freshnessOf, unavailable } from "./CredentialActions/Rules.ts"
+import { Sessions } from "./Sessions.ts"
+import { check } from "./StepUp.ts"
+import { Tellings } from "./Tellings.ts"
+
+export { ProofRejected } from "./CredentialActions/Effects.ts"
+
+type Me = Caller["Service"] & { readonly personId: string }
+
+type Fault = NotFound | InsufficientUserAuthentication | InvalidState | SqlError.SqlError
+
+export class CredentialActions extends Context.Service<CredentialActions, {
+  /** Which actions the person could take now, and whether this sign-in is enough for each. */
+  readonly capabilities: (me: Me) => Effect.Effect<typeof Capabilities.Type>
+  /** How fresh the sign-in is. `approvalMaxAge` in seconds; null where approvals ask for none. */
+  readonly freshness: (me: Me, approvalMaxAge: number | null) => Effect.Effect<Freshness>
+  /** Starts an action in the current transaction. `binding` is the portal's, where it sent one. */
+  readonly start: (
+    me: Me,
+    action: StartAction,
+    binding: string | undefined,
+  ) => Effect.Effect<StartedAction, Fault | HTTPValidationError>
+  /** Completes an action in the current transaction, which must be one of `Transact`. */
+  readonly complete: (
+    me: Me,
+    intentId: string,
+    proof: Proof,
+    binding: string | undefined,
+  ) => Effect.Effect<
+    FinishedAction,
+    Fault | HTTPValidationError | PortalBindingMismatch | IntentExpired | ProofRejected
+  >
+  /** Counts a proof that did not hold, by itself, and gives the 422 that says so. */
+  readonly refuse: (me: Me, rejected: ProofRejected) => Effect.Effect<HTTPValidationError>
+}>()("bailiwick/services/people/CredentialActions") {
+  static readonly layer = (party: RelyingParty) =>
+    Layer.effect(
+      CredentialActions,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const audit = yield* Audit
+        const authenticators = yield* Authenticators
+        const sessions = yield* Sessions
+        const tellings = yield* Tellings
+        const store = intents(sql, yield* Vault)
+        const challengeFor = challenges(sql, party)
+        const effects = effectsOf(party, { authenticators, sessions, secretOf: store.secretOf })
+
+        const capabilities = Effect.fn("CredentialActions.capabilities")(function* (me: Me) {
+          const owned = yield* Effect.orDie(authenticators.of(me.personId))
+          return capabilitiesOf(me, owned, yield* Clock.currentTimeMillis)
+        })
+
+        const freshness = Effect.fn("CredentialActions.freshness")(
+          function* (me: Me, approvalMaxAge: number | null) {
+            const owned = yield* Effect.orDie(authenticators.of(me.personId))
+            return freshnessOf(me, owned, approvalMaxAge, yield* Clock.currentTimeMillis)
+          },
+        )
+
+        /** What the action is about: null for none, NotFound where it is not the person's. */
+        const targetOf = Effect.fnUntraced(
+          function* (me: Me, { kind, target_id: id }: StartAction, owned: ReadonlyArray<Authenticator>) {
+            const { target } = actionTable[kind]
+            if (target === "none") return null
+            const wanted = (id ?? "").toLowerCase()
+            if (target === "session") {
+              yield* sessions.find(me.personId, wanted)
+              return { id: wanted, authenticator: undefined }
+            }
+            const authenticator = owned.find((one) => one.id === wanted && fits(kind, one))
+            return authenticator === undefined ? yield* new NotFound() : { id: wanted, authenticator }
+          },
+        )
+
+        const start = Effect.fn("CredentialActions.start")(
+          function* (me: Me, action: StartAction, binding: string | undefined) {
+            yield* wellFormed(action)
+            const owned = yield* authenticators.hold(me.personId)
+            const target = yield* targetOf(me, action, owned)
+            yield* check(me, demandOf(owned))
+            const reason = unavailable(action.kind, owned, target?.authenticator)
+            if (reason !== null) return yield* new InvalidState({ state: reason, allowed: [] })
+            const id = yield* (yield* Ids).next
+            const now = yield* Clock.currentTimeMillis
+            const expiresAt = new Date(now + intentTtlSeconds * 1_000)
+            const { challenge, secret, signed } = yield* challengeFor(me.personId, action, owned, target?.authenticator)
+            yield* store.add({
+              id,
+              personId: me.personId,
+              kind: action.kind,
+              targetId: target?.id ?? null,
+              label: action.label ?? null,
+              binding,
+              challenge: signed,
+              secret,
+              now: new Date(now),
+              expiresAt,
+            })
+            yield* audit.append({
+              action: "credential-action.started",
+              actor: me.principal,
+              subject: `credential-action:${id}`,
+              outcome: "done",
+              details: { kind: action.kind },
+            })
+            return {
+              intent_id: id,
+              kind: action.kind,
+              state: "pending" as const,
+              expires_at: expiresAt.toISOString(),
+              challenge,
+            }
+          },
+        )
+
+        /** Writes down and tells what an action did. */
+        const conclude = Effect.fnUntraced(
+          function* (me: Me, intentId: string, kind: StartAction["kind"], done: Effected) {
+            const now = new Date(yield* Clock.currentTimeMillis)
+            yield* store.complete(intentId, now)
+            yield* audit.append({
+              action: "credential-action.completed",
+              actor: me.principal,
+              subject: `credential-action:${intentId}`,
+              outcome: "done",
+              details: { kind, about: done.about, sessions_revoked: done.sessionsRevoked },
+            })
+            const eventIds = yield* tellings.tell(me.personId, done.happenings)
+            const owned = done.authenticatorId === null ? [] : yield* authenticators.of(me.personId)
+            const authenticator = owned.find(({ id }) => id === done.authenticatorId)
+            return {
+              intent_id: intentId,
+              kind,
+              state: "completed" as const,
+              completed_at: now.toISOString(),
+              authenticator: authenticator === undefined ? null : viewOf(authenticator, owned),
+              recovery_codes: done.recoveryCodes,
+              sessions_revoked: done.sessionsRevoked,
+              event_ids: eventIds,
+            }
+          },
+        )
+
+        const complete = Effect.fn("CredentialActions.complete")(
+          function* (me: Me, intentId: string, proof: Proof, binding: string | undefined) {
+            const intent = yield* store.hold(me.personId, intentId)
+            if (intent === null) return yield* new NotFound()
+            if (!isBound(intent, binding)) return yield* new PortalBindingMismatch()
+            const owned = yield* authenticators.hold(me.personId)
+            yield* check(me, demandOf(owned))
+            if (intent.state !== "pending") {
+              return yield* new InvalidState({ state: intent.state, allowed: ["pending"] })
+            }
+            const now = yield* Clock.currentTimeMillis
+            if (intent.expires_at.getTime() <= now) return yield* new IntentExpired()
+            const wanted = actionTable[intent.kind].proof
+            if (proof.type !== wanted) {
+              return yield* HTTPValidationError.at(
+                ["body", "proof", "type"],
+                "literal_error",
+                `Input should be '${wanted}'`,
+              )
+            }
+            return yield* conclude(me, intent.id, intent.kind, yield* effects(me, intent, proof, owned))
+          },
+        )
+
+        const refuse = Effect.fn("CredentialActions.refuse")(
+          function* (me: Me, { intentId, member }: ProofRejected) {
+            const state = yield* store.countBadProof(intentId, new Date(yield* Clock.currentTimeMillis))
+            yield* audit.append({
+              action: "credential-action.proof-rejected",
+              actor: me.principal,
+              subject: `credential-action:${intentId}`,
+              outcome: "refused",
+              details: { state },
+            })
+            return HTTPValidationError.at(["body", "proof", member], "proof_rejected", "The proof does not hold")
+          },
+          sql.withTransaction,
+          Effect.catchTag("SqlError", Effect.die),
+        )
+
+        return CredentialActions.of({ capabilities, freshness, start, complete, refuse })
+      }),
+    )
+}

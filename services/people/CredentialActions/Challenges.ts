@@ -1,0 +1,74 @@
+/** What a new intent asks its person to do, and which members a start needs for that. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted } from "effect"
+import { actionTable, type Challenge, type StartAction } from "../../../schemas/identity/CredentialActions.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import type { Authenticator } from "../Authenticators.ts"
+import { newSecret, uriOf } from "../Authenticators/Totp.ts"
+import { creationOptions, type RelyingParty } from "../Authenticators/Webauthn.ts"
+
+/** Fails for what the schema cannot say: the members that a kind needs, and the target that it cannot have. */
+export const wellFormed = ({ kind, label, target_id: target }: StartAction) => {
+  const needsTarget = actionTable[kind].target !== "none"
+  const detail = [
+    ...(needsTarget && target == null
+      ? [{ loc: ["body", "target_id"], type: "missing", msg: "Field required" }]
+      : !needsTarget && target != null
+      ? [{ loc: ["body", "target_id"], type: "value_error", msg: `Value error, ${kind} has no target` }]
+      : []),
+    ...(kind === "authenticator.rename" && label == null
+      ? [{ loc: ["body", "label"], type: "missing", msg: "Field required" }]
+      : []),
+  ]
+  return detail.length === 0 ? Effect.void : Effect.fail(new HTTPValidationError({ detail }))
+}
+
+const summaryOf = ({ kind, label }: StartAction, about: Authenticator | undefined): string => {
+  const name = about === undefined ? "" : `"${about.label}"`
+  switch (kind) {
+    case "passkey.remove":
+    case "totp.remove":
+      return `Remove ${name}`
+    case "authenticator.rename":
+      return `Rename ${name} to "${label ?? ""}"`
+    case "recovery_codes.generate":
+      return "Make new recovery codes; the old ones end"
+    case "session.revoke":
+      return "End one session"
+    default:
+      return "End all other sessions"
+  }
+}
+
+export const challenges = (sql: PgClient.PgClient, party: RelyingParty) => {
+  const userOf = Effect.fnUntraced(function* (personId: string) {
+    const [person] = yield* sql<{ name: string; display_name: string | null }>`
+      select coalesce(email, subject) as name, display_name from people where id = ${personId}`
+    return { personId, name: person!.name, displayName: person!.display_name ?? person!.name }
+  })
+
+  /** The challenge, and what the intent keeps of it: the seed of an app, what an authenticator signs. */
+  return Effect.fnUntraced(function* (
+    personId: string,
+    action: StartAction,
+    owned: ReadonlyArray<Authenticator>,
+    about: Authenticator | undefined,
+  ) {
+    const { proof } = actionTable[action.kind]
+    if (proof === "confirm") {
+      const challenge: Challenge = { type: "confirm", summary: summaryOf(action, about) }
+      return { challenge, secret: null, signed: null }
+    }
+    const user = yield* userOf(personId)
+    if (proof === "totp") {
+      const secret = newSecret()
+      const uri = uriOf(secret, user.name)
+      const challenge: Challenge = { type: "totp", otpauth_uri: uri, secret: Redacted.value(secret) }
+      return { challenge, secret, signed: null }
+    }
+    const known = owned.flatMap(({ credential_id: id, transports }) => id === null ? [] : [{ id, transports }])
+    const options = yield* creationOptions(party, user, known)
+    const challenge: Challenge = { type: "webauthn.create", public_key: { ...options } }
+    return { challenge, secret: null, signed: options.challenge }
+  })
+}

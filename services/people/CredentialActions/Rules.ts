@@ -1,0 +1,109 @@
+/** Which credential actions a person could take now, and how fresh and strong a sign-in they ask for. */
+import {
+  type ActionKind,
+  ActionKind as ActionKinds,
+  actionTable,
+  type Capabilities,
+  intentTtlSeconds,
+} from "../../../schemas/identity/CredentialActions.ts"
+import type { Freshness } from "../../../schemas/identity/Account.ts"
+import { acrOf } from "../../../schemas/identity/Assurance.ts"
+import type { Caller } from "../../../schemas/api/Management.ts"
+import { type Authenticator, isStrong, keptFor } from "../Authenticators.ts"
+import { ageOf, type Demand, satisfies } from "../StepUp.ts"
+
+/** Credential actions need a sign-in of the last five minutes (DECISIONS-identity 1.4). */
+const maxAgeSeconds = 300
+
+/** Authenticators that a person may have. */
+const most = 20
+
+/** Two factors of whoever has two. */
+export const demandOf = (owned: ReadonlyArray<Authenticator>): Demand & { readonly maxAgeSeconds: number } => ({
+  maxAgeSeconds,
+  aal: owned.some(isStrong) ? "aal2" : null,
+})
+
+const removes = (kind: ActionKind, { kind: of }: Authenticator) =>
+  kind === "totp.remove" ? of === "totp" : kind === "passkey.remove" && (of === "passkey" || of === "security_key")
+
+/** Whether an action of this kind can be about this authenticator. */
+export const fits = (kind: ActionKind, one: Authenticator): boolean =>
+  kind === "authenticator.rename" || removes(kind, one)
+
+/** Why an action cannot be taken, on `target` where it is about one; null: it can. */
+export const unavailable = (
+  kind: ActionKind,
+  owned: ReadonlyArray<Authenticator>,
+  target?: Authenticator,
+): string | null => {
+  if (kind === "passkey.register" || kind === "totp.enroll") return owned.length >= most ? "limit_reached" : null
+  if (actionTable[kind].target !== "authenticator") return null
+  const about = target === undefined ? owned.filter((one) => fits(kind, one)) : [target]
+  if (about.length === 0) return "none_enrolled"
+  if (kind === "authenticator.rename" || about.some((one) => keptFor(one, owned) === null)) return null
+  return "last_authenticator"
+}
+
+type SignedIn = Pick<Caller["Service"], "authTime" | "aal" | "acr" | "amr" | "expiresAt">
+
+const acrValues = ({ aal }: Demand) => aal === null ? [] : [acrOf(aal)]
+
+export const capabilitiesOf = (
+  caller: SignedIn,
+  owned: ReadonlyArray<Authenticator>,
+  millis: number,
+): typeof Capabilities.Type => {
+  const demand = demandOf(owned)
+  return {
+    actions: ActionKinds.literals.map((kind) => {
+      const reason = unavailable(kind, owned)
+      return {
+        kind,
+        available: reason === null,
+        unavailable_reason: reason,
+        acr_values: acrValues(demand),
+        max_age_seconds: demand.maxAgeSeconds,
+        satisfied: satisfies(caller, demand, millis),
+        target: actionTable[kind].target,
+        proof_type: actionTable[kind].proof,
+      }
+    }),
+    intent_ttl_seconds: intentTtlSeconds,
+  }
+}
+
+/** `approvalMaxAge`: what approvals ask for in seconds, null where they ask for nothing. */
+export const freshnessOf = (
+  caller: SignedIn,
+  owned: ReadonlyArray<Authenticator>,
+  approvalMaxAge: number | null,
+  millis: number,
+): Freshness => {
+  const { authTime } = caller
+  const at = (seconds: number) => new Date(seconds * 1_000).toISOString()
+  const demand = demandOf(owned)
+  const demands = [
+    ...ActionKinds.literals.map((operation) => ({ operation: operation as string, demand })),
+    ...(approvalMaxAge === null
+      ? []
+      : [{ operation: "approvals", demand: { maxAgeSeconds: approvalMaxAge, aal: null } }]),
+  ]
+  return {
+    authenticated_at: authTime === null ? null : at(authTime),
+    age_seconds: ageOf(caller, millis),
+    acr: caller.acr,
+    amr: caller.amr,
+    aal: caller.aal,
+    server_time: new Date(millis).toISOString(),
+    token_expires_at: at(caller.expiresAt),
+    fresh: satisfies(caller, { maxAgeSeconds, aal: null }, millis),
+    fresh_until: authTime === null ? null : at(authTime + maxAgeSeconds),
+    requirements: demands.map(({ demand, operation }) => ({
+      operation,
+      acr_values: acrValues(demand),
+      max_age_seconds: demand.maxAgeSeconds,
+      satisfied: satisfies(caller, demand, millis),
+    })),
+  }
+}

@@ -14,6 +14,7 @@ import mails from "../migrations/0006_mails.ts"
 import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import identity from "../migrations/0009_identity.ts"
+import unfollowed from "../migrations/0011_unfollowed.ts"
 import people from "../migrations/0012_people.ts"
 import requests from "../migrations/0013_requests.ts"
 import accessReviews from "../migrations/0014_access_reviews.ts"
@@ -30,6 +31,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
   [9, "identity", Effect.succeed(identity)],
+  [11, "unfollowed", Effect.succeed(unfollowed)],
   [12, "people", Effect.succeed(people)],
   [13, "requests", Effect.succeed(requests)],
   [14, "access_reviews", Effect.succeed(accessReviews)],

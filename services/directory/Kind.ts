@@ -32,7 +32,10 @@ export interface History {
   readonly guard: "kind" | Guard
 }
 
-/** What a line that is not followed may not say. Neither may it remove a row or revive a removed one. */
+/**
+ * What a line that is not followed may not say. Neither may it remove a row or revive a removed one. A table with such
+ * columns has `unfollowed` too.
+ */
 export interface Guard {
   /** SQL of what a known row holds after it (`t` is the row, `excluded` the line). */
   readonly known: Readonly<Record<string, string>>

@@ -13,6 +13,7 @@ interface Row {
   readonly id: string
   readonly version: number
   readonly removed: boolean
+  readonly unfollowed?: boolean
   readonly [column: string]: unknown
 }
 
@@ -31,6 +32,10 @@ const differing = ({ fresh, known }: Guard, { fields }: Line, row: Row) =>
   [...new Set([...Object.keys(known), ...Object.keys(fresh)])].filter((name) =>
     fields !== null && name in fields && JSON.stringify(fields[name]) !== JSON.stringify(row[name])
   )
+
+/** A version that was taken only in part is taken once more from whom is followed. */
+const isNewer = (line: Line, { unfollowed, version }: Row, guard: Guard | null) =>
+  line.version > version || line.version === version && unfollowed === true && guard === null
 
 /**
  * Applies lines of one kind in the caller's transaction: those of one id in their order, ids ascending. `guard` holds
@@ -54,7 +59,7 @@ export const applyEach = Effect.fnUntraced(function* (
   )
   for (const { at, line } of ordered) {
     const before = rows.get(line.id) ?? null
-    if (before !== null && line.version <= before.version) continue
+    if (before !== null && !isNewer(line, before, guard)) continue
     if (guard !== null && (line.fields === null || before?.removed === true)) {
       outcomes[at] = unfollowed
       continue

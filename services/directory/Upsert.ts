@@ -29,6 +29,9 @@ const setsOf = (kind: Kind, guard: Guard | null) => {
   return { ...Object.fromEntries(kept), ...kind.set, ...guard?.known }
 }
 
+/** Whether lines of a kind with this guard may be written in part. */
+const isGuarding = ({ fresh, known }: Guard) => Object.keys(known).length + Object.keys(fresh).length > 0
+
 /**
  * Writes lines of one kind, one an id, where they are newer than their rows, and gives the rows that were written.
  * `guard`, where given, holds the lines to what they may say.
@@ -41,21 +44,32 @@ export const write = (
   guard: Guard | null = null,
 ): Effect.Effect<ReadonlyArray<Written>, SqlError.SqlError> => {
   const stamped = (kind.stamped ?? []).map((name) => [name, "timestamptz"] as const)
-  const types = { id: kind.ids, ...common, ...kind.columns, ...Object.fromEntries(stamped) }
+  // A row may hold less than its line said: the same version is taken once more from whom is followed.
+  const partly = kind.history !== undefined && kind.history.guard !== "kind" && isGuarding(kind.history.guard)
+  const types = {
+    id: kind.ids,
+    ...common,
+    ...kind.columns,
+    ...Object.fromEntries(stamped),
+    ...(partly ? { unfollowed: "boolean" } : {}),
+  }
   const rows = lines.map((line) => ({
     ...recordOf(kind, line),
     ...guard?.fresh,
     ...Object.fromEntries(stamped.map(([name]) => [name, now])),
+    ...(partly ? { unfollowed: guard !== null } : {}),
   }))
   const columns = sql.literal(Object.keys(types).join(", "))
   const record = sql.literal(Object.entries(types).map(([name, type]) => `${name} ${type}`).join(", "))
-  const set = sql.literal(Object.entries(setsOf(kind, guard)).map(([name, value]) => `${name} = ${value}`).join(", "))
+  const sets = { ...setsOf(kind, guard), ...(partly ? { unfollowed: "excluded.unfollowed" } : {}) }
+  const same = partly ? "or excluded.version = t.version and t.unfollowed and not excluded.unfollowed" : ""
+  const set = sql.literal(Object.entries(sets).map(([name, value]) => `${name} = ${value}`).join(", "))
   return sql<Written>`
     insert into ${sql(kind.table)} as t (${columns}, updated_at)
     select ${columns}, ${now}::timestamptz from jsonb_to_recordset(${sql.json(rows)}) as line (${record})
     on conflict (id) do update
     set version = excluded.version, removed = excluded.removed, updated_at = excluded.updated_at, ${set}
-    where excluded.version > t.version
+    where excluded.version > t.version ${sql.literal(same)}
     returning id::text as id, ${sql.literal(kind.history === undefined ? "null" : "to_jsonb(t)")} as row`
 }
 

@@ -153,10 +153,11 @@ export class Enrollments extends Context.Service<Enrollments, {
             select email, email_verified from people
             where id = ${personId} and status = 'active' and not removed for share`
           if (person === undefined) return yield* new Problems.InvalidToken()
-          const [row] = yield* sql<RequestRow>`
-            select ${rows.columns} from requests r
-            where r.token_hash = ${tokens.hash(token)} and r.kind = 'enrollment' for update`
-          if (row === undefined) return yield* new NotFound()
+          const [found] = yield* sql<{ id: string }>`
+            select id::text as id from requests where token_hash = ${tokens.hash(token)} and kind = 'enrollment'`
+          if (found === undefined) return yield* new NotFound()
+          yield* reviews.lockOpen(found.id)
+          const row = (yield* rows.lock(found.id))!
           const state = stateAt(row, yield* Clock.currentTimeMillis)
           if (state !== "invited") return yield* new Problems.InvalidState({ state, allowed: ["invited"] })
           const about = { enrollment_id: row.id, institution_id: row.institution_id! }

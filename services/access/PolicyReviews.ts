@@ -84,6 +84,8 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
   ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
   /** The open review of a request, or else its last one; null where it has none. */
   readonly of: (requestId: string) => Effect.Effect<PolicyReviewRow | null, SqlError.SqlError>
+  /** Locks the open review of a request, which comes before the request in the order of locks. */
+  readonly lockOpen: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
   /** Closes the open review of a request that has no use for it any more. */
   readonly supersede: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
   /** What the answers about a review show. */
@@ -114,6 +116,10 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         return row ?? null
       })
 
+      const lockOpen = (requestId: string) =>
+        Effect.asVoid(sql`
+          select from policy_reviews where request_id = ${requestId}::uuid and state = 'open' for update`)
+
       const supersede = Effect.fnUntraced(function* (requestId: string) {
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
@@ -134,7 +140,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         }
       })
 
-      return PolicyReviews.of({ open, of, supersede, view })
+      return PolicyReviews.of({ open, of, lockOpen, supersede, view })
     }),
   )
 }

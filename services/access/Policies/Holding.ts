@@ -1,0 +1,90 @@
+/**
+ * Whether a person may sign a policy review in a role (RULES, Trust). Each role by somebody else, none by the author, and
+ * nobody who made or approved another's place beside that other. While an institution has no administrator who could
+ * sign, an operator stands in; and whoever approved an institution may approve its first enrollment.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { RoleRequired } from "../../../schemas/problems/Identity.ts"
+import { needs, type Roles, type Standing } from "../../people/Roles.ts"
+import type { PolicyReviewRow } from "../PolicyReviews.ts"
+
+/** The person at the door: what they are, read under lock. */
+export interface Signer {
+  readonly personId: string
+  readonly operator: boolean
+  /** Null without a membership in the review's institution. */
+  readonly standing: Standing | null
+}
+
+export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
+  const administrators = (institutionId: string) =>
+    sql<{ person_id: string }>`
+      select distinct m.person_id from institution_memberships m
+      where m.institution_id = ${institutionId} and m.role = 'administrator' and m.state = 'active' and not m.removed`
+
+  const isSame = (one: string, other: string) =>
+    Effect.map(
+      sql<{ same: boolean }>`select canonical_person(${one}) = canonical_person(${other}) as same`,
+      ([row]) => row!.same,
+    )
+
+  const countsBeside = Effect.fnUntraced(function* (personId: string, others: ReadonlyArray<string>) {
+    for (const other of others) if (!(yield* roles.independent(personId, other))) return false
+    return true
+  })
+
+  /** Whether nobody else could sign as administrator: who signed already, or does not count, could not. */
+  const lacksAdministrator = Effect.fnUntraced(function* (review: PolicyReviewRow, signed: ReadonlyArray<string>) {
+    const institutionId = review.institution_id!
+    for (const { person_id } of yield* administrators(institutionId)) {
+      const standing = yield* roles.inInstitution(person_id, institutionId).pipe(
+        Effect.catchTag("NotFound", () => Effect.succeed(null)),
+      )
+      if (standing?.administrator && (yield* countsBeside(person_id, [review.author, ...signed]))) return false
+    }
+    return true
+  })
+
+  /**
+   * Fails with the reason why the person does not hold the role; gives whether they stand in for an administrator. A name
+   * that is no role at all is nobody's to hold, and the review's state answers it.
+   */
+  const inRole = Effect.fnUntraced(
+    function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<string>) {
+      const { operator, standing } = signer
+      if (role === "operator" && !operator) return yield* new RoleRequired()
+      if (role !== "administrator" && role !== "sponsor") return false
+      if (role === "administrator" && !standing?.administrator && operator && review.institution_id !== null) {
+        if (yield* lacksAdministrator(review, signed)) return true
+      }
+      if (standing === null) return yield* new RoleRequired()
+      yield* needs(standing, role)
+      return false
+    },
+  )
+
+  const firstEnrollment = Effect.fnUntraced(function* (personId: string, review: PolicyReviewRow) {
+    if (review.kind !== "enrollment") return false
+    const [row] = yield* sql<{ first: boolean }>`
+      select ${personId} = any(i.approved_by) and not exists (
+        select from requests r
+        where r.kind = 'enrollment' and r.institution_id = i.id and r.state in ('invited', 'accepted')) as first
+      from institutions i where i.id = ${review.institution_id}`
+    return row?.first ?? false
+  })
+
+  /** Whether the person counts as one more beside the author and those who signed. */
+  const isAnother = Effect.fnUntraced(function* (
+    personId: string,
+    review: PolicyReviewRow,
+    signed: ReadonlyArray<string>,
+  ): Effect.fn.Return<boolean, SqlError.SqlError> {
+    for (const other of [review.author, ...signed]) if (yield* isSame(personId, other)) return false
+    const beside = (yield* firstEnrollment(personId, review)) ? signed : [review.author, ...signed]
+    return yield* countsBeside(personId, beside)
+  })
+
+  return { inRole, isAnother }
+}

@@ -1,0 +1,289 @@
+/**
+ * Two identities of one person become one (DECISIONS-identity 1.7, 1.12). Who asks shows a fresh access token of the other
+ * identity; its jti counts once. An operator approves, the other side is told and may object: the link takes effect at
+ * the later of the approval and 24 h after the telling. A leaked token alone takes nothing over.
+ *
+ * The methods that change something run in the caller's transaction, which must be one of `Transact`.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type * as Wire from "../../schemas/identity/Requests.ts"
+import { type DependencyUnavailable, NotFound } from "../../schemas/problems/Floor.ts"
+import * as Problems from "../../schemas/problems/Identity.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { type Decision, filedOf, type PolicyReviewRow, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
+import { linkNoticeKind } from "../access/RequestLetters.ts"
+import { type RequestRow, requestRows, reviewWindow, stateAt, timersOf } from "../access/RequestRows.ts"
+import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Mails } from "../platform/Mails.ts"
+import { Timers } from "../platform/Timers.ts"
+import { AccessTokens } from "./AccessTokens.ts"
+import { merging } from "./Links/Merging.ts"
+import { personOf, persons } from "./Persons.ts"
+
+interface By {
+  readonly personId: string
+}
+
+/** How fresh the sign-in of the other identity must be, in seconds, and how long a proof may be used. */
+const freshSeconds = 300
+const proofMillis = 10 * 60_000
+/** How long the other side may object. */
+export const objectionMillis = 24 * 3_600_000
+
+const rejected = (field: string) =>
+  HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")
+
+export class Links extends Context.Service<Links, {
+  /** 422 where the token is not a fresh one of another identity that may be linked. */
+  readonly prove: (
+    asked: By & { readonly token: string },
+  ) => Effect.Effect<
+    Wire.LinkProof,
+    HTTPValidationError | Problems.ProofConsumed | DependencyUnavailable | SqlError.SqlError
+  >
+  readonly request: (
+    asked: Wire.LinkCreate & By,
+  ) => Effect.Effect<
+    Wire.LinkRequest,
+    | NotFound
+    | HTTPValidationError
+    | Problems.FourEyesCollapsed
+    | Problems.ProofConsumed
+    | Problems.ProofExpired
+    | Problems.RequestExists
+    | SqlError.SqlError
+  >
+  /** The other side says no. */
+  readonly object: (
+    asked: By & { readonly linkRequestId: string },
+  ) => Effect.Effect<
+    Wire.LinkRequest,
+    NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError
+  >
+  /** An operator approved: from now on the clock decides. */
+  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.FourEyesCollapsed | SqlError.SqlError>
+  /** Links what is due: what its timer does. */
+  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/people/Links") {
+  static readonly layer = Layer.effect(
+    Links,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const ids = yield* Ids
+      const mails = yield* Mails
+      const positions = yield* Positions
+      const reviews = yield* PolicyReviews
+      const timers = yield* Timers
+      const tokens = yield* AccessTokens
+      const { audienceOf } = persons(sql)
+      const rows = requestRows(sql)
+      const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
+
+      /** Whose identity it is, null while it is nobody's. */
+      const holderOf = Effect.fnUntraced(function* (issuer: string, subject: string) {
+        const [row] = yield* sql<{ person_id: string }>`
+          select coalesce(p.merged_into, p.id) as person_id from identities i join people p on p.id = i.person_id
+          where i.issuer = ${issuer} and i.subject = ${subject}`
+        return row?.person_id ?? null
+      })
+
+      const linkable = Effect.fnUntraced(function* (holder: string | null) {
+        if (holder === null) return true
+        const active = yield* lockBoth([holder])
+        return active.has(holder) && !(yield* entangled(holder))
+      })
+
+      const viewOf = (row: RequestRow, review: PolicyReviewRow | null): Wire.LinkRequest => {
+        const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
+        return {
+          link_request_id: row.id,
+          issuer,
+          subject,
+          reason: row.reason,
+          expires_at: stamp(row.expires_at!),
+          effective_at: row.effective_at === null ? null : stamp(row.effective_at),
+          state: row.state as Wire.LinkRequest["state"],
+          ...filedOf(row, review),
+        }
+      }
+
+      const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, actor: string) {
+        yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
+        yield* audit.append({
+          action: `link-request.${action}`,
+          actor,
+          subject: `request:${row.id}`,
+          outcome: "done",
+          details: { other: row.person_id },
+        })
+      })
+
+      const prove: Links["Service"]["prove"] = Effect.fn("Links.prove")(function* ({ personId, token }) {
+        const said = yield* tokens.verify(token).pipe(Effect.catchTag("InvalidToken", () => rejected("token")))
+        const now = yield* Clock.currentTimeMillis
+        const fresh = said.authTime !== null && now / 1000 - said.authTime <= freshSeconds
+        if (said.via !== "person" || !fresh) return yield* rejected("token")
+        const holder = yield* holderOf(said.issuer, said.subject)
+        if (holder === personId || !(yield* linkable(holder))) return yield* rejected("token")
+        const id = yield* ids.next
+        const expiresAt = new Date(now + proofMillis)
+        const made = yield* sql`
+          insert into link_proofs (id, person_id, issuer, subject, jti, created_at, expires_at)
+          values (${id}::uuid, ${personId}, ${said.issuer}, ${said.subject}, ${said.jti}, ${new Date(
+          now,
+        )}, ${expiresAt})
+          on conflict do nothing returning 1`
+        if (made.length === 0) return yield* new Problems.ProofConsumed()
+        return { proof_id: id, expires_at: stamp(expiresAt) }
+      })
+
+      const takeProof = Effect.fnUntraced(function* (personId: string, proofId: string) {
+        const now = yield* Clock.currentTimeMillis
+        const [proof] = isUuid(proofId)
+          ? yield* sql<{ issuer: string; subject: string; expires_at: Date; consumed_at: Date | null }>`
+            select issuer, subject, expires_at, consumed_at from link_proofs
+            where id = ${proofId}::uuid and person_id = ${personId} for update`
+          : []
+        if (proof === undefined) return yield* new NotFound()
+        if (proof.consumed_at !== null) return yield* new Problems.ProofConsumed()
+        if (proof.expires_at.getTime() <= now) return yield* new Problems.ProofExpired()
+        yield* sql`update link_proofs set consumed_at = ${new Date(now)} where id = ${proofId}::uuid`
+        return proof
+      })
+
+      const request: Links["Service"]["request"] = Effect.fn("Links.request")(
+        function* ({ personId, proof_id, reason }) {
+          const { issuer, subject } = yield* takeProof(personId, proof_id)
+          const holder = yield* holderOf(issuer, subject)
+          const now = yield* Clock.currentTimeMillis
+          // Two who ask for one identity at once: the second sees the first one's request.
+          yield* sql`select pg_advisory_xact_lock(hashtextextended(${`link ${issuer} ${subject}`}, 0))`
+          const open = yield* sql`
+            select from requests
+            where kind = 'link' and state = 'pending_review' and fields ->> 'issuer' = ${issuer}
+              and fields ->> 'subject' = ${subject} and (effective_at is not null or expires_at > ${new Date(now)})
+            limit 1`
+          if (open.length > 0) return yield* new Problems.RequestExists()
+          if (holder !== null && (yield* decidedTogether(personId, holder))) {
+            return yield* new Problems.FourEyesCollapsed()
+          }
+          if (holder === personId || !(yield* linkable(holder))) return yield* rejected("proof_id")
+          const row = (yield* rows.insert({
+            id: yield* ids.next,
+            kind: "link",
+            state: "pending_review",
+            author: personId,
+            personId: holder,
+            fields: { issuer, subject },
+            reason,
+            expiresAt: new Date(now + reviewWindow),
+          }))!
+          const [other] = yield* sql<{ email: string }>`
+            select email from people where id = ${holder} and email is not null and email_verified`
+          if (other !== undefined) {
+            yield* mails.add({ kind: linkNoticeKind, subjectId: row.id, recipient: other.email, args: {} })
+          }
+          const review = yield* reviews.open(row, ["operator"])
+          yield* moved(row, "submitted", `person:${personId}`)
+          return viewOf(row, review)
+        },
+      )
+
+      const object: Links["Service"]["object"] = Effect.fn("Links.object")(
+        function* ({ linkRequestId, personId }) {
+          if (!isUuid(linkRequestId)) return yield* new NotFound()
+          yield* reviews.lockOpen(linkRequestId)
+          const row = yield* rows.lock(linkRequestId)
+          if (row?.kind !== "link") return yield* new NotFound()
+          if (row.author === personId) return yield* new Problems.RoleRequired()
+          if (row.person_id !== personId) return yield* new NotFound()
+          const state = stateAt(row, yield* Clock.currentTimeMillis)
+          if (state !== "pending_review") {
+            return yield* new Problems.InvalidState({ state, allowed: ["pending_review"] })
+          }
+          yield* reviews.supersede(row.id)
+          const declined = yield* rows.change(row, { state: "declined" })
+          yield* moved(declined, "objected", `person:${personId}`)
+          return viewOf(declined, yield* reviews.of(row.id))
+        },
+      )
+
+      const signers = (requestId: string) =>
+        Effect.map(
+          sql<{ person_id: string }>`
+            select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
+            where v.request_id = ${requestId}::uuid`,
+          (found) => found.map(({ person_id }) => person_id),
+        )
+
+      const tell = Effect.fnUntraced(function* (row: RequestRow, now: Date) {
+        const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
+        const linked = { format: "iss_sub", iss: issuer, sub: subject }
+        const facts = (yield* audienceOf(row.author, now.getTime())).map((hearer): Fact => ({
+          kind: "identity-linked",
+          projectId: hearer.projectId,
+          institutionId: hearer.institutionId,
+          person: personOf(hearer),
+          payload: { linked },
+          initiatedBy: "user",
+        }))
+        return (yield* positions.append(...facts))[0]
+      })
+
+      /** Links, or declines what may not be linked any more. */
+      const link = Effect.fnUntraced(function* (row: RequestRow) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
+        const other = row.person_id
+        const active = yield* lockBoth([row.author, ...(other === null ? [] : [other])])
+        const holder = yield* holderOf(issuer, subject)
+        const sound = active.has(row.author) && holder === other &&
+          (other === null ||
+            active.has(other) && !(yield* entangled(other)) && !(yield* decidedTogether(row.author, other)))
+        if (!sound) {
+          return yield* moved(yield* rows.change(row, { state: "declined" }), "declined", "system")
+        }
+        const approvedBy = yield* signers(row.id)
+        if (other !== null) yield* merge({ from: other, into: row.author, approvedBy, now })
+        else {
+          yield* sql`insert into identities (issuer, subject, person_id, linked_at, made_by, approved_by)
+            values (${issuer}, ${subject}, ${row.author}, ${now}, ${row.author}, ${[...approvedBy]}::text[])`
+        }
+        const eventId = yield* tell(row, now)
+        const linked = yield* rows.change(row, {
+          state: "linked",
+          resultId: row.author,
+          ...(eventId === undefined ? {} : { eventId }),
+        })
+        yield* moved(linked, "linked", "system")
+      })
+
+      const settle = Effect.fn("Links.settle")(function* (read: RequestRow) {
+        // People are locked before requests.
+        yield* lockBoth([read.author, ...(read.person_id === null ? [] : [read.person_id])])
+        const row = yield* rows.lock(read.id)
+        const due = row?.effective_at != null && row.effective_at.getTime() <= (yield* Clock.currentTimeMillis)
+        if (row?.state === "pending_review" && due) yield* link(row)
+      })
+
+      const carryOut: Links["Service"]["carryOut"] = Effect.fn("Links.carryOut")(function* ({ request, review }) {
+        if (request.person_id !== null && (yield* decidedTogether(request.author, request.person_id))) {
+          return yield* new Problems.FourEyesCollapsed()
+        }
+        const now = yield* Clock.currentTimeMillis
+        const effectiveAt = new Date(Math.max(now, request.created_at.getTime() + objectionMillis))
+        const row = yield* rows.change(request, { effectiveAt })
+        yield* moved(row, "approved", `person:${review.author}`)
+        if (effectiveAt.getTime() <= now) yield* link(row)
+      })
+
+      return Links.of({ prove, request, object, carryOut, settle })
+    }),
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * Making one person of two. Only somebody whom nothing hangs on may be merged away: no membership, ownership or operator's
+ * right, and no decision. Two who decided one thing together stay two, whatever else (RULES, Trust); a trigger on
+ * `people` says the same.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+
+interface Merge {
+  readonly from: string
+  readonly into: string
+  readonly approvedBy: ReadonlyArray<string>
+  readonly now: Date
+}
+
+export const merging = (sql: PgClient.PgClient) => {
+  /** Whether anything hangs on a person that a leaked token of theirs must not carry over to another. */
+  const entangled = Effect.fnUntraced(function* (id: string): Effect.fn.Return<boolean, SqlError.SqlError> {
+    const [row] = yield* sql<{ entangled: boolean }>`
+      with names as (select id from people where id = ${id} or merged_into = ${id})
+      select exists (select from people where id = ${id} and operator)
+        or exists (select from institution_memberships m join names on names.id = m.person_id where not m.removed)
+        or exists (select from project_owners o join names on names.id = o.person_id where o.active and not o.removed)
+        or exists (select from policy_approvals a join names on names.id = a.person_id)
+        or exists (select from policy_reviews v join names on names.id = v.declined_by)
+        or exists (select from access_reviews r join names on names.id in (r.proposed_by, r.approved_by, r.revoked_by))
+        or exists (select from service_grants g join names on names.id in (g.proposed_by, g.approved_by, g.revoked_by))
+        as entangled`
+    return row!.entangled
+  })
+
+  const decidedTogether = (one: string, other: string) =>
+    Effect.map(
+      sql<{ together: boolean }>`select decided_together(${one}, ${other}) as together`,
+      ([row]) => row!.together,
+    )
+
+  /** Both rows locked, ids ascending; gives which of them are active and stand for themselves. */
+  const lockBoth = (ids: ReadonlyArray<string>) =>
+    Effect.map(
+      sql<{ id: string }>`
+        with locked as (
+          select id, status, removed, merged_into from people where id = any(${[...ids]}::text[])
+          order by id collate "C" for update)
+        select id from locked where status = 'active' and not removed and merged_into is null`,
+      (rows) => new Set(rows.map(({ id }) => id)),
+    )
+
+  /** Moves everything that `from` signs in with, and their receipts. */
+  const merge = Effect.fnUntraced(function* ({ approvedBy, from, into, now }: Merge) {
+    yield* sql`
+      update identities set person_id = ${into}, linked_at = ${now}, made_by = ${into},
+        approved_by = ${[...approvedBy]}::text[]
+      where person_id = ${from}`
+    yield* sql`
+      update people set merged_into = ${into}, revision = revision + 1, updated_at = ${now}
+      where id = ${from} or merged_into = ${from}`
+    const [was, is] = [`person:${from}`, `person:${into}`]
+    yield* sql`
+      update idempotency_receipts r set principal = ${is} where r.principal = ${was} and not exists (
+        select from idempotency_receipts o
+        where o.principal = ${is} and o.method = r.method and o.path = r.path and o.key = r.key)`
+  })
+
+  return { entangled, decidedTogether, lockBoth, merge }
+}

@@ -1,0 +1,86 @@
+/**
+ * People made by the API (specification 000, PersonCreate): by an operator, or by a service that the operator of this
+ * installation named. A person of an issuer that is not configured exists, but cannot sign in.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlError } from "effect/sql"
+import type { CreatedPerson, PersonCreate } from "../../schemas/identity/Requests.ts"
+import { PersonExists, RoleRequired } from "../../schemas/problems/Identity.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { isDataFault } from "../platform/SqlFaults.ts"
+import { Roles } from "./Roles.ts"
+
+/** Who asks: a person, or a service by its issuer and client. */
+export interface Writer {
+  readonly principal: string
+  readonly personId: string | null
+  readonly issuer: string
+  readonly clientId: string
+}
+
+export class NewPeople extends Context.Service<NewPeople, {
+  /** In the current transaction of `Transact`. 422 where the two are longer than what a database can tell apart. */
+  readonly create: (
+    asked: PersonCreate & { readonly by: Writer },
+  ) => Effect.Effect<CreatedPerson, HTTPValidationError | PersonExists | RoleRequired | SqlError.SqlError>
+}>()("bailiwick/services/people/NewPeople") {
+  /** `writers`: `issuer client_id` of each service that may (DIRECTORY_WRITER_CLIENTS). */
+  static readonly layer = ({ writers }: { readonly writers: ReadonlyArray<string> }) =>
+    Layer.effect(
+      NewPeople,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const audit = yield* Audit
+        const ids = yield* Ids
+        const roles = yield* Roles
+
+        const create: NewPeople["Service"]["create"] = Effect.fn("NewPeople.create")(
+          function* ({ by, issuer, reason, subject }) {
+            const may = by.personId === null
+              ? writers.includes(`${by.issuer} ${by.clientId}`)
+              : yield* roles.isOperator(by.personId)
+            if (!may) return yield* new RoleRequired()
+            const id = yield* ids.next
+            const now = new Date(yield* Clock.currentTimeMillis)
+            const named = yield* sql`
+              insert into identities (issuer, subject, person_id, linked_at, made_by)
+              values (${issuer}, ${subject}, ${id}, ${now}, ${by.personId})
+              on conflict do nothing returning 1`.pipe(
+              Effect.catchIf((error) => SqlError.isSqlError(error) && isDataFault(error), () =>
+                HTTPValidationError.at(
+                  ["body", "subject"],
+                  "value_error",
+                  "Value error, issuer and subject are too long together",
+                )),
+            )
+            if (named.length === 0) return yield* new PersonExists()
+            yield* sql`
+              insert into people (id, issuer, subject, status, made_by, created_at, updated_at)
+              values (${id}, ${issuer}, ${subject}, 'active', ${by.personId}, ${now}, ${now})`
+            yield* audit.append({
+              action: "person.created",
+              actor: by.principal,
+              subject: `person:${id}`,
+              outcome: "done",
+            })
+            return {
+              person_id: id,
+              issuer,
+              subject,
+              reason,
+              state: "active" as const,
+              version: 1,
+              created_at: now.toISOString(),
+              event_id: null,
+              job_id: null,
+              policy_review: null,
+            }
+          },
+        )
+        return NewPeople.of({ create })
+      }),
+    )
+}

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { directorySubject } from "../../../schemas/bus/Directory.ts"
+import { directorySubject, identityDirectorySubject } from "../../../schemas/bus/Directory.ts"
 import { accountsTopic } from "../../../services/accounts/MailKinds.ts"
 import { Bells } from "../../../services/platform/Bells.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
@@ -10,6 +10,7 @@ import { Rejects } from "../../../services/platform/Rejects.ts"
 import { DirectoryIntake } from "../../../src/workers/DirectoryIntake.ts"
 import { account } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
+import { identity } from "../../support/TestIdentity.ts"
 
 const services = Rejects.layer.pipe(Layer.provideMerge(ground))
 
@@ -114,3 +115,46 @@ layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later",
       assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])
     }).pipe(Effect.scoped))
 })
+
+layer(Rejects.layer.pipe(Layer.provideMerge(identity)), { excludeTestServices: true })(
+  "DirectoryIntake of identities",
+  (it) => {
+    it.effect("takes what may be said and sets the rest aside, whole lines and fields", () =>
+      Effect.gen(function* () {
+        const bus = yield* Bus
+        const { sql } = yield* Database
+        yield* bus.heal
+        const [fern, mallory] = [randomUUID(), randomUUID()]
+        const publications = [
+          ["person", mallory, {
+            ...{ issuer: "https://id.example", subject: "m", display_name: "M", operator: true, status: "active" },
+          }],
+          ["institution_membership", randomUUID(), {
+            ...{ institution_id: fern, person_id: mallory, role: "sponsor", state: "active" },
+          }],
+          ["project", randomUUID(), {
+            ...{ institution_id: fern, name: "P", website: "https://p.example", environment: "staging" },
+            state: "registered",
+          }],
+        ] as const
+        for (const [kind, id, fields] of publications) {
+          yield* bus.publish(identityDirectorySubject(kind), JSON.stringify({ kind, id, version: 1, ...fields }))
+        }
+        // Kinds of the other family may not come this way.
+        yield* bus.publish(identityDirectorySubject("project_link"), account(randomUUID(), 1))
+        yield* Layer.build(DirectoryIntake.layer({ identity: "plain" }))
+        const rejects = sql<{ subject: string; reason: string; detail: string }>`
+          select subject, reason, detail from intake_rejects order by stream_seq`
+        while ((yield* rejects).length < 3) yield* Effect.sleep("20 millis")
+        assert.deepStrictEqual((yield* rejects).map(({ detail, reason, subject }) => [subject, reason, detail]), [
+          [identityDirectorySubject("person"), "not_followed", "operator, status"],
+          [identityDirectorySubject("institution_membership"), "not_followed", "kind institution_membership"],
+          [identityDirectorySubject("project_link"), "wrong_kind", "kind account as project_link"],
+        ])
+        const people = yield* sql`select display_name, operator, status from people`
+        assert.deepStrictEqual([...people], [{ display_name: "M", operator: false, status: "suspended" }])
+        assert.lengthOf(yield* sql`select from projects`, 1)
+        assert.lengthOf(yield* sql`select from institution_memberships`, 0)
+      }).pipe(Effect.scoped))
+  },
+)

@@ -268,6 +268,7 @@ const api = (config: AppConfig, places: Places) => {
   return Server.layer(routes, {
     host: config.host,
     port: config.port,
+    nodeHttp: config.nodeHttp,
     ...(config.publicUrl === null ? {} : { publicUrl: config.publicUrl }),
   }).pipe(Layer.provide(Refusals.layer))
 }

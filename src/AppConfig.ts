@@ -83,6 +83,7 @@ const variables = {
     fallback: null,
     example: "https://mail.example.com",
   },
+  nodeHttp: { name: "NODE_HTTP", parse: boolean, fallback: false, example: "true" },
   roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
   cluster: { name: "CLUSTER", parse: literal("on", "off"), fallback: "off" as const, example: "on" },
   clusterHost: { name: "CLUSTER_HOST", parse: any, fallback: "127.0.0.1", example: "10.0.0.5" },

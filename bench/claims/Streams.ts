@@ -82,13 +82,17 @@ interface Contender {
 
 const commanded = (command: ReadonlyArray<string> | undefined) => command === undefined ? {} : { command }
 
-const product = (runtime: string, command?: ReadonlyArray<string>): Contender => ({
-  name: "bailiwick",
+const product = (
+  runtime: string,
+  own: Readonly<Record<string, string>>,
+  command?: ReadonlyArray<string>,
+): Contender => ({
+  name: ["bailiwick", ...Object.entries(own).map(([name, value]) => `${name}=${value}`)].join(", "),
   runtime,
   open: (run, keys) =>
     Effect.gen(function* () {
       const world = yield* run.servers.world(template)
-      const env = Product.environment(run.servers, world, { ROLES: "api,actors" })
+      const env = Product.environment(run.servers, world, { ROLES: "api,actors", ...own })
       const program = yield* Child.start({ module: "src/main.ts", env, ...commanded(command) })
       const { port } = new URL(yield* Product.ready(program))
       return yield* hold(run, program.pid, Number(port), keys)
@@ -121,10 +125,11 @@ export const streams: Claim = {
       yield* run.servers.template(template, accounts(owned.map(({ key }) => key)))
       const node = yield* node24
       const contenders = [
-        product("Deno"),
+        product("Deno", {}),
+        product("Deno", { NODE_HTTP: "true" }),
         bare("Deno.serve", "Deno"),
         bare("node:http", "Deno"),
-        product("Node 24", node),
+        product("Node 24", {}, node),
         bare("node:http", "Node 24", node),
       ]
       const found: Array<Array<Held>> = []

@@ -17,6 +17,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   DATABASE_OWNER_URL: ["hunter2"],
   NATS_URL: ["http://hunter2@host"],
   PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
+  NODE_HTTP: ["yes"],
   ROLES: ["api,everything", "All", ","],
   CLUSTER: ["yes", "true"],
   CLUSTER_PORT: ["-1", "40000"],

@@ -48,10 +48,9 @@ const bodyOf = (flow: Flow, flows: Flows) =>
           controller.enqueue(bytes)
           return false
         },
-        end: (whole) => {
+        end: () => {
           flows.delete(flow)
-          if (whole) controller.close()
-          else controller.error(new Error("not read"))
+          controller.close()
         },
       })
     },

@@ -21,14 +21,18 @@ const app = HttpApiBuilder.layer(HttpApi.make("bailiwick").add(NotificationsApi)
   Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
 )
 
-export const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
-  Layer.provide(Refusals.layer),
-  Layer.provideMerge(Layer.mergeAll(Inbox.layer, Live.layer, Preferences.layer)),
-  Layer.provideMerge(Principals.layer),
-  Layer.provide(KeyUses.layer),
-  Layer.provideMerge(sessions),
-  Layer.provideMerge(ground),
-)
+/** On the runtime's own server, or on node:http. */
+export const servedBy = (nodeHttp: boolean) =>
+  Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href, nodeHttp }).pipe(
+    Layer.provide(Refusals.layer),
+    Layer.provideMerge(Layer.mergeAll(Inbox.layer, Live.layer, Preferences.layer)),
+    Layer.provideMerge(Principals.layer),
+    Layer.provide(KeyUses.layer),
+    Layer.provideMerge(sessions),
+    Layer.provideMerge(ground),
+  )
+
+export const served = servedBy(false)
 
 export type Headers = Record<string, string>
 

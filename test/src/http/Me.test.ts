@@ -1,0 +1,154 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { OwnAccount } from "../../../schemas/identity/Account.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+
+const now = () => Math.floor(Date.now() / 1_000)
+
+layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
+  it.effect("one's own account, with what one is in institutions and to projects", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person({ display_name: "Ada", email: "ada@fern.example", operator: true })
+      const fern = yield* institution({ name: "Fern" })
+      const moss = yield* institution({ name: "Moss", status: "suspended" })
+      const effective = (i: string, role: string, memberships: ReadonlyArray<Record<string, unknown>>) =>
+        memberships.find((one) => one["institution_id"] === i && one["role"] === role)?.["effective"]
+      yield* member(fern, me, "administrator")
+      yield* member(fern, me, "sponsor", { expires_at: "2002-01-01T00:00:00Z" })
+      yield* member(fern, me, "member", { effective_from: new Date((now() + 3_600) * 1_000).toISOString() })
+      yield* member(moss, me, "member")
+      const [owned, used, lost, both] = [
+        yield* project(fern, { name: "Owned" }),
+        yield* project(fern, { name: "Used" }),
+        yield* project(fern, { name: "Lost" }),
+        yield* project(moss, { name: "Both" }),
+      ]
+      yield* owner(owned, me)
+      yield* access(fern, used, me)
+      yield* access(fern, lost, me, { state: "revoked" })
+      yield* owner(both, me)
+      yield* access(moss, both, me)
+      const ask = yield* asking(me)
+      const account = bodyOf(yield* ask("GET", "/v1/me"))
+      assert.deepStrictEqual(Schema.decodeUnknownSync(OwnAccount, { onExcessProperty: "error" })(account), account)
+      const { linked_identities: identities, memberships, projects, ...rest } = account
+      assert.deepInclude(rest, {
+        person_id: me,
+        issuer,
+        subject: me,
+        display_name: "Ada",
+        email: "ada@fern.example",
+        email_verified: true,
+        status: "active",
+        operator: true,
+      })
+      assert.lengthOf(identities, 1)
+      assert.deepInclude(identities[0], { issuer, subject: me })
+      assert.isTrue(effective(fern, "administrator", memberships))
+      assert.isFalse(effective(fern, "sponsor", memberships))
+      assert.isFalse(effective(fern, "member", memberships))
+      assert.isFalse(effective(moss, "member", memberships))
+      assert.sameDeepMembers(projects, [
+        { project_id: owned, name: "Owned", relation: "owner", access_state: "none", effective: "not_effective" },
+        { project_id: used, name: "Used", relation: "user", access_state: "active", effective: "unknown" },
+        { project_id: lost, name: "Lost", relation: "user", access_state: "revoked", effective: "unknown" },
+        { project_id: both, name: "Both", relation: "owner", access_state: "active", effective: "unknown" },
+      ])
+
+      // What came with a person who was merged into this one is theirs.
+      const old = yield* person()
+      yield* member(moss, old, "sponsor")
+      yield* sql`update people set merged_into = ${me} where id = ${old}`
+      yield* sql`update identities set person_id = ${me} where person_id = ${old}`
+      const merged = bodyOf(yield* ask("GET", "/v1/me"))
+      assert.sameMembers(merged.linked_identities.map((one: { subject: string }) => one.subject), [me, old])
+      assert.lengthOf(merged.memberships, memberships.length + 1)
+    }))
+
+  it.effect("only one's own: another's account is never shown", () =>
+    Effect.gen(function* () {
+      const [me, other] = [yield* person(), yield* person()]
+      yield* (yield* asking(other, { sid: "theirs" }))("GET", "/v1/me/sessions")
+      const ask = yield* asking(me, { sid: "mine" })
+      for (const path of ["/v1/me", "/v1/me/sessions", "/v1/me/authenticators"]) {
+        assert.notInclude((yield* ask("GET", path)).text, other, path)
+      }
+    }))
+
+  it.effect("freshness: nothing is fresh where the issuer does not say when, and 300 s count", () =>
+    Effect.gen(function* () {
+      const me = yield* person()
+      const freshness = Effect.fnUntraced(function* (options: Parameters<typeof asking>[1]) {
+        return bodyOf(yield* (yield* asking(me, options))("GET", "/v1/me/freshness"))
+      })
+      const at = now() - 100
+      const fresh = yield* freshness({ authTime: at, acr: "urn:service:aal2", amr: ["pwd", "otp"] })
+      assert.deepInclude(fresh, {
+        authenticated_at: new Date(at * 1_000).toISOString(),
+        acr: "urn:service:aal2",
+        amr: ["pwd", "otp"],
+        aal: "aal2",
+        fresh: true,
+        fresh_until: new Date((at + 300) * 1_000).toISOString(),
+      })
+      assert.isTrue(fresh.age_seconds >= 100 && fresh.age_seconds < 110, String(fresh.age_seconds))
+      assert.isTrue(Date.parse(fresh.token_expires_at) > Date.parse(fresh.server_time))
+      const removal = fresh.requirements.find((one: { operation: string }) => one.operation === "passkey.remove")
+      assert.deepStrictEqual(removal, {
+        operation: "passkey.remove",
+        acr_values: [],
+        max_age_seconds: 300,
+        satisfied: true,
+      })
+      const stale = yield* freshness({ authTime: now() - 301 })
+      assert.isFalse(stale.fresh)
+      assert.isFalse(stale.requirements.some((one: { satisfied: boolean }) => one.satisfied))
+      const silent = yield* freshness({ authTime: null })
+      assert.deepInclude(silent, { authenticated_at: null, age_seconds: null, fresh: false, fresh_until: null })
+      assert.isFalse(silent.requirements.some((one: { satisfied: boolean }) => one.satisfied))
+      assert.strictEqual((yield* freshness({ acr: "gold" })).aal, "unknown")
+    }))
+
+  it.effect("sessions are learned from tokens; the present one is always there", () =>
+    Effect.gen(function* () {
+      const me = yield* person()
+      const at = now() - 30
+      const first = yield* asking(me, { sid: `a ${me}`, authTime: at, acr: "urn:service:aal2", amr: ["pwd", "otp"] })
+      const second = yield* asking(me, { sid: `b ${me}`, clientId: "cli" })
+      yield* second("GET", "/v1/me", undefined, { "user-agent": `Agent\t${"x".repeat(400)}` })
+      const list = bodyOf(yield* first("GET", "/v1/me/sessions", undefined, { "user-agent": "Portal/1" }))
+      assert.strictEqual(list.total, 2)
+      const [mine, other] = [true, false].map((current) =>
+        list.items.find((item: { current: boolean }) => item.current === current)
+      )
+      assert.deepInclude(mine, {
+        state: "active",
+        authenticated_at: new Date(at * 1_000).toISOString(),
+        aal: "aal2",
+        client_id: "portal",
+        user_agent: "Portal/1",
+        revoked_at: null,
+      })
+      assert.deepStrictEqual(mine.authentication_methods, [
+        { method: "pwd", aal: "aal1", completed_at: mine.authenticated_at },
+        { method: "otp", aal: "aal2", completed_at: mine.authenticated_at },
+      ])
+      assert.deepInclude(other, { client_id: "cli", aal: "unknown", authentication_methods: [] })
+      assert.strictEqual(other.user_agent, `Agent ${"x".repeat(250)}`)
+      assert.strictEqual(bodyOf(yield* (yield* asking(me))("GET", "/v1/me/sessions")).total, 2)
+    }))
+
+  it.effect("account-wide changes of the feed show at once", () =>
+    Effect.gen(function* () {
+      const me = yield* person()
+      const ask = yield* asking(me)
+      bodyOf(yield* ask("GET", "/v1/me"))
+      yield* tell("person", {
+        ...{ id: me, version: 2, issuer, subject: me, display_name: "Gone", status: "disabled", email: null },
+      })
+      assert.deepStrictEqual(codeOf(yield* ask("GET", "/v1/me")), [401, "invalid_token"])
+    }))
+})

@@ -1,0 +1,79 @@
+/**
+ * A passkey in software (WebAuthn Level 3, 6.5): an ES256 key that answers `navigator.credentials.create()` as a browser
+ * and its authenticator would, without attestation.
+ */
+import { createHash, generateKeyPairSync, randomBytes } from "node:crypto"
+
+/** As much of CBOR (RFC 8949) as an attestation needs. */
+type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
+
+const head = (major: number, n: number): Buffer =>
+  n < 24
+    ? Buffer.from([major << 5 | n])
+    : n < 256
+    ? Buffer.from([major << 5 | 24, n])
+    : Buffer.from([major << 5 | 25, n >> 8, n & 255])
+
+const cbor = (value: Cbor): Buffer => {
+  if (typeof value === "number") return value >= 0 ? head(0, value) : head(1, -1 - value)
+  if (typeof value === "string") return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
+  if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value])
+  return Buffer.concat([head(5, value.size), ...[...value].flatMap(([key, item]) => [cbor(key), cbor(item)])])
+}
+
+const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest()
+
+export interface Creation {
+  readonly challenge: string
+  readonly origin: string
+  readonly rpId: string
+  /** The user was verified, not only present; true where it is left out. */
+  readonly verified?: boolean
+  readonly attachment?: "platform" | "cross-platform"
+  /** A passkey that its maker copies to other devices. */
+  readonly synced?: boolean
+  /** To answer with the credential of before. */
+  readonly credentialId?: Buffer
+}
+
+/** What `PublicKeyCredential.toJSON()` gives after `create()`. */
+export const create = (how: Creation) => {
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  const { x, y } = publicKey.export({ format: "jwk" })
+  const credentialId = how.credentialId ?? randomBytes(32)
+  const coordinate = (text: string | undefined) => Buffer.from(text ?? "", "base64url")
+  const key = cbor(new Map<number, Cbor>([[1, 2], [3, -7], [-1, 1], [-2, coordinate(x)], [-3, coordinate(y)]]))
+  // User present, user verified, backup eligible and backed up, attested credential data (6.1).
+  const flags = 0x41 | (how.verified === false ? 0 : 0x04) | (how.synced === true ? 0x18 : 0)
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(credentialId.length)
+  const authData = Buffer.concat([
+    sha256(how.rpId),
+    Buffer.from([flags, 0, 0, 0, 0]),
+    Buffer.alloc(16),
+    length,
+    credentialId,
+    key,
+  ])
+  const attestation = cbor(new Map<string, Cbor>([["fmt", "none"], ["attStmt", new Map()], ["authData", authData]]))
+  const client = JSON.stringify({
+    type: "webauthn.create",
+    challenge: how.challenge,
+    origin: how.origin,
+    crossOrigin: false,
+  })
+  const attachment = how.attachment ?? "platform"
+  return {
+    id: credentialId.toString("base64url"),
+    rawId: credentialId.toString("base64url"),
+    type: "public-key",
+    response: {
+      clientDataJSON: Buffer.from(client).toString("base64url"),
+      attestationObject: attestation.toString("base64url"),
+      transports: attachment === "platform" ? ["internal", "hybrid"] : ["usb"],
+      publicKeyAlgorithm: -7,
+    },
+    authenticatorAttachment: attachment,
+    clientExtensionResults: { credProps: { rk: attachment === "platform" } },
+  }
+}

@@ -5,6 +5,7 @@ import { deadLetters } from "./DeadLetters.ts"
 import { directory } from "./DirectoryApply.ts"
 import { doctor } from "./Doctor.ts"
 import { migrateCommand } from "./Migrate.ts"
+import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
 import { session } from "./Session.ts"
 import { tail } from "./Tail.ts"
@@ -13,5 +14,5 @@ export const cli = Command.make("cli").pipe(
   Command.withDescription(
     "Looks after a Bailiwick instance: the one that runs with BAILIWICK_HOME, or the one that DATABASE_URL and NATS_URL name.",
   ),
-  Command.withSubcommands([migrateCommand, directory, session, publish, tail, deadLetters, audit, doctor]),
+  Command.withSubcommands([migrateCommand, directory, session, publish, tail, deadLetters, nats, audit, doctor]),
 )

@@ -1,0 +1,16 @@
+/** `nats permissions`: whom the broker lets say and see what. */
+import { Console } from "effect"
+import { Command } from "effect/cli"
+import { permissions } from "./nats/permissions.ts"
+
+const permissionsCommand = Command.make("permissions", {}, () => Console.log(permissions)).pipe(
+  Command.withDescription("Prints the block of nats-server's configuration for each kind of publisher and subscriber"),
+  Command.withExamples([
+    { command: "cli nats permissions > users.conf", description: "A file that nats.conf includes" },
+  ]),
+)
+
+export const nats = Command.make("nats").pipe(
+  Command.withDescription("The broker's users"),
+  Command.withSubcommands([permissionsCommand]),
+)

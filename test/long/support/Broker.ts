@@ -1,18 +1,22 @@
 /** What the broker holds, asked of it directly. */
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
+import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Redacted } from "effect"
 
-/** A connection of the test's own, for one look or one change. */
-export const manage = <A>(url: Redacted.Redacted, work: (manager: JetStreamManager) => Promise<A>) =>
+/** A connection of the test's own, for one piece of work. */
+export const connected = <A>(url: Redacted.Redacted, work: (connection: NatsConnection) => Promise<A>) =>
   Effect.acquireUseRelease(
     Effect.promise(() => {
       const { host, password, username } = new URL(Redacted.value(url))
       return connect({ servers: host, ...(password === "" ? { token: username } : { user: username, pass: password }) })
     }),
-    (connection) => Effect.promise(async () => work(await jetstreamManager(connection))),
+    (connection) => Effect.promise(() => work(connection)),
     (connection) => Effect.promise(() => connection.close()),
   )
+
+/** For one look or one change. */
+export const manage = <A>(url: Redacted.Redacted, work: (manager: JetStreamManager) => Promise<A>) =>
+  connected(url, async (connection) => work(await jetstreamManager(connection)))
 
 /** How many email events the intake has not answered for yet. */
 export const unanswered = (url: Redacted.Redacted) =>

@@ -1,0 +1,120 @@
+/**
+ * Domains that change hands again and again, by a client that knows several processes and loses any of them at any
+ * moment: what nobody answered it asks again elsewhere, until it knows. What became of each transfer is known beforehand.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, Semaphore } from "effect"
+import { addressOf, type Owner } from "../../e2e/ClusterWorld.ts"
+import type { Reply } from "../../e2e/support/Api.ts"
+import type { Instance } from "../../e2e/support/Instance.ts"
+
+type Ending = "completed" | "cancelled" | "declined"
+
+/** What each domain goes through, in order. */
+export const endings: ReadonlyArray<Ending> = ["completed", "cancelled", "declined", "completed", "cancelled"]
+
+export interface Walked {
+  readonly domainId: string
+  readonly owner: string
+  readonly ended: ReadonlyArray<Ending>
+}
+
+export interface Walks {
+  /** Domains that changed hands, or might have. */
+  readonly walked: ReadonlyArray<Walked>
+  /** Transfers that ended so far. */
+  readonly transfers: () => number
+  /** Answers that never came, and 503. */
+  readonly doubts: () => number
+  /** Milliseconds of every command that was answered at once. */
+  readonly took: ReadonlyArray<number>
+  /** The domain's whole walk, from its owner to the next and so on around. */
+  readonly walk: (owners: ReadonlyArray<Owner>, first: number, domainId: string) => Effect.Effect<void>
+}
+
+/**
+ * `up` are the processes to choose from, whenever something is asked; `width`: requests under way at most; no transfer is
+ * begun any more once it is `over`.
+ */
+export const walks = (up: ReadonlySet<Instance>, width: number, over: () => boolean): Walks => {
+  const gate = Semaphore.makeUnsafe(width)
+  const walked: Array<Walked> = []
+  const took: Array<number> = []
+  let [transfers, doubts, turn] = [0, 0, 0]
+
+  /** Null: nobody knows what became of it. */
+  const ask = Effect.fnUntraced(function* (who: Owner, method: string, path: string, body?: object) {
+    const some = [...up]
+    const instance = some[turn++ % some.length]!
+    const begun = performance.now()
+    const reply: Reply | null = yield* Effect.suspend(() => who.at(instance).call(method, path, { body })).pipe(
+      Effect.timeout("20 seconds"),
+      // The connection of a process that was killed.
+      Effect.catchCause(() => Effect.succeed(null)),
+    )
+    if (reply !== null && reply.status !== 503) {
+      if (method !== "GET") took.push(performance.now() - begun)
+      return reply
+    }
+    doubts++
+    yield* Effect.sleep("100 millis")
+    return null
+  }, (asking) => gate.withPermit(asking))
+
+  /** The answer; null where it was refused with `code` after an attempt of which nobody heard: that one did it. */
+  const insist = Effect.fnUntraced(function* (who: Owner, method: string, path: string, code: string, body?: object) {
+    for (let doubtful = false;; doubtful = true) {
+      const reply = yield* ask(who, method, path, body)
+      if (reply === null) continue
+      if (doubtful && reply.status === 409 && reply.json.code === code) return null
+      assert.strictEqual(reply.status, 200, `${method} ${path} ${reply.text}`)
+      return reply.json
+    }
+  })
+
+  const outgoing = Effect.fnUntraced(function* (who: Owner) {
+    for (;;) {
+      const reply = yield* ask(who, "GET", "/v1/domain-transfers/outgoing")
+      if (reply?.status === 200) return reply.json as ReadonlyArray<Record<string, string>>
+    }
+  })
+
+  const offer = Effect.fnUntraced(function* (from: Owner, to: Owner, domainId: string) {
+    const body = { target_email: addressOf(to.id), note: `${transfers}` }
+    const made = yield* insist(from, "POST", `/v1/domains/${domainId}/transfer`, "transfer_active", body)
+    if (made !== null) return String(made.id)
+    const live = (yield* outgoing(from)).find(({ domain_id, status }) => domain_id === domainId && status === "pending")
+    return live!["id"]!
+  })
+
+  const completed = Effect.fnUntraced(function* (from: Owner, to: Owner, id: string) {
+    yield* insist(to, "POST", `/v1/domain-transfers/by-id/${id}/accept`, "not_pending", {})
+    for (;;) {
+      yield* Effect.sleep("2 seconds")
+      const seen = (yield* outgoing(from)).find((transfer) => transfer["id"] === id)
+      if (seen!["status"] === "completed") return
+      assert.strictEqual(seen!["status"], "accepted")
+    }
+  })
+
+  const walk = Effect.fnUntraced(function* (owners: ReadonlyArray<Owner>, first: number, domainId: string) {
+    let at = first
+    const ended: Array<Ending> = []
+    for (const ending of endings) {
+      if (over()) break
+      const [from, to] = [owners[at % owners.length]!, owners[(at + 1) % owners.length]!]
+      const id = yield* offer(from, to, domainId)
+      if (ending === "cancelled") yield* insist(from, "DELETE", `/v1/domain-transfers/${id}`, "not_pending")
+      if (ending === "declined") yield* insist(to, "POST", `/v1/domain-transfers/${id}/decline`, "not_pending")
+      if (ending === "completed") {
+        yield* completed(from, to, id)
+        at++
+      }
+      transfers++
+      ended.push(ending)
+    }
+    if (ended.length > 0) walked.push({ domainId, owner: owners[at % owners.length]!.id, ended })
+  })
+
+  return { walked, took, transfers: () => transfers, doubts: () => doubts, walk }
+}

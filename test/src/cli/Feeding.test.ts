@@ -16,7 +16,11 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home
-      const good = Array.from({ length: 150 }, (_, i) => account(uuid(1000 + i), 1))
+      // Kinds of both families, in whatever order.
+      const good = Array.from({ length: 150 }, (_, i) =>
+        i % 50 === 0
+          ? JSON.stringify({ kind: "person", id: `p${i}`, version: 1, issuer: "i", subject: `${i}`, status: "active" })
+          : account(uuid(1000 + i), 1))
       const bad = [account(uuid(1), 0), "not json", account(uuid(2), 1, { email: 7 })]
       const file = yield* written(home, [...good.slice(0, 120), "", ...bad, ...good.slice(120)].join("\n"))
       const { NATS_URL: _, ...database } = env
@@ -31,8 +35,9 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
 
       const again = yield* type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n")))
       assert.deepStrictEqual(again, { code: 0, stdout: "applied 0, ignored 150, rejected 0\n", stderr: "" })
-      const [count] = yield* (yield* Database).sql<{ n: number }>`select count(*)::int as n from accounts`
-      assert.strictEqual(count!.n, 150)
+      const [count] = yield* (yield* Database).sql`
+        select (select count(*)::int from accounts) as accounts, (select count(*)::int from people) as people`
+      assert.deepStrictEqual(count, { accounts: 147, people: 3 })
     }), slow)
 
   it.effect("publishes lines once, and shows on one line what arrived", () =>

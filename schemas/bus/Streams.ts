@@ -17,7 +17,7 @@ export const Streams = {
   DIRECTORY_IN: { subjects: ["intake.v1.directory.*", "intake.v1.identity-directory.*"], maxAgeMillis: 30 * day },
   /** Due retries to whichever Dispatcher fetches them: `webhooks.v1.retry.<webhook_id>`. */
   DELIVERIES: { subjects: ["webhooks.v1.retry.*"], maxAgeMillis: day },
-  /** Deliveries to operators: one message a webhook and settle batch, best effort. */
+  /** Deliveries to operators: what came within a moment in one message a webhook, best effort. */
   RESULTS: { subjects: ["webhooks.v1.attempts.*"], maxAgeMillis: day },
   DEAD_LETTERS: { subjects: ["webhooks.v1.dead.*"], maxAgeMillis: 90 * day },
   /** `transfers.v1.<domain_id>.<status>`, in order per domain. */

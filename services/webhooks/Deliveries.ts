@@ -20,8 +20,8 @@ import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, expired, inTurns } from "./Deliveries/Claim.ts"
 import { makeFeed } from "./Deliveries/Feed.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
-import { attemptsMessages } from "./Deliveries/Report.ts"
-import { settle, type Settled } from "./Deliveries/Settle.ts"
+import { Report } from "./Deliveries/Report.ts"
+import { type Next, settle, type Settled } from "./Deliveries/Settle.ts"
 import { isDelivered, settleDelivered } from "./Deliveries/SettleDelivered.ts"
 import { Endpoints } from "./Endpoints.ts"
 import type { RetrySchedule } from "./RetrySchedule.ts"
@@ -38,8 +38,10 @@ export interface DeliveriesConfig extends SenderConfig {
 /** The bell that says that deliveries are due. */
 export const dueTopic = "deliveries"
 
-const settleBatch = 200
-const settleEveryMillis = 5
+const settleBatch = 500
+// A statement costs as much as some forty results in it. Who sends fast waits longer for more of them.
+const lingerMillis = (lastBatch: number): number => lastBatch < 50 ? 5 : 40
+const reportEveryMillis = 200
 const lanesAScan = 256
 /** Deliveries an announcement. */
 const announced = 100
@@ -78,6 +80,8 @@ export class Deliveries extends Context.Service<Deliveries, {
         const arrived = Latch.makeUnsafe(false)
         const settled = Latch.makeUnsafe(false)
         const feed = makeFeed({ sql, endpoints, lease, sender, announced }, yield* Clock.Clock)
+        const report = new Report()
+        const reported = Latch.makeUnsafe(false)
 
         sender.onResult((result) => {
           results.push(result)
@@ -142,12 +146,22 @@ export class Deliveries extends Context.Service<Deliveries, {
             }).pipe(sql.withTransaction)
             : yield* settle(sql, config.schedule, others)
           const delivered = yield* settleDelivered(sql, batch.filter(isDelivered))
-          const done = [...ended, ...delivered]
           yield* faultPoint("settle.committed")
           settled.openUnsafe()
-          yield* countSettled(done, slots.load.claimed)
-          for (const { subject, data } of attemptsMessages(batch, done)) yield* bus.publishCore(subject, data)
-          return done.length
+          const outcomes = new Map<Next, number>()
+          const note = (result: Result, next: Next) => {
+            report.add(result, next)
+            outcomes.set(next, (outcomes.get(next) ?? 0) + 1)
+          }
+          const became = new Map(ended.map(({ delivery_id, next }) => [delivery_id, next]))
+          for (const result of others) {
+            const next = became.get(result.task.deliveryId)
+            if (next !== undefined) note(result, next)
+          }
+          for (const result of delivered) note(result, "delivered")
+          if (outcomes.size > 0) reported.openUnsafe()
+          yield* countSettled(outcomes, slots.load.claimed)
+          return ended.length + delivered.length
         })
 
         /** A result that PostgreSQL refuses is left to its claim's end, and holds up no other. */
@@ -159,8 +173,10 @@ export class Deliveries extends Context.Service<Deliveries, {
             return Effect.andThen(settleEach(batch.slice(0, half)), settleEach(batch.slice(half)))
           })
 
+        let lastBatch = 0
         const flush = Effect.gen(function* () {
           const batch = results.splice(0, settleBatch)
+          lastBatch = batch.length
           if (results.length === 0) arrived.closeUnsafe()
           if (batch.length === 0) return
           // The results are in memory only: they are kept until the database takes them, or their claims expire. What a
@@ -175,7 +191,7 @@ export class Deliveries extends Context.Service<Deliveries, {
 
         const settling = Effect.gen(function* () {
           yield* arrived.await
-          if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
+          if (results.length < settleBatch) yield* Effect.sleep(lingerMillis(lastBatch))
           yield* flush
         }).pipe(
           Effect.forever,
@@ -202,6 +218,18 @@ export class Deliveries extends Context.Service<Deliveries, {
           if (freed > 0) yield* bells.ring(dueTopic)
           return freed
         })
+
+        const tell = Effect.suspend(() =>
+          Effect.forEach(report.take(), ({ data, subject }) => bus.publishCore(subject, data), { discard: true })
+        )
+        yield* Effect.addFinalizer(() => tell)
+        yield* reported.await.pipe(
+          Effect.andThen(Effect.sleep(reportEveryMillis)),
+          Effect.andThen(Effect.sync(() => reported.closeUnsafe())),
+          Effect.andThen(tell),
+          Effect.forever,
+          Effect.forkScoped,
+        )
 
         const waitForRoom: Effect.Effect<void> = Effect.suspend(() => {
           if (!slots.full) return Effect.void

@@ -1,7 +1,7 @@
 /** What the pipeline counts, a batch at a time. */
 import { Effect, Metric } from "effect"
 import type { Acceptance } from "./Accept.ts"
-import type { Settled } from "./Settle.ts"
+import type { Next } from "./Settle.ts"
 
 const events = Metric.counter("bailiwick_mail_events_total", { description: "Email events by what became of them" })
 const deliveries = Metric.counter("bailiwick_deliveries_total", { description: "Deliveries made of events" })
@@ -16,13 +16,10 @@ export const countAccepted = ({ deliveries: made, duplicates, unknown }: Accepta
     Metric.update(deliveries, made),
   ], { discard: true })
 
-export const countSettled = (settled: ReadonlyArray<Settled>, load: number) => {
-  const outcomes = new Map<string, number>()
-  for (const { next } of settled) outcomes.set(next, (outcomes.get(next) ?? 0) + 1)
-  return Effect.andThen(
+export const countSettled = (outcomes: ReadonlyMap<Next, number>, load: number) =>
+  Effect.andThen(
     Effect.forEach(outcomes, ([outcome, n]) => Metric.update(Metric.withAttributes(attempts, { outcome }), n), {
       discard: true,
     }),
     Metric.update(claimed, load),
   )
-}

@@ -1,33 +1,47 @@
-/** What operators see of attempts, on the stream RESULTS: one message a webhook and settle batch, best effort. */
+/**
+ * What operators see of attempts, on the stream RESULTS, best effort: what came within a moment in one message a webhook.
+ * A message a webhook and settlement cost the broker more than handing the events out.
+ */
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Result } from "../Sender/Task.ts"
-import type { Settled } from "./Settle.ts"
+import type { Next } from "./Settle.ts"
 
-/** Only attempts that the fence let through; no body, no address. */
-export const attemptsMessages = (
-  results: ReadonlyArray<Result>,
-  settled: ReadonlyArray<Settled>,
-): ReadonlyArray<{ readonly subject: string; readonly data: string }> => {
-  const known = new Map(settled.map((s) => [s.delivery_id, s]))
-  const attempts = new Map<string, Array<unknown>>()
-  for (const { task, ending, status, error, startedAt, durationMs } of results) {
-    const { next } = known.get(task.deliveryId) ?? { next: undefined }
-    if (next === undefined || ending === "released") continue
-    const of = attempts.get(task.webhookId) ?? []
-    attempts.set(task.webhookId, of)
-    of.push({
-      delivery_id: task.deliveryId,
-      cycle: task.cycle,
-      attempt: task.attempt,
-      outcome: next,
-      response_status: status,
-      error,
-      started_at: new Date(startedAt).toISOString(),
-      duration_ms: durationMs,
-    })
+// Some 200 bytes each, far below what a broker takes in one message.
+const mostAMessage = 1_000
+
+const attemptOf = ({ durationMs, error, startedAt, status, task }: Result, outcome: Next) => ({
+  delivery_id: task.deliveryId,
+  cycle: task.cycle,
+  attempt: task.attempt,
+  outcome,
+  response_status: status,
+  error,
+  started_at: new Date(startedAt).toISOString(),
+  duration_ms: durationMs,
+})
+
+/** Attempts that the fence let through, until they are told; no body, no address. */
+export class Report {
+  #attempts = new Map<string, Array<ReturnType<typeof attemptOf>>>()
+
+  /** Adds an attempt; what was given back unsent is none. */
+  add(result: Result, outcome: Next): void {
+    if (outcome === "released") return
+    const list = this.#attempts.get(result.task.webhookId)
+    if (list === undefined) this.#attempts.set(result.task.webhookId, [attemptOf(result, outcome)])
+    else list.push(attemptOf(result, outcome))
   }
-  return Array.from(attempts, ([webhookId, list]) => ({
-    subject: `webhooks.v1.attempts.${Subject.token(webhookId)}`,
-    data: JSON.stringify({ webhook_id: webhookId, attempts: list }),
-  }))
+
+  /** The messages of what was added since the last call. */
+  take(): ReadonlyArray<{ readonly subject: string; readonly data: string }> {
+    const attempts = this.#attempts
+    this.#attempts = new Map()
+    return Array.from(attempts, ([webhookId, list]) => {
+      const subject = `webhooks.v1.attempts.${Subject.token(webhookId)}`
+      return Array.from({ length: Math.ceil(list.length / mostAMessage) }, (_, i) => {
+        const attempts = list.slice(i * mostAMessage, (i + 1) * mostAMessage)
+        return { subject, data: JSON.stringify({ webhook_id: webhookId, attempts }) }
+      })
+    }).flat()
+  }
 }

@@ -9,7 +9,8 @@ import { nextAttemptAt, type RetrySchedule } from "../RetrySchedule.ts"
 import type { Result } from "../Sender/Task.ts"
 import { dayOf } from "./Day.ts"
 
-type Next = "delivered" | "retry" | "dead" | "released" | "interrupted"
+/** What became of a claim. */
+export type Next = "delivered" | "retry" | "dead" | "released" | "interrupted"
 
 interface Decision {
   readonly result: Result

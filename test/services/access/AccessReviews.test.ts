@@ -1,0 +1,256 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { canonical } from "../../../services/platform/Canonical.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
+
+const services = AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(identity))
+
+const start = Date.parse("2026-03-01T12:00:00Z")
+const reason = "quarterly review"
+
+const world = Effect.gen(function* () {
+  const [fern, sam, ada, abe, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
+  yield* member(fern, sam, "sponsor")
+  yield* member(fern, ada, "administrator")
+  yield* member(fern, abe, "administrator")
+  const portal = yield* project(fern)
+  const accessId = yield* access(fern, portal, pat)
+  return { fern, sam, ada, abe, pat, portal, accessId }
+})
+type World = Effect.Success<typeof world>
+
+const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: string } = {}) =>
+  Effect.flatMap(AccessReviews, (reviews) =>
+    transact(reviews.propose({
+      ...{ access_id: accessId, access_version: 1, reason, personId: sam, institutionId: fern },
+      ...more,
+    })))
+
+const on = ({ fern }: World, personId: string, reviewId: string, ifMatch?: string): ReviewDecision => ({
+  ...{ personId, institutionId: fern, reviewId, reason, ifMatch },
+})
+const approve = (decision: ReviewDecision) =>
+  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
+const revoke = (decision: ReviewDecision) =>
+  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
+const list = ({ fern }: World, personId: string) =>
+  Effect.flatMap(AccessReviews, (reviews) => reviews.list(personId, fern))
+
+const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, { onFailure: ({ _tag }) => _tag, onSuccess: () => "done" })
+
+const rawAccess = (accessId: string) =>
+  Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
+
+const sha = (value: unknown) => `sha256:${createHash("sha256").update(canonical(value)).digest("hex")}`
+
+/** A clock of the test's own: what the services stand on keeps the real one. */
+const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
+
+layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
+  it.effect("records exactly what was decided, and leaves the Access alone", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const before = yield* rawAccess(w.accessId)
+      const proposed = yield* propose(w)
+      assert.deepInclude(proposed, {
+        ...{ action: "propose", state: "proposed", issuer_assignment: null, access_effect: "unchanged" },
+        ...{ approval: null, revocation: null, actor_person_id: w.sam },
+      })
+      const approved = yield* approve(on(w, w.ada, proposed.review_id, proposed.evidence_digest))
+      assert.deepStrictEqual(approved.sponsor_decision, proposed.sponsor_decision)
+      assert.deepStrictEqual(approved.access, proposed.access)
+      assert.strictEqual(approved.approval?.person_id, w.ada)
+      const revoked = yield* revoke(on(w, w.abe, proposed.review_id))
+      assert.deepStrictEqual([revoked.state, revoked.revocation?.person_id], ["revoked", w.abe])
+      assert.deepStrictEqual(yield* rawAccess(w.accessId), before)
+      const digests = [proposed, approved, revoked].map(({ evidence_digest }) => evidence_digest)
+      assert.strictEqual(new Set(digests).size, 3)
+      const { sql } = yield* Database
+      const kinds = yield* sql<{ kind: string }>`
+        select kind from lifecycle_events where project_id = ${w.portal} order by position`
+      assert.deepStrictEqual(kinds.map(({ kind }) => kind).slice(-2), [
+        "access-review-approved",
+        "access-review-revoked",
+      ])
+    })))
+
+  it.effect("chains the evidence so that anyone can check it", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id, access: reviewed, grant_event, sponsor_decision } = yield* propose(w)
+      yield* approve(on(w, w.ada, review_id))
+      const { sql } = yield* Database
+      const entries = yield* sql<Record<string, unknown> & { at: Date; digest: string; prev_digest: string }>`
+        select nth, receipt_id::text as receipt_id, action, person_id, at, reason, digest, prev_digest
+        from access_review_evidence where review_id = ${review_id}::uuid order by nth`
+      let prev = `sha256:${"0".repeat(64)}`
+      for (const { at, digest, prev_digest, ...entry } of entries) {
+        assert.strictEqual(prev_digest, prev)
+        const told = { ...entry, review_id, at: at.toISOString(), prev_digest, access: reviewed, grant_event }
+        assert.strictEqual(digest, sha({ ...told, sponsor_decision: sponsor_decision.digest }))
+        prev = digest
+      }
+      assert.lengthOf(entries, 2)
+    })))
+
+  it.effect("cannot be rewritten, not even by the owner of the tables", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      yield* approve(on(w, w.ada, review_id))
+      const { owner } = yield* Database
+      const attempts = [
+        owner`update access_review_evidence set reason = 'another one' where review_id = ${review_id}::uuid`,
+        owner`delete from access_review_evidence where review_id = ${review_id}::uuid`,
+        owner`truncate access_review_evidence`,
+        owner`update access_reviews set sponsor_reason = 'another one' where id = ${review_id}::uuid`,
+        owner`update access_reviews set approved_by = ${w.abe} where id = ${review_id}::uuid`,
+        owner`update access_reviews set state = 'proposed' where id = ${review_id}::uuid`,
+        owner`delete from access_reviews where id = ${review_id}::uuid`,
+        owner`truncate access_reviews`,
+      ]
+      for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
+    })))
+
+  it.effect("takes the exact active version and its own grant Event only", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const reviews = yield* AccessReviews
+      const proposal = { access_id: w.accessId, access_version: 1, reason, personId: w.sam, institutionId: w.fern }
+      const other = yield* world
+      const [foreign] = (yield* list(other, other.sam)).candidates
+      const grant_event_id = foreign!.grant_event_id
+      assert.strictEqual(yield* tagOf(transact(reviews.propose({ ...proposal, grant_event_id }))), "GrantEventMismatch")
+      assert.strictEqual(
+        yield* tagOf(transact(reviews.propose({ ...proposal, access_id: other.accessId }))),
+        "NotFound",
+      )
+      assert.strictEqual(yield* tagOf(propose(w, { access_version: 2 })), "AccessVersionSuperseded")
+      const { review_id } = yield* propose(w)
+      const change = { institution_id: w.fern, project_id: w.portal, person_id: w.pat }
+      yield* tell("access", { id: w.accessId, version: 2, ...change, role: "editor", state: "active" })
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "AccessVersionSuperseded")
+      assert.strictEqual(yield* tagOf(propose(w)), "AccessVersionSuperseded")
+      assert.strictEqual(yield* tagOf(propose(w, { access_version: 2 })), "done")
+      yield* tell("access", { id: w.accessId, version: 3, ...change, role: "editor", state: "revoked" })
+      assert.strictEqual(yield* tagOf(propose(w, { access_version: 3 })), "AccessNotActive")
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "AccessNotActive")
+    })))
+
+  it.effect("is proposed once by fifty Sponsors' requests, and approved once by two administrators", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const outcomes = yield* Effect.all(Array.from({ length: 50 }, () => tagOf(propose(w))), { concurrency: 50 })
+      assert.strictEqual(outcomes.filter((tag) => tag === "done").length, 1)
+      assert.deepStrictEqual(new Set(outcomes), new Set(["done", "ReviewExists"]))
+      const [review] = (yield* list(w, w.sam)).reviews
+      const both = [w.ada, w.abe].map((who) => tagOf(approve(on(w, who, review!.review_id))))
+      assert.sameMembers([...(yield* Effect.all(both, { concurrency: 2 }))], ["done", "InvalidState"])
+    })))
+
+  it.effect("needs another person than the Sponsor, one who is independent of them", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      yield* member(w.fern, w.sam, "administrator")
+      const { review_id } = yield* propose(w)
+      assert.strictEqual(yield* tagOf(approve(on(w, w.sam, review_id))), "FourEyesRequired")
+      const { sql } = yield* Database
+      yield* sql`update institution_memberships set made_by = ${w.sam}, created_at = ${new Date(start - 86_400_000)}
+        where person_id = ${w.ada}`
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "FourEyesRequired")
+      yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
+    })))
+
+  it.effect("is refused to who loses the role while it is being decided", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      const { sql } = yield* Database
+      const taken = yield* Deferred.make<void>()
+      const go = yield* Deferred.make<void>()
+      const losing = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
+        yield* sql`update institution_memberships set state = 'suspended' where person_id = ${w.ada}`
+        yield* Deferred.succeed(taken, undefined)
+        yield* Deferred.await(go)
+      })))
+      yield* Deferred.await(taken)
+      const deciding = yield* Effect.forkChild(tagOf(approve(on(w, w.ada, review_id))))
+      const waits = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%institution_memberships%'`
+      yield* waits.pipe(Effect.repeat({ until: ([row]) => row!.n > 0 }))
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(losing)
+      assert.strictEqual(yield* Fiber.join(deciding), "AdministratorNotEffective")
+    })))
+
+  it.effect("tells who may not, and why; and nothing to who is nobody there", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const [late, invited, ended, plain, stranger] = yield* Effect.all(Array.from({ length: 5 }, () => person()))
+      yield* member(w.fern, late!, "administrator", { effective_from: "2099-01-01T00:00:00Z" })
+      yield* member(w.fern, invited!, "administrator", { state: "invited", accepted_at: null })
+      yield* member(w.fern, ended!, "administrator", { state: "ended" })
+      yield* member(w.fern, plain!, "member")
+      const { review_id } = yield* propose(w)
+      const answers = yield* Effect.forEach([late!, invited!, ended!, plain!, stranger!, w.sam], (who) =>
+        Effect.all([tagOf(list(w, who)), tagOf(propose(w, { personId: who })), tagOf(approve(on(w, who, review_id)))]))
+      assert.deepStrictEqual(answers, [
+        ["AdministratorNotEffective", "MembershipNotActive", "AdministratorNotEffective"],
+        ["AdministratorNotEffective", "MembershipNotActive", "AdministratorNotEffective"],
+        ["NotFound", "NotFound", "NotFound"],
+        ["RoleRequired", "RoleRequired", "RoleRequired"],
+        ["NotFound", "NotFound", "NotFound"],
+        ["done", "ReviewExists", "RoleRequired"],
+      ])
+    })))
+
+  it.effect("may be ended by its Sponsor while it is only proposed", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const one = yield* propose(w)
+      assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, one.review_id))), "done")
+      assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, one.review_id))), "RoleRequired")
+      assert.strictEqual(yield* tagOf(revoke(on(w, w.ada, one.review_id))), "InvalidState")
+      const two = yield* propose(w)
+      yield* approve(on(w, w.ada, two.review_id))
+      assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, two.review_id))), "RoleRequired")
+      assert.strictEqual(
+        yield* tagOf(revoke(on(w, w.ada, two.review_id, one.evidence_digest))),
+        "PreconditionFailed",
+      )
+    })))
+
+  it.effect("grows old without being rewritten, and says when it counts no more", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      const validity = Effect.map(list(w, w.ada), ({ reviews }) => reviews[0]!.validity)
+      assert.deepStrictEqual(yield* validity, { current: true, reasons: [] })
+      yield* TestClock.setTime(start + 7 * 86_400_000)
+      assert.deepStrictEqual(yield* validity, { current: false, reasons: ["review_expired"] })
+      yield* approve(on(w, w.ada, review_id))
+      assert.deepStrictEqual(yield* validity, { current: true, reasons: [] })
+      const { sql } = yield* Database
+      yield* sql`update institution_memberships set state = 'ended' where person_id = ${w.sam}`
+      yield* tell("institution_membership", {
+        ...{ id: `m-${w.pat}`, version: 1, institution_id: w.fern, person_id: w.pat, role: "member" },
+        ...{ state: "ended", accepted_at: null, effective_from: null, expires_at: null },
+      })
+      yield* TestClock.setTime(start + 372 * 86_400_000)
+      yield* revoke(on(w, w.abe, review_id))
+      assert.deepStrictEqual(yield* validity, {
+        current: false,
+        reasons: ["sponsor_not_current", "membership_ended", "review_expired", "review_revoked"],
+      })
+    })))
+})

@@ -18,6 +18,8 @@ const paths = [
   ["POST", `/v1/admin/domain-transfers/${id}`],
 ] as const
 
+const pages = ["/transfers/accept/some-token", "/transfers/stop/some-token"]
+
 const bodies = [
   { body: "{", type: "application/json" },
   { body: "x".repeat(300_000), type: "application/json" },
@@ -36,23 +38,46 @@ const ask = (origin: string, method: string, path: string, body: string | null, 
     return [response.status, problem.code]
   })
 
+const typeOf = (origin: string, path: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(origin + path)
+    await response.text()
+    return response.headers.get("content-type")
+  })
+
 describe("the transfers' switch", () => {
-  it.live("off: all ten paths, and wrong methods on them, are 404; on: they are there", () =>
-    Effect.gen(function* () {
-      const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })
-      for (const [method, path] of paths) {
-        for (const { body, type } of bodies) {
-          assert.deepStrictEqual(yield* ask(instance.origin(), method, path, body, type), [404, "not_found"], path)
+  it.live(
+    "off: all ten paths and both pages, and wrong methods on them, are 404; on: they are there",
+    () =>
+      Effect.gen(function* () {
+        const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })
+        for (const [method, path] of paths) {
+          for (const { body, type } of bodies) {
+            assert.deepStrictEqual(yield* ask(instance.origin(), method, path, body, type), [404, "not_found"], path)
+          }
+          assert.deepStrictEqual(yield* ask(instance.origin(), "PUT", path, "{", "application/json"), [
+            404,
+            "not_found",
+          ])
         }
-        assert.deepStrictEqual(yield* ask(instance.origin(), "PUT", path, "{", "application/json"), [404, "not_found"])
-      }
-      yield* instance.end("SIGTERM")
-      yield* instance.start({ DOMAIN_TRANSFERS_ENABLED: "true" })
-      for (const [method, path] of paths) {
-        const expected = path.includes("/stop/") ? [404, "not_found"] : [401, "invalid_credentials"]
-        assert.deepStrictEqual(yield* ask(instance.origin(), method, path, null, null), expected, path)
-        const known = yield* ask(instance.origin(), "PUT", path, null, null)
-        assert.deepStrictEqual(known, [405, "method_not_allowed"], path)
-      }
-    }).pipe(Effect.scoped), 90_000)
+        for (const path of pages) {
+          for (const method of ["GET", "POST", "PUT"]) {
+            for (const { body, type } of bodies) {
+              assert.deepStrictEqual(yield* ask(instance.origin(), method, path, body, type), [404, "not_found"], path)
+            }
+          }
+        }
+        yield* instance.end("SIGTERM")
+        yield* instance.start({ DOMAIN_TRANSFERS_ENABLED: "true" })
+        for (const [method, path] of paths) {
+          const expected = path.includes("/stop/") ? [404, "not_found"] : [401, "invalid_credentials"]
+          assert.deepStrictEqual(yield* ask(instance.origin(), method, path, null, null), expected, path)
+          const known = yield* ask(instance.origin(), "PUT", path, null, null)
+          assert.deepStrictEqual(known, [405, "method_not_allowed"], path)
+        }
+        // A link that nobody knows explains itself to a person.
+        for (const path of pages) assert.match((yield* typeOf(instance.origin(), path)) ?? "", /^text\/html/)
+      }).pipe(Effect.scoped),
+    90_000,
+  )
 })

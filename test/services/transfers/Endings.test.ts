@@ -73,6 +73,11 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("how transf
       assert.strictEqual(yield* codeOf(force(carol.id, domainId, lonely.email)), "org_access_lost")
       yield* feed(domainLine(domainId, alice))
       const pending = yield* offer(alice.id, domainId, bob.email)
+      const credentialId = randomUUID()
+      yield* feed({
+        ...{ kind: "smtp_credential", id: credentialId, domain_id: domainId, account_id: alice.id, username: "u" },
+        revoked_at: null,
+      })
       // Bob's plan is full: a force does not ask.
       const forced = yield* force(carol.id, domainId, bob.email)
       const at = new Date(yield* now).toISOString()
@@ -92,6 +97,11 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("how transf
       const moved = yield* domainRow(domainId)
       assert.deepStrictEqual([moved.account_id, moved.workspace_id], [bob.id, bob.workspaceId])
       assert.notStrictEqual(moved.dkim_selector, "old")
+      const [credential] = yield* sql<{ at: Date }>`
+        select locally_revoked_at as at from smtp_credentials where id = ${credentialId}::uuid`
+      assert.strictEqual(credential!.at.toISOString(), at)
+      const told = yield* sql`select from outbox where subject = ${`directory.v1.smtp_credential.${credentialId}`}`
+      assert.strictEqual(told.length, 1)
       const audit = yield* sql<{ subject: string; actor: string; action: string }>`
         select subject, actor, action from audit_records where details->>'transfer_id' = ${forced.id} order by id`
       assert.deepStrictEqual(

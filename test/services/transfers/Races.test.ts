@@ -52,6 +52,14 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (i
       assert.deepStrictEqual({ ...row! }, { version: 2, mails: 1 })
     }).pipe(timed))
 
+  it.effect("50 accepts by id: one is answered, 49 hear that it is pending no more", () =>
+    Effect.gen(function* () {
+      const [alice, bob] = [yield* person(), yield* person()]
+      const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
+      const codes = yield* together(Array.from({ length: 50 }, () => codeOf(accept(bob.id, id))))
+      assert.deepStrictEqual(tally(codes), { done: 1, not_pending: 49 })
+    }).pipe(timed))
+
   it.effect("two accepts of different domains at limit − 1: one fits, again and again", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 5; i++) {
@@ -114,6 +122,30 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (i
         where domain_id = ${domainId}::uuid order by o.seq`
       for (const [i, { source }] of moves.entries()) if (i > 0) assert.strictEqual(source, moves[i - 1]!.target)
       assert.strictEqual((yield* domainRow(domainId)).account_id, moves.at(-1)!.target)
+    }).pipe(timed))
+
+  it.effect("a force against the completion at its moment: the clock was first, the force has the last word", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      for (let i = 0; i < 6; i++) {
+        const [alice, bob, eve, carol] = [yield* person(), yield* person(), yield* person(), yield* person()]
+        const domainId = yield* domain(alice)
+        const { id } = yield* offer(alice.id, domainId, bob.email)
+        yield* accept(bob.id, id)
+        yield* TestClock.adjust(day)
+        const settle = Effect.asVoid(i % 2 === 0 ? transfers.settle(id) : transfers.settleMany([id, id]))
+        const codes = yield* together([
+          Effect.as(settle, "settled"),
+          codeOf(force(carol.id, domainId, eve.email, false)),
+          codeOf(stop(id)),
+        ])
+        assert.deepStrictEqual(codes.slice(1), ["done", "not_stoppable"])
+        assert.strictEqual((yield* domainRow(domainId)).account_id, eve.id)
+        // The clock had decided before the force came.
+        assert.deepStrictEqual((yield* published(domainId)).map(({ status }) => status), [
+          ...["pending", "accepted", "completed", "completed"],
+        ])
+      }
     }).pipe(timed))
 
   it.effect("20 initiates of one domain by two who may: one transfer, the others find it active", () =>

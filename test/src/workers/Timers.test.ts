@@ -1,11 +1,12 @@
 /** Timers by virtual time: the worker alone moves what nobody touches. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Timers as TimerRows } from "../../../services/platform/Timers.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { load } from "../../../src/AppConfig.ts"
 import { Timers } from "../../../src/workers/Timers.ts"
 import {
   accept,
@@ -14,6 +15,7 @@ import {
   domain,
   domainRow,
   footing,
+  now,
   offer,
   person,
   timed,
@@ -35,10 +37,22 @@ const comes = (id: string, expected: string) =>
     { until: (found) => found === expected, times: 400 },
   )
 
+/** Transfers as they are where nobody has configured anything. */
+const unconfigured = Layer.unwrap(Effect.map(
+  Effect.provideService(load, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({})),
+  ({ initiateTransferRate: initiateLimit, transferRequestWindow, transferSafetyWindow, transfersEnabled: enabled }) =>
+    Transfers.layer({
+      ...config,
+      ...{ enabled, initiateLimit },
+      requestWindowMillis: transferRequestWindow,
+      safetyWindowMillis: transferSafetyWindow,
+    }),
+))
+
 layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "60 seconds" })(
   "timers",
   (it) => {
-    it.effect("an offer expires, an accepted transfer completes, at their moment and not before", () =>
+    it.effect("7 days and 24 hours: an offer expires, an accepted transfer completes, then and not before", () =>
       Effect.gen(function* () {
         const [alice, bob] = [yield* person({ plan: "pro" }), yield* person()]
         const [first, second] = [yield* domain(alice), yield* domain(alice)]
@@ -50,22 +64,68 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
           yield* TestClock.adjust(2_000)
           assert.strictEqual(yield* status(accepted.id), "accepted")
         }))
+        // A millisecond before the end of either window nothing is due, whoever asks.
+        yield* TestClock.adjust(day - 2_001)
+        assert.isFalse(yield* (yield* Transfers).settle(accepted.id))
         // The worker was away, and is back late: it does at once what is due, and only that.
-        yield* TestClock.adjust(day)
+        yield* TestClock.adjust(1)
         yield* Effect.scoped(Effect.gen(function* () {
           yield* Layer.build(Timers.layer)
           yield* comes(accepted.id, "completed")
         }))
         assert.strictEqual(yield* status(pending.id), "pending")
         assert.strictEqual((yield* domainRow(first)).account_id, bob.id)
-        yield* TestClock.adjust(7 * day)
+        const left = Date.parse(pending.expires_at) - (yield* now)
+        assert.strictEqual(Date.parse(pending.expires_at) - Date.parse(pending.initiated_at), 7 * day)
+        yield* TestClock.adjust(left - 1)
+        assert.isFalse(yield* (yield* Transfers).settle(pending.id))
+        yield* TestClock.adjust(1)
         yield* Effect.scoped(Effect.gen(function* () {
           yield* Layer.build(Timers.layer)
           yield* comes(pending.id, "expired")
         }))
         const { sql } = yield* Database
         assert.strictEqual((yield* sql`select from timers`).length, 0)
-      }).pipe(Effect.provide(Transfers.layer(config)), timed))
+      }).pipe(Effect.provide(unconfigured), timed))
+
+    it.effect("a thousand due at one moment fire together, and whoever was late is not", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const [alice, bob] = [yield* person({ plan: "pro" }), yield* person()]
+        const made = yield* offer(alice.id, yield* domain(alice), bob.email)
+        // As many more, each of a domain of its own.
+        yield* sql`with fresh as (
+            select gen_random_uuid() as domain_id, gen_random_uuid() as id, n from generate_series(1, 1000) n
+          ), d as (
+            insert into domains (id, version, removed, updated_at, name, account_id, workspace_id, verified_at, dkim_selector)
+            select f.domain_id, 1, false, d.updated_at, 'd' || n, d.account_id, d.workspace_id, d.verified_at, 'old'
+            from fresh f, domains d where d.id = ${made.domain_id}::uuid
+          ), t as (
+            insert into transfers
+            select (jsonb_populate_record(t, jsonb_build_object('id', f.id, 'domain_id', f.domain_id,
+              'accept_hash', sha256(f.id::text::bytea)))).*
+            from fresh f, transfers t where t.id = ${made.id}::uuid
+          )
+          insert into timers (aggregate_id, kind, due_at, not_before)
+          select f.id::text, kind, due_at, not_before from fresh f, timers where aggregate_id = ${made.id}`
+        yield* TestClock.adjust(8 * day)
+        yield* Effect.scoped(Effect.gen(function* () {
+          yield* Layer.build(Timers.layer)
+          yield* Effect.repeat(
+            Effect.andThen(TestClock.adjust(1), sql<{ n: number }>`select count(*)::int as n from timers`),
+            { until: ([row]) => row!.n === 0 },
+          )
+        }))
+        const [row] = yield* sql<{ expired: number; audits: number }>`
+          select count(*)::int as expired,
+            (select count(*)::int from audit_records where action = 'domain-transfer.expired' and actor = 'system') as audits
+          from transfers where status = 'expired' and initiated_by = ${alice.id}::uuid`
+        assert.strictEqual(row!.expired, 1_001)
+        assert.isAtLeast(row!.audits, 2 * 1_001)
+        const [inbox] = yield* sql<{ total: number; version: bigint }>`
+          select total, version from inboxes where account_id = ${bob.id}::uuid`
+        assert.deepStrictEqual({ ...inbox! }, { total: 1_002, version: 1_002n })
+      }).pipe(Effect.provide(unconfigured), timed))
 
     it.effect("a claim that its worker left is free again, and a rewritten timer is nobody's", () =>
       Effect.gen(function* () {

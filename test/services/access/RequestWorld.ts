@@ -1,0 +1,219 @@
+/** What tests of requests and policy reviews stand on: every service of theirs, real, and a Fern to ask things of. */
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { Enrollments } from "../../../services/access/Enrollments.ts"
+import { Policies } from "../../../services/access/Policies.ts"
+import { PolicyReviews } from "../../../services/access/PolicyReviews.ts"
+import { Requests } from "../../../services/access/Requests.ts"
+import { invitationToken } from "../../../services/access/RequestLetters.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Links } from "../../../services/people/Links.ts"
+import { NewPeople } from "../../../services/people/NewPeople.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { OneShotTokens } from "../../../services/platform/OneShotTokens.ts"
+import { Timers } from "../../../services/platform/Timers.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
+import { Projects } from "../../../services/projects/Projects.ts"
+import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
+import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
+import { tokens } from "../../support/TestTokens.ts"
+
+const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
+
+/** A service that may write people. */
+export const writer = { issuer, clientId: "hr" }
+
+export const services = Policies.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(
+    Requests.layer,
+    Enrollments.layer,
+    Projects.layer,
+    Links.layer,
+    NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId}`] }),
+  )),
+  Layer.provideMerge(Layer.mergeAll(
+    PolicyReviews.layer,
+    ServiceGrants.layer({ issuers: [issuer] }),
+    ProviderJobs.layer.pipe(Layer.provide(embedded)),
+  )),
+  Layer.provideMerge(Layer.mergeAll(Roles.layer, Timers.layer, OneShotTokens.layer, tokens)),
+  Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
+  Layer.provideMerge(identity),
+)
+
+export const start = Date.parse("2026-03-01T12:00:00Z")
+export const hour = 3_600_000
+export const day = 24 * hour
+export const reason = "as we agreed on Monday"
+
+/** Runs under a clock of its own, which begins at `start` and moves by hand; the services' own loops have the real one. */
+export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
+
+/** Fern with a Sponsor, two administrators, and two operators beside it; all of them of the feed. */
+export const world = Effect.gen(function* () {
+  const [fern, sam, ada, abe] = yield* Effect.all([institution(), person(), person(), person()])
+  const [oz, ola, pat] = yield* Effect.all([person({ operator: true }), person({ operator: true }), person()])
+  yield* member(fern, sam, "sponsor")
+  yield* member(fern, ada, "administrator")
+  yield* member(fern, abe, "administrator")
+  return { fern, sam, ada, abe, oz, ola, pat }
+})
+export type World = Effect.Success<typeof world>
+
+/** The code that an effect fails with, or `done`. */
+export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, {
+    onFailure: (error) => String("code" in error ? error.code : "_tag" in error ? error._tag : error),
+    onSuccess: () => "done",
+  })
+
+interface Opened {
+  readonly policy_review: { readonly review_id: string } | null
+}
+
+const reviewIdOf = (of: Opened | string) => typeof of === "string" ? of : of.policy_review!.review_id
+
+export const sign = (of: Opened | string, role: string, personId: string) =>
+  Effect.flatMap(
+    Policies,
+    (policies) => transact(policies.approve({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
+  )
+
+export const decline = (of: Opened | string, role: string, personId: string) =>
+  Effect.flatMap(
+    Policies,
+    (policies) => transact(policies.decline({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
+  )
+
+/** What the timers' loop does with whatever is due now. */
+export const fire = Effect.gen(function* () {
+  const timers = yield* Timers
+  const policies = yield* Policies
+  const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
+  for (const timer of due) {
+    yield* transact(policies.settle(timer.aggregate_id))
+    yield* timers.release(timer)
+  }
+  return due.length
+})
+
+export const requestRow = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{
+    state: string
+    revision: number
+    result_id: string | null
+    event_id: string | null
+    job_id: string | null
+    mail_id: string | null
+    effective_at: Date | null
+    held_reason: string | null
+  }>`select state, revision, result_id, event_id::text as event_id, job_id, mail_id::text as mail_id, effective_at,
+    held_reason from requests where id = ${id}::uuid`
+  return row!
+})
+
+/** Kinds of what a project was told, in order. */
+export const told = Effect.fnUntraced(function* (projectId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ kind: string }>`
+    select kind from lifecycle_events where project_id = ${projectId} order by position`
+  return rows.map(({ kind }) => kind)
+})
+
+export const membershipsOf = Effect.fnUntraced(function* (institutionId: string, personId: string) {
+  const { sql } = yield* Database
+  return yield* sql<{ role: string; state: string; made_by: string | null; approved_by: ReadonlyArray<string> }>`
+    select role, state, made_by, approved_by from institution_memberships
+    where institution_id = ${institutionId} and person_id = ${personId} and not removed order by role`
+})
+
+/** The token of an invitation, as its mail shows it. */
+export const tokenOf = Effect.fnUntraced(function* (enrollmentId: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
+    select token_kid, token_nonce from requests where id = ${enrollmentId}::uuid`
+  const place = { kind: invitationToken, id: enrollmentId, kid: row!.token_kid, nonce: row!.token_nonce }
+  return Redacted.value((yield* OneShotTokens).derive(place))
+})
+
+export const organization = (personId: string) =>
+  Effect.flatMap(Requests, (requests) =>
+    transact(requests.organization({
+      personId,
+      name: "Moss",
+      organization_type: "school",
+      website: "https://moss.example",
+      domains: ["Moss.example", "moss.example", "bücher.example"],
+      purpose: "to teach what we know",
+      contacts: [{ name: "Mo", email: "mo@moss.example" }],
+      reason,
+    })))
+
+export const enroll = (institutionId: string, personId: string, recipient: string) =>
+  Effect.flatMap(
+    Enrollments,
+    (enrollments) => transact(enrollments.enroll({ institutionId, personId, recipient, reason })),
+  )
+
+export const acceptInvitation = (personId: string, token: string) =>
+  Effect.flatMap(Enrollments, (enrollments) => transact(enrollments.accept({ personId, token })))
+
+export const website = (
+  { fern, sam }: Pick<World, "fern" | "sam">,
+  ownerId: string,
+  more: { readonly environment?: "staging" | "production"; readonly website?: string; readonly by?: string } = {},
+  uris: ReadonlyArray<string> = ["https://portal.fern.example/callback"],
+) =>
+  Effect.flatMap(Projects, (projects) =>
+    transact(projects.register({
+      institutionId: fern,
+      personId: more.by ?? sam,
+      name: "Portal",
+      website: more.website ?? `https://${randomUUID()}.example`,
+      connector_kind: "standard_oidc",
+      owner_person_id: ownerId,
+      environment: more.environment ?? "staging",
+      redirect_uris: uris,
+      requested_scopes: ["openid", "openid", "email"],
+      reason,
+    })))
+
+export const propose = (projectId: string, personId: string, launch_url = "https://portal.fern.example/") =>
+  Effect.flatMap(Projects, (projects) => transact(projects.proposeLaunch({ projectId, personId, launch_url, reason })))
+
+export const withdraw = (institutionId: string, projectId: string, personId: string, expected_version: number) =>
+  Effect.flatMap(
+    Projects,
+    (projects) => transact(projects.withdraw({ institutionId, projectId, personId, expected_version, reason })),
+  )
+
+export const own = (projectId: string, personId: string, person_id: string, active = true) =>
+  Effect.flatMap(
+    Projects,
+    (projects) => transact(projects.changeOwner({ projectId, personId, person_id, active, reason })),
+  )
+
+export const workJobs = Effect.flatMap(ProviderJobs, ({ work }) => Effect.repeat(work, { while: (more) => more }))
+
+export const askAccess = (institution_id: string, project_id: string, personId: string) =>
+  Effect.flatMap(Requests, (requests) => transact(requests.access({ institution_id, project_id, personId, reason })))
+
+export const projectRow = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{
+    state: string
+    revision: number
+    held_reason: string | null
+    client_id: string | null
+    launch_url: string | null
+  }>`select state, revision, held_reason, client_id, launch_url from projects where id = ${id}`
+  assert.isDefined(row)
+  return row!
+})

@@ -1,0 +1,231 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Requests } from "../../../services/access/Requests.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
+import {
+  askAccess,
+  codeOf,
+  day,
+  decline,
+  fire,
+  membershipsOf,
+  organization,
+  reason,
+  requestRow,
+  services,
+  sign,
+  timed,
+  told,
+  type World,
+  world,
+} from "./RequestWorld.ts"
+
+const change = (
+  { fern }: World,
+  personId: string,
+  person_id: string,
+  role: "sponsor" | "administrator" | "member",
+  state: "invited" | "active" | "suspended" | "ended",
+) =>
+  Effect.flatMap(
+    Requests,
+    (requests) => transact(requests.membership({ institutionId: fern, personId, person_id, role, state, reason })),
+  )
+
+const mine = (personId: string) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests", (it) => {
+  it.effect("an organization request that an operator approves makes an institution and its first Sponsor", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const mo = yield* person()
+      const asked = yield* organization(mo)
+      assert.deepInclude(asked, {
+        ...{ state: "submitted", version: 1, event_id: null, job_id: null, institution_id: null },
+        ...{ domains: ["moss.example", "xn--bcher-kva.example"], created_at: "2026-03-01T12:00:00.000Z" },
+      })
+      assert.deepStrictEqual(asked.policy_review!.required_roles, ["operator"])
+      assert.strictEqual(yield* codeOf(sign(asked, "operator", mo)), "four_eyes_required")
+      assert.strictEqual(yield* codeOf(sign(asked, "operator", w.sam)), "not_found")
+      const review = yield* sign(asked, "operator", w.oz)
+      assert.deepStrictEqual(review, {
+        review_id: asked.policy_review!.review_id,
+        state: "applied",
+        required_roles: ["operator"],
+        approvals: [{ role: "operator", person_id: w.oz, approved_at: "2026-03-01T12:00:00.000Z" }],
+      })
+      const row = yield* requestRow(asked.request_id)
+      assert.deepInclude(row, { state: "approved", revision: 2 })
+      assert.deepStrictEqual(yield* membershipsOf(row.result_id!, mo), [
+        { role: "sponsor", state: "active", made_by: mo, approved_by: [w.oz] },
+      ])
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select name, verified_domains, status, made_by, approved_by from institutions
+          where id = ${row.result_id}`,
+        [{
+          ...{ name: "Moss", verified_domains: ["moss.example", "xn--bcher-kva.example"], status: "active" },
+          ...{ made_by: mo, approved_by: [w.oz] },
+        }],
+      )
+      assert.strictEqual(yield* codeOf(sign(asked, "operator", w.ola)), "invalid_state")
+    })))
+
+  it.effect("an access request needs a Sponsor and an administrator, and becomes Access with its grant Event", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor", "administrator"])
+      assert.strictEqual(asked.expires_at, "2026-03-15T12:00:00.000Z")
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "request_exists")
+      assert.strictEqual(yield* codeOf(askAccess("elsewhere", portal, w.ada)), "not_found")
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, "unknown", w.pat)), "not_found")
+      assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "open")
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.abe)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(asked, "sponsor", w.abe)), "role_required")
+      assert.strictEqual((yield* sign(asked, "sponsor", w.sam)).state, "applied")
+      const row = yield* requestRow(asked.request_id)
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select access_version, person_id, role, state, event_id::text as event_id, made_by, approved_by
+          from access_versions where access_id = ${row.result_id}`,
+        [{
+          ...{ access_version: 1, person_id: w.pat, role: "user", state: "active", event_id: row.event_id },
+          ...{ made_by: w.pat, approved_by: [w.ada, w.sam] },
+        }],
+      )
+      assert.strictEqual((yield* told(portal)).at(-1), "access-granted")
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "invalid_state")
+    })))
+
+  it.effect("nobody signs twice, the author never, and a declined request stays declined", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      // A Sponsor who is an administrator, too, is one person.
+      yield* member(w.fern, w.sam, "administrator")
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      yield* sign(asked, "sponsor", w.sam)
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.sam)), "four_eyes_required")
+      const own = yield* askAccess(w.fern, portal, w.ada)
+      assert.strictEqual(yield* codeOf(sign(own, "administrator", w.ada)), "four_eyes_required")
+      assert.strictEqual(yield* codeOf(decline(own, "administrator", w.ada)), "four_eyes_required")
+      assert.strictEqual(yield* codeOf(decline(own, "administrator", w.pat)), "not_found")
+      assert.strictEqual((yield* decline(own, "administrator", w.abe)).state, "declined")
+      assert.strictEqual((yield* requestRow(own.request_id)).state, "declined")
+      assert.strictEqual(yield* codeOf(sign(own, "sponsor", w.sam)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(asked, "operator", w.oz)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(asked, "owner of everything", w.abe)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign("0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11", "sponsor", w.sam)), "not_found")
+      assert.strictEqual(yield* codeOf(sign("nonsense", "sponsor", w.sam)), "not_found")
+      // Declining leaves the way free for a new request.
+      assert.strictEqual((yield* askAccess(w.fern, portal, w.ada)).state, "submitted")
+    })))
+
+  it.effect("a request that nobody decided for 14 days is over, whether its timer fired or not", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const other = yield* askAccess(w.fern, portal, w.oz)
+      yield* TestClock.adjust(14 * day - 1)
+      yield* sign(asked, "sponsor", w.sam)
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
+      assert.strictEqual((yield* mine(w.pat)).items[0]!.state, "expired")
+      const again = yield* askAccess(w.fern, portal, w.pat)
+      assert.notStrictEqual(again.request_id, asked.request_id)
+      assert.isAtLeast(yield* fire, 1)
+      assert.deepInclude(yield* requestRow(other.request_id), { state: "expired", revision: 2 })
+      assert.strictEqual((yield* requestRow(again.request_id)).state, "submitted")
+      assert.strictEqual(yield* codeOf(sign(other, "sponsor", w.sam)), "invalid_state")
+    })))
+
+  it.effect("a role changes once a Sponsor and an administrator agreed", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "not_found")
+      yield* member(w.fern, w.pat, "member")
+      assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "role_required")
+      assert.strictEqual(yield* codeOf(change(w, w.ada, "nobody", "member", "active")), "not_found")
+      const asked = yield* change(w, w.ada, w.pat, "administrator", "active")
+      assert.deepStrictEqual(asked.membership, { person_id: w.pat, role: "administrator", state: "active" })
+      assert.strictEqual(yield* codeOf(change(w, w.sam, w.pat, "administrator", "ended")), "request_exists")
+      yield* sign(asked, "administrator", w.abe)
+      yield* sign(asked, "sponsor", w.sam)
+      assert.deepStrictEqual((yield* membershipsOf(w.fern, w.pat)).map(({ role, state }) => [role, state]), [
+        ["administrator", "active"],
+        ["member", "active"],
+      ])
+      // Pat counts beside everybody at once: a third person approved it, whoever of the three Pat stands beside.
+      const next = yield* change(w, w.pat, w.abe, "administrator", "suspended")
+      yield* sign(next, "sponsor", w.sam)
+      yield* sign(next, "administrator", w.ada)
+      assert.strictEqual((yield* membershipsOf(w.fern, w.abe))[0]!.state, "suspended")
+    })))
+
+  it.effect("a refused Access: the project is withdrawn, on hold, or the person was suspended meanwhile", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [portal, gone] = [yield* project(w.fern), yield* project(w.fern, { state: "withdrawn" })]
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, gone, w.pat)), "invalid_state")
+      yield* access(w.fern, portal, w.ola)
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.ola)), "invalid_state")
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      yield* sign(asked, "sponsor", w.sam)
+      const { sql } = yield* Database
+      yield* sql`update projects set rollout = 'fail' where id = ${portal}`
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "environment_held")
+      yield* sql`update projects set rollout = null where id = ${portal}`
+      const line = { issuer: "https://id.example", subject: w.pat, display_name: null, email: null }
+      yield* tell("person", { id: w.pat, version: 2, ...line, status: "suspended" })
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "invalid_token")
+      yield* tell("person", { id: w.pat, version: 3, ...line, status: "active" })
+      assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "applied")
+    })))
+
+  it.effect("one sees one's own requests of every kind, and nobody else's", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      yield* organization(w.pat)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const { items } = yield* mine(w.pat)
+      assert.deepStrictEqual(items.map(({ kind }) => kind), ["access", "organization"])
+      assert.deepStrictEqual(items[0], {
+        ...{ id: asked.request_id, kind: "access", state: "submitted", institution_id: w.fern, project_id: portal },
+        ...{ reason, expires_at: asked.expires_at, decided_at: null, delivery: null, version: 1, event_id: null },
+        ...{ job_id: null, created_at: asked.created_at, policy_review: asked.policy_review },
+      })
+      assert.deepStrictEqual(yield* mine(w.abe), { items: [] })
+    })))
+
+  it.effect("what was asked and decided cannot be rewritten, not even by the tables' owner", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const asked = yield* organization(w.pat)
+      yield* sign(asked, "operator", w.oz)
+      const { owner } = yield* Database
+      const review = asked.policy_review!.review_id
+      const attempts = [
+        owner`update requests set state = 'submitted' where id = ${asked.request_id}::uuid`,
+        owner`delete from requests where id = ${asked.request_id}::uuid`,
+        owner`update policy_reviews set state = 'open', decided_at = null where id = ${review}::uuid`,
+        owner`update policy_approvals set person_id = ${w.sam} where review_id = ${review}::uuid`,
+        owner`delete from policy_approvals where review_id = ${review}::uuid`,
+      ]
+      for (const attempt of attempts) assert.strictEqual((yield* Effect.exit(attempt))._tag, "Failure")
+      const open = yield* organization(w.pat)
+      const insert = (person: string, role = "operator") =>
+        owner`insert into policy_approvals values (${open.policy_review!.review_id}::uuid, ${w.pat}, ${role}, ${person},
+          false, ${reason}, ${new Date()})`
+      assert.strictEqual((yield* Effect.exit(insert(w.pat)))._tag, "Failure")
+      assert.strictEqual((yield* Effect.exit(insert(w.oz, "sponsor")))._tag, "Failure")
+      assert.strictEqual((yield* Effect.exit(insert(w.oz)))._tag, "Success")
+    })))
+})

@@ -43,6 +43,9 @@ export interface ClusterOptions {
   readonly address: { readonly host: string; readonly port: number } | null
 }
 
+/** Enough for a dozen processes, and few enough that a process which ends has given them up within a second. */
+export const shards = 48
+
 /** A killed or frozen process is missed after 4.5 s at most, and in another half its shards are elsewhere. */
 const timing = {
   shardLockExpiration: "4500 millis",
@@ -106,7 +109,7 @@ export const manyProcesses = (options: ClusterOptions) => {
     Layer.provide([storage(options), MessageStorage.layerNoop, RpcSerialization.layerSchemaBinary({})]),
     Layer.provide(ShardingConfig.layer({
       ...timing,
-      shardsPerGroup: 128,
+      shardsPerGroup: shards,
       runnerAddress: Option.map(Option.fromNullOr(address), ({ host, port }) => RunnerAddress.make(host, port)),
     })),
   )

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../services/platform/Database.ts"
+import { shards } from "../../src/actors/Cluster.ts"
 import { databaseOf } from "../long/support/Traffic.ts"
 import { type Api, api } from "./support/Api.ts"
 import type { Instance } from "./support/Instance.ts"
@@ -55,8 +56,6 @@ export const owner = Effect.fnUntraced(function* (world: World, domains: number)
   }
 })
 
-const shardCount = 128
-
 /** Waits until `processes` of them, by the database's word, hold all shards between them. */
 export const shared = Effect.fnUntraced(function* (world: World, processes: number, seconds = 15) {
   yield* Effect.gen(function* () {
@@ -69,7 +68,7 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
     yield* until(
       `shards at ${processes} processes`,
       Effect.map(held, (rows) => rows.map(({ n }) => n)),
-      (shards) => shards.length === processes && shards.reduce((sum, n) => sum + n, 0) === shardCount,
+      (each) => each.length === processes && each.reduce((sum, n) => sum + n, 0) === shards,
       seconds,
     )
   }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)

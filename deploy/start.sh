@@ -1,0 +1,18 @@
+#!/bin/sh
+# Secrets are files, so that no inspection of a container shows them; the program reads its environment.
+set -eu
+
+secret() { tr -d '\n' < "/run/secrets/$1"; }
+
+if [ -f /run/secrets/app_password ]; then
+  DATABASE_URL="postgres://bailiwick_app:$(secret app_password)@postgres:5432/bailiwick"
+  DATABASE_OWNER_URL="postgres://bailiwick_owner:$(secret owner_password)@postgres:5432/bailiwick"
+  NATS_URL="nats://$(secret nats_token)@nats:4222"
+  export DATABASE_URL DATABASE_OWNER_URL NATS_URL
+fi
+if [ -f /run/secrets/smtp_url ]; then
+  SMTP_URL="$(secret smtp_url)"
+  export SMTP_URL
+fi
+
+exec deno run -A --node-modules-dir=manual --no-lock "$@"

@@ -133,7 +133,7 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (i
         const { id } = yield* offer(alice.id, domainId, bob.email)
         yield* accept(bob.id, id)
         yield* TestClock.adjust(day)
-        const settle = Effect.asVoid(i % 2 === 0 ? transfers.settle(id) : transfers.settleMany([id, id]))
+        const settle = i % 2 === 0 ? Effect.asVoid(transfers.settle(id)) : Effect.asVoid(transfers.settleMany([id, id]))
         const codes = yield* together([
           Effect.as(settle, "settled"),
           codeOf(force(carol.id, domainId, eve.email, false)),

@@ -7,11 +7,10 @@
  */
 import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
-import type { FactKind } from "../../schemas/identity/Facts.ts"
 import { type Kind, LineRefused } from "../directory/Directory.ts"
-import { type Fact, Positions } from "../lifecycle/Positions.ts"
 import { Database } from "../platform/Database.ts"
-import { persons, standingOf } from "./Persons.ts"
+import { type Identity, PersonNews } from "./PersonNews.ts"
+import { standingOf } from "./Persons.ts"
 
 const PersonRow = Schema.Struct({
   id: Schema.String,
@@ -25,34 +24,23 @@ type PersonRow = typeof PersonRow.Type
 const rowOf = Schema.decodeUnknownSync(Schema.NullOr(PersonRow))
 
 /** Who tokens of a person name: null for one that is not, or no longer, known. */
-const identityOf = (row: PersonRow | null) =>
+const identityOf = (row: PersonRow | null): Identity | null =>
   row === null || row.removed || row.issuer === null || row.subject === null
     ? null
     : { issuer: row.issuer, subject: row.subject }
 
-const code = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
+const standing = ({ removed, status }: PersonRow) => standingOf({ removed, status: status ?? "active" })
 
-const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
-
-/** What the change of a known person tells, by the identity it goes by in each project. */
-const newsOf = (before: PersonRow, after: PersonRow): ReadonlyArray<{ kind: FactKind; payload: Fact["payload"] }> => {
-  const standing = (row: PersonRow) =>
-    row.removed || row.status !== null ? standingOf({ removed: row.removed, status: row.status ?? "active" }) : null
-  const [was, is] = [standing(before), standing(after)]
-  if (was === is) return []
-  const kind = is ?? "account-enabled"
-  return [{ kind, payload: reason(code[kind]) }]
-}
+const isSame = (a: Identity | null, b: Identity | null) => a?.issuer === b?.issuer && a?.subject === b?.subject
 
 export const peopleKinds = Effect.gen(function* () {
   const { sql } = yield* Database
-  const positions = yield* Positions
-  const people = persons(sql)
+  const news = yield* PersonNews
 
   const moveIdentity = Effect.fnUntraced(function* (before: PersonRow | null, after: PersonRow, now: Date) {
     const [was, is] = [identityOf(before), identityOf(after)]
     const holder = after.merged_into ?? after.id
-    if (was !== null && (is === null || was.issuer !== is.issuer || was.subject !== is.subject)) {
+    if (was !== null && !isSame(was, is)) {
       yield* sql`delete from identities
         where issuer = ${was.issuer} and subject = ${was.subject} and person_id = ${holder}`
     }
@@ -65,29 +53,11 @@ export const peopleKinds = Effect.gen(function* () {
     if (held!.person_id !== holder) return yield* new LineRefused({ detail: "the identity is another person's" })
   })
 
-  const tell = Effect.fnUntraced(function* (before: PersonRow, after: PersonRow, now: Date) {
-    const news = newsOf(before, after)
+  const tell = Effect.fnUntraced(function* (before: PersonRow, after: PersonRow) {
     const [was, is] = [identityOf(before), identityOf(after)]
-    const renamed = was !== null && is !== null && (was.issuer !== is.issuer || was.subject !== is.subject)
-    if (news.length === 0 && !renamed) return
-    const facts: Array<Fact> = []
-    for (const heard of yield* people.audienceOf(after.id, now.getTime())) {
-      const { canonical: id, institutionId, projectId } = heard
-      const about = { projectId, institutionId, initiatedBy: "system" as const }
-      // Sessions of the old identity speak for nobody any more.
-      if (renamed && heard.id === after.id) {
-        const payload = reason("IDENTITY_CHANGED")
-        const previous = { format: "iss_sub", iss: was.issuer, sub: was.subject }
-        facts.push(
-          { ...about, kind: "session-revoked", person: { id, ...was }, payload },
-          { ...about, kind: "identity-linked", person: { id, ...is }, payload: { ...payload, previous } },
-        )
-      }
-      for (const { kind, payload } of news) {
-        facts.push({ ...about, kind, person: { id, issuer: heard.issuer, subject: heard.subject }, payload: payload! })
-      }
-    }
-    yield* positions.append(...facts)
+    const renamed = was !== null && is !== null && !isSame(was, is) ? { was, is } : null
+    const changed = standing(before) !== standing(after)
+    if (changed || renamed !== null) yield* news.tell({ personId: after.id, standing: changed, renamed })
   })
 
   const kinds: ReadonlyArray<Kind> = [
@@ -135,7 +105,7 @@ export const peopleKinds = Effect.gen(function* () {
         changed: Effect.fnUntraced(function* (beforeJson, afterJson, now) {
           const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
           yield* moveIdentity(before, after, now)
-          if (before !== null && before.issuer !== null) yield* tell(before, after, now)
+          if (before !== null && before.issuer !== null) yield* tell(before, after)
         }),
       },
     },

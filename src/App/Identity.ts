@@ -8,6 +8,7 @@ import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { People } from "../../services/people/People.ts"
+import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Roles } from "../../services/people/Roles.ts"
 import { Sessions } from "../../services/people/Sessions.ts"
 import { Tellings } from "../../services/people/Tellings.ts"
@@ -53,7 +54,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     ClientDrift.layer,
     Idempotency.layer,
   ).pipe(
-    Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, ProviderJobs.layer)),
+    Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ProviderJobs.layer)),
     Layer.provideMerge(Layer.mergeAll(Positions.layer, Roles.layer, provider(config))),
   )
 

@@ -5,8 +5,10 @@ import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Notifications } from "../../services/notifications/Notifications.ts"
+import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
+import { Jobs } from "../../services/platform/Jobs.ts"
 import { Mails } from "../../services/platform/Mails.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 import { Timers } from "../../services/platform/Timers.ts"
@@ -18,7 +20,8 @@ import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 
 const ground = Directory.layer(allKinds).pipe(
-  Layer.provide(Layer.provideMerge(AccessVersions.layer, Positions.layer)),
+  Layer.provide(Layer.merge(AccessVersions.layer, PersonNews.layer())),
+  Layer.provide(Layer.merge(Positions.layer, Jobs.layer)),
   Layer.provide(Notifications.layer),
   Layer.provide([Mails.layer, Timers.layer]),
   Layer.provideMerge(Outbox.layer),

@@ -1,6 +1,7 @@
 /** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
 import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
+import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
@@ -20,13 +21,14 @@ export const Upkeep = {
     const partitions = yield* Partitions
     const retention = yield* Retention
     const { workers } = yield* WebhookJobs
+    const news = yield* PersonNews
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
-    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work(workers))
+    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker]))
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("rate limits", 60_000, limits.prune)
   })),

@@ -11,22 +11,26 @@ import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { identityKinds } from "../../services/people/IdentityKinds.ts"
+import { type NewsLimits, PersonNews } from "../../services/people/PersonNews.ts"
+import { Jobs } from "../../services/platform/Jobs.ts"
 import { ground } from "./TestAccounts.ts"
 
 /** The issuer of people that a test does not give one. */
 export const issuer = "https://id.example"
 
+/** `identity`, where news of people go to so many projects at a time. */
+export const identityTelling = (limits?: NewsLimits) =>
+  Directory.layer(Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity])).pipe(
+    Layer.provideMerge(Layer.merge(AccessVersions.layer, PersonNews.layer(limits))),
+    Layer.provideMerge(Layer.merge(Positions.layer, Jobs.layer)),
+    Layer.provideMerge(ground),
+  )
+
 /**
- * Database, bus, outbox, mails, audit (as `TestAccounts.ground`), Positions, AccessVersions and the directory of mail and
- * identity kinds.
+ * Database, bus, outbox, mails, audit (as `TestAccounts.ground`), Jobs, Positions, AccessVersions, PersonNews and the
+ * directory of mail and identity kinds.
  */
-export const identity = Directory.layer(
-  Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity]),
-).pipe(
-  Layer.provideMerge(AccessVersions.layer),
-  Layer.provideMerge(Positions.layer),
-  Layer.provideMerge(ground),
-)
+export const identity = identityTelling()
 
 type Fields<S extends { readonly Type: unknown }> = Partial<S["Type"]> & {
   readonly id?: string

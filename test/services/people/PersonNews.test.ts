@@ -1,0 +1,48 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { PersonNews } from "../../../services/people/PersonNews.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { access, identityTelling, institution, person, project } from "../../support/TestIdentity.ts"
+
+const news = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ project_id: string; kind: string }>`
+    select project_id, kind from lifecycle_events where kind like 'account-%' order by project_id, position`
+  return projects.map((project) => rows.filter((row) => row.project_id === project).map(({ kind }) => kind))
+})
+
+const scene = Effect.gen(function* () {
+  const fern = yield* institution()
+  const pat = yield* person()
+  const projects = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => project(fern))
+  yield* Effect.forEach(projects, (project) => access(fern, project, pat))
+  return { pat, projects }
+})
+
+const workOff = Effect.gen(function* () {
+  const { worker } = yield* PersonNews
+  const jobs = yield* Jobs
+  while (yield* jobs.work([worker]));
+})
+
+layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
+  it.effect("of a person with many projects is told to some at once and to the rest by a job, to each once", () =>
+    Effect.gen(function* () {
+      const { pat, projects } = yield* scene
+      yield* person({ id: pat, version: 2, status: "disabled" })
+      assert.lengthOf((yield* news(projects)).flat(), 2)
+      yield* workOff
+      assert.deepStrictEqual(yield* news(projects), projects.map(() => ["account-disabled"]))
+    }))
+
+  it.effect("that is no news any more by the time of the job does not reach anybody last", () =>
+    Effect.gen(function* () {
+      const { pat, projects } = yield* scene
+      yield* person({ id: pat, version: 2, status: "disabled" })
+      yield* person({ id: pat, version: 3 })
+      yield* workOff
+      const told = yield* news(projects)
+      assert.deepStrictEqual(told.map((kinds) => kinds.at(-1)), projects.map(() => "account-enabled"))
+    }))
+})

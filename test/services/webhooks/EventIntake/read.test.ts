@@ -131,10 +131,31 @@ describe("EventIntake.read", () => {
     assert.isFalse("a" in {})
   })
 
-  it.effect("agrees with the schema on what is an event", () =>
-    Effect.gen(function* () {
-      const broken = { ...sample, recipient: "" }
-      assert.isFalse(Schema.is(MailEvent)(broken))
-      assert.isNotNull(reject({ recipient: "" }))
-    }))
+  it("agrees with the schema on what is an event, also where it does not ask it", () => {
+    const usual = { ...sample, timestamp: "2026-03-10T12:00:00.500Z" }
+    const values = fc.constantFrom<unknown>(
+      ...[null, 7, true, [], {}, "", "x", "\u0085", "\ud800", "é".repeat(200), "x".repeat(201), "😀".repeat(160)],
+      ...["2026-02-28T23:59:59.999Z", "2026-02-28T24:00:00.000Z", "2026-13-01T00:00:00.000Z", "2026-03-10T12:00:00Z"],
+      ...["email.sent", "email.other", "constructor", "6e9e5d12-2c0b-4b5e-9c5a-3a4b6d7e8f9g", "{6e9e5d12}"],
+      ...["6e9e5d12-2c0b-fb5e-0c5a-3a4b6d7e8f90", { subject: "a" }, { subject: "a", tag: 1 }, {
+        subject: null,
+        tag: "",
+      }],
+    )
+    const field = fc.constantFrom(...Object.keys(usual))
+    fc.assert(
+      fc.property(field, values, (name, value) => {
+        const event = JSON.parse(JSON.stringify({ ...usual, [name]: value }))
+        assert.strictEqual(
+          reasonOf(messageOf(event, subjectOf(String(event.event)))) === null,
+          Schema.is(MailEvent)(event),
+        )
+      }),
+      { numRuns: 500 },
+    )
+    assert.isNull(reject({ timestamp: usual.timestamp }))
+    for (const gone of Object.keys(usual)) {
+      assert.isNotNull(reject({ timestamp: usual.timestamp, [gone]: undefined }), gone)
+    }
+  })
 })

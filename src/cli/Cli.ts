@@ -9,10 +9,11 @@ import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
 import { session } from "./Session.ts"
 import { tail } from "./Tail.ts"
+import { token } from "./Token.ts"
 
 export const cli = Command.make("cli").pipe(
   Command.withDescription(
     "Looks after a Bailiwick instance: the one that runs with BAILIWICK_HOME, or the one that DATABASE_URL and NATS_URL name.",
   ),
-  Command.withSubcommands([migrateCommand, directory, session, publish, tail, deadLetters, nats, audit, doctor]),
+  Command.withSubcommands([migrateCommand, directory, session, token, publish, tail, deadLetters, nats, audit, doctor]),
 )

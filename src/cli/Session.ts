@@ -1,12 +1,9 @@
 /** `session`: signs somebody in without a sign-in page, with the key of the home's embedded issuer (DEMO). */
-import { Clock, Console, Duration, Effect, Option } from "effect"
+import { Clock, Console, Duration, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { isUuid } from "../../schemas/Wire.ts"
-import { EmbeddedIssuer, issuerKeyFile } from "../embedded/EmbeddedIssuer.ts"
-import { CliFault } from "./CliFault.ts"
-import { instance } from "./Instance.ts"
+import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
+import { homeIssuer } from "./HomeIssuer.ts"
 import { durationFlag } from "./Times.ts"
 
 const account = Flag.String("account").pipe(
@@ -29,24 +26,10 @@ export const session = Command.make(
     ),
   },
   Effect.fn("cli.session")(function* ({ account, authenticatedAgo, ttl }) {
-    const { config, runtime } = yield* instance
-    if (!existsSync(join(config.home, issuerKeyFile))) {
-      return yield* new CliFault({
-        message: `BAILIWICK_HOME=${config.home} has no embedded issuer: type "deno task start" once with DEMO=true`,
-      })
-    }
-    const origin = config.publicUrl ?? Option.match(runtime, {
-      onNone: () => `http://${config.host}:${config.port}`,
-      onSome: ({ http_url, public_url }) => public_url ?? http_url,
-    })
     const now = yield* Clock.currentTimeMillis
     const authTime = Math.floor((now - Duration.toMillis(authenticatedAgo)) / 1000)
-    const cookie = yield* EmbeddedIssuer.use(({ mintSession }) => mintSession({ accountId: account, authTime, ttl }))
-      .pipe(
-        Effect.provide(EmbeddedIssuer.layer({ home: config.home, issuer: issuerOf(origin) })),
-      )
-    yield* Console.log(cookie)
-  }),
+    yield* Console.log(yield* (yield* EmbeddedIssuer).mintSession({ accountId: account, authTime, ttl }))
+  }, Effect.provide(homeIssuer)),
 ).pipe(
   Command.withDescription("Prints the value of a mail_session cookie for an account, signed by the embedded issuer"),
   Command.withExamples([{
@@ -55,6 +38,3 @@ export const session = Command.make(
     description: "Ask as that account",
   }]),
 )
-
-/** As the program names it. */
-const issuerOf = (origin: string) => new URL("/dev/issuer", origin).href

@@ -1,0 +1,22 @@
+/** The embedded issuer of the instance's home, under the name that the program gives it (DEMO). */
+import { Effect, Layer, Option } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { EmbeddedIssuer, issuerKeyFile } from "../embedded/EmbeddedIssuer.ts"
+import { CliFault } from "./CliFault.ts"
+import { instance } from "./Instance.ts"
+
+/** Fails where the home has no key: nothing that a command signed would be trusted. */
+export const homeIssuer = Layer.unwrap(Effect.gen(function* () {
+  const { config, runtime } = yield* instance
+  if (!existsSync(join(config.home, issuerKeyFile))) {
+    return yield* new CliFault({
+      message: `BAILIWICK_HOME=${config.home} has no embedded issuer: type "deno task start" once with DEMO=true`,
+    })
+  }
+  const origin = config.publicUrl ?? Option.match(runtime, {
+    onNone: () => `http://${config.host}:${config.port}`,
+    onSome: ({ http_url, public_url }) => public_url ?? http_url,
+  })
+  return EmbeddedIssuer.layer({ home: config.home, issuer: new URL("/dev/issuer", origin).href })
+}))

@@ -39,7 +39,8 @@ export interface World {
   readonly tls: { readonly cert: string; readonly key: string }
   /** Tells the directory of an account and waits until it may sign in. */
   readonly account: (fields?: { readonly plan?: Plan; readonly id?: string }) => Effect.Effect<Account>
-  readonly cookie: (accountId: string) => Effect.Effect<Readonly<Record<string, string>>>
+  /** A session; `authTime`, in seconds since the epoch, says when the person showed who they are. */
+  readonly cookie: (accountId: string, authTime?: number) => Effect.Effect<Readonly<Record<string, string>>>
 }
 
 /** The directory's line of an account. */
@@ -62,10 +63,13 @@ const issuer = Effect.gen(function* () {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ keys: [jwk] }))
   })
   const name = `http://127.0.0.1:${port}`
-  const cookie = (accountId: string) =>
+  const cookie: World["cookie"] = (accountId, authTime) =>
     Effect.map(
       Effect.promise(() =>
-        new SignJWT().setProtectedHeader({ alg: "ES256", kid: "e2e" }).setIssuer(name).setAudience("mail")
+        new SignJWT(authTime === undefined ? {} : { auth_time: authTime }).setProtectedHeader({
+          alg: "ES256",
+          kid: "e2e",
+        }).setIssuer(name).setAudience("mail")
           .setSubject(accountId).setIssuedAt().setExpirationTime("1h").sign(privateKey)
       ),
       (token) => ({ cookie: `mail_session=${token}` }),

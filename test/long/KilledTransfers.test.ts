@@ -1,0 +1,87 @@
+/**
+ * A real process is killed with SIGKILL at each moment of a transfer's walk and of what people are told by mail and
+ * Slack, and started again: people go on, and in the end every transfer is where its walk leads, every mail arrived, at
+ * most once more than once, and no state between states was ever there.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import type { ChannelFault, TransferFault, TransferStep } from "../../services/platform/Faults.ts"
+import { type World, world } from "../e2e/support/World.ts"
+import { start } from "../support/Processes.ts"
+import { testSmtp } from "../support/TestSmtp.ts"
+import { databaseOf } from "./support/Traffic.ts"
+import { close, longAfter, whole } from "./support/TransferLedger.ts"
+import { type Cast, cast } from "./support/Walks.ts"
+
+/** Each with its number of hits: every step happens at least once in a life, and what is told more often. */
+const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
+  ...Object.fromEntries(
+    (["initiate", "accept", "decline", "cancel", "stop", "force", "clock"] as const).flatMap((step: TransferStep) => [
+      [`transfer.${step}.written`, 1],
+      [`transfer.${step}.committed`, 1],
+    ]),
+  ) as Record<TransferFault, number>,
+  "timer.claimed": 1,
+  "mail.claimed": 2,
+  "mail.marked": 3,
+  "mail.handed": 3,
+  "mail.answered": 3,
+  "mail.settled": 3,
+  "slack.claimed": 2,
+  "slack.answered": 3,
+  "slack.settled": 3,
+}
+
+/** One life, up to its death at the point's Nth hit. */
+const life = Effect.fnUntraced(function* (around: World, people: Cast, point: string, hits: number) {
+  const doomed = yield* start({
+    module: "test/long/support/fault-main.ts",
+    env: { ...around.env, FAULT: `${point}:${hits}` },
+  })
+  yield* Effect.matchCause(doomed.line(/bailiwick ready on (http:\S+)/), {
+    onFailure: () => {},
+    onSuccess: ([, origin]) => people.moved(origin!),
+  })
+  const code = yield* Effect.timeoutOrElse(doomed.exited, {
+    duration: "90 seconds",
+    orElse: () => Effect.die(new Error(`${point} was not reached:\n${doomed.output()}`)),
+  })
+  assert.isNull(code, `SIGKILL, nothing else:\n${doomed.output()}`)
+  yield* whole
+  yield* longAfter
+}, Effect.scoped)
+
+const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string, number]>) {
+  const smtp = yield* testSmtp()
+  const around = yield* world({
+    SMTP_URL: smtp.url,
+    MAIL_FROM: "no-reply@mail.example",
+    SLACK_HOSTS: "localhost",
+    INITIATE_TRANSFER_RATE: "10000",
+  })
+  const people = yield* cast(around, smtp)
+  yield* Effect.gen(function* () {
+    const coming = yield* Effect.forEach(some, () => people.prepare)
+    yield* around.instance.end("SIGKILL")
+    const walks = []
+    for (const [n, [point, hits]] of some.entries()) {
+      // Each life has walks of its own, and those that the others left.
+      for (const walk of coming[n]!) walks.push(yield* Effect.forkScoped(people.walk(walk)))
+      yield* life(around, people, point, hits)
+    }
+    yield* around.instance.start()
+    people.moved(around.instance.origin())
+    const ended = yield* Effect.forEach(walks, Fiber.join)
+    yield* close(people, ended)
+  }).pipe(Effect.provide(databaseOf(around)))
+}, Effect.scoped)
+
+const groups = Object.entries(
+  Object.groupBy(Object.entries(points), ([point]) => point.split(".").at(point.startsWith("transfer.") ? -1 : 0)!),
+)
+
+describe.concurrent("a transfer's walk, killed", () => {
+  for (const [name, some = []] of groups) {
+    it.live(`at each ${name}: ${some.map(([point]) => point).join(", ")}`, () => killed(some), 600_000)
+  }
+})

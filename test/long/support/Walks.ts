@@ -1,0 +1,228 @@
+/**
+ * Transfers as people walk them through, whatever becomes of the program meanwhile: every request is sent until it is
+ * answered, every link comes out of a mail that arrived, and the test only makes time go by. What each walk leaves
+ * behind is known beforehand, whether or not an answer was lost on its way.
+ */
+import { Effect, Queue } from "effect"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../../services/platform/Database.ts"
+import { type Api, api, type Reply } from "../../e2e/support/Api.ts"
+import { until } from "../../e2e/support/until.ts"
+import type { World } from "../../e2e/support/World.ts"
+import type { Taken, testSmtp } from "../../support/TestSmtp.ts"
+import { slack } from "./Slack.ts"
+
+export type WalkKind = "complete" | "expire" | "stop" | "decline" | "cancel" | "force"
+
+export interface Walk {
+  readonly kind: WalkKind
+  readonly domainId: string
+  readonly name: string
+}
+
+/** The states of each walk, and who is mailed what, in the end. */
+export const ways: Readonly<
+  Record<
+    WalkKind,
+    {
+      readonly states: ReadonlyArray<string>
+      readonly mails: ReadonlyArray<string>
+    }
+  >
+> = {
+  complete: {
+    states: ["pending", "accepted", "completed"],
+    mails: ["invitation bob", "stop alice", "completed alice", "completed bob"],
+  },
+  expire: { states: ["pending", "expired"], mails: ["invitation bob", "expired alice", "expired bob"] },
+  stop: {
+    states: ["pending", "accepted", "reversed"],
+    mails: ["invitation bob", "stop alice", "reversed alice", "reversed bob"],
+  },
+  decline: { states: ["pending", "declined"], mails: ["invitation bob", "declined alice"] },
+  cancel: { states: ["pending", "cancelled"], mails: ["invitation bob", "cancelled bob"] },
+  force: { states: ["completed"], mails: ["completed alice", "completed bob"] },
+}
+
+const kinds = Object.keys(ways) as ReadonlyArray<WalkKind>
+
+export interface Cast {
+  readonly alice: string
+  readonly bob: string
+  /** Mails that the server said yes to. */
+  readonly arrived: ReadonlyArray<Taken>
+  readonly told: Effect.Success<typeof slack>["said"]
+  /** Where the program answers now. */
+  readonly moved: (origin: string) => void
+  /** New domains of Alice's, one for each kind of walk, once the program knows them. */
+  readonly prepare: Effect.Effect<ReadonlyArray<Walk>, unknown, Database>
+  readonly walk: (walk: Walk) => Effect.Effect<Walk, unknown, Database>
+}
+
+/** Looked at seldom, since many walks beside each other would else keep the program busy with being looked at. */
+const often = "200 millis"
+const patience = 300
+
+const publish = (world: World, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
+  world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))
+
+/** Sends until an answer comes that says what is so. */
+const insist = (what: string, ask: Effect.Effect<Reply>, good: ReadonlyArray<number>) =>
+  until(
+    what,
+    Effect.delay(Effect.catchCause(Effect.timeout(ask, "10 seconds"), () => Effect.succeed(null)), often),
+    (reply) => reply !== null && good.includes(reply.status),
+    patience,
+  )
+
+/** Makes the moment come for which a transfer waits. */
+const itsTime = Effect.fnUntraced(function* (domainId: string) {
+  const { sql } = yield* Database
+  yield* Effect.gen(function* () {
+    yield* sql`update transfers set cooloff_until = case when status = 'accepted' then now() end,
+        expires_at = case when status = 'pending' then now() else expires_at end
+      where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`
+    yield* sql`update timers set due_at = now(), not_before = now()
+      where aggregate_id in (select id::text from transfers where domain_id = ${domainId}::uuid)`
+  }).pipe(sql.withTransaction)
+})
+
+/** Alice, who has domains, Bob, who takes them, and an administrator. */
+export const cast = Effect.fnUntraced(function* (
+  world: World,
+  smtp: Effect.Success<ReturnType<typeof testSmtp>>,
+) {
+  let origin = world.instance.origin()
+  const channel = yield* slack
+  const arrived: Array<Taken> = []
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.map(Queue.take(smtp.taken), (taken) => taken.accepted && void arrived.push(taken))),
+  )
+  const person = Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
+    const [id, workspace] = [randomUUID(), randomUUID()]
+    yield* publish(world, "account", id, {
+      ...{ email: `${id}@example.com`, name: "P", plan: "business", platform_admin: false, status: "active" },
+      ...fields,
+    })
+    yield* publish(world, "workspace", workspace, { name: "W", created_at: "2020-01-01T00:00:00Z" })
+    const seat = { workspace_id: workspace, account_id: id, role: "owner" }
+    yield* publish(world, "workspace_membership", randomUUID(), seat)
+    const session = api(() => origin, yield* world.cookie(id))
+    yield* insist("an account", session.get("/v1/domain-transfers/incoming"), [200])
+    return { id, workspace, session }
+  })
+  const alice = yield* person({})
+  const bob = yield* person({ slack_webhook_url: channel.url })
+  const root = yield* person({ platform_admin: true })
+  const choice = { preferences: { domains: { slack: true } } }
+  yield* insist("a preference", bob.session.call("PUT", "/v1/notifications/preferences", { body: choice }), [200])
+
+  const mailed = (name: string, path: string) =>
+    Effect.map(
+      until(
+        `the link of ${name}`,
+        Effect.sync(() =>
+          arrived.flatMap(({ mail }) =>
+            mail.text.includes(name) ? new RegExp(`/transfers/${path}/([\\w-]+)`).exec(mail.text)?.[1] ?? [] : []
+          )
+        ),
+        (links) => links.length > 0,
+        patience,
+      ),
+      ([token]) => token!,
+    )
+  const ended = (who: Api, { domainId, kind }: Walk) =>
+    until(
+      `the end of ${kind}`,
+      Effect.delay(Effect.catchCause(who.get("/v1/domain-transfers/outgoing"), () => Effect.succeed(null)), often),
+      (reply) =>
+        reply?.status === 200 && reply.json.some((t: { readonly domain_id: string; readonly status: string }) =>
+          t.domain_id === domainId && t.status === ways[kind].states.at(-1)
+        ),
+      patience,
+    )
+
+  const steps: Readonly<Record<WalkKind, (walk: Walk) => Effect.Effect<unknown, unknown, Database>>> = {
+    complete: Effect.fnUntraced(function* (walk) {
+      yield* offer(walk)
+      yield* accept(walk)
+      yield* mailed(walk.name, "stop")
+      yield* itsTime(walk.domainId)
+    }),
+    expire: Effect.fnUntraced(function* (walk) {
+      yield* offer(walk)
+      yield* mailed(walk.name, "accept")
+      yield* itsTime(walk.domainId)
+    }),
+    stop: Effect.fnUntraced(function* (walk) {
+      yield* offer(walk)
+      yield* accept(walk)
+      const token = yield* mailed(walk.name, "stop")
+      yield* insist("a stop", api(() => origin).post(`/v1/domain-transfers/stop/${token}`), [200, 404])
+    }),
+    decline: Effect.fnUntraced(function* (walk) {
+      const id = yield* offer(walk)
+      yield* mailed(walk.name, "accept")
+      yield* insist("a decline", bob.session.post(`/v1/domain-transfers/${id}/decline`, {}), [200, 409])
+    }),
+    cancel: Effect.fnUntraced(function* (walk) {
+      const id = yield* offer(walk)
+      yield* mailed(walk.name, "accept")
+      yield* insist("a cancel", alice.session.delete(`/v1/domain-transfers/${id}`), [200, 409])
+    }),
+    force: ({ domainId }) => {
+      const body = { target_email: `${bob.id}@example.com`, rotate_dkim: false }
+      const ask = Effect.gen(function* () {
+        const fresh = yield* world.cookie(root.id, Math.floor(Date.now() / 1_000))
+        return yield* api(() => origin, fresh).post(`/v1/admin/domain-transfers/${domainId}`, body)
+      })
+      return insist("a force", ask, [200, 409])
+    },
+  }
+  const offer = Effect.fnUntraced(function* ({ domainId }: Walk) {
+    const body = { target_email: `${bob.id}@example.com` }
+    yield* insist("an offer", alice.session.post(`/v1/domains/${domainId}/transfer`, body), [200, 409])
+    const reply = yield* insist("the offers", alice.session.get("/v1/domain-transfers/outgoing"), [200])
+    const made: ReadonlyArray<{ readonly id: string; readonly domain_id: string }> = reply?.json
+    return made.find((t) => t.domain_id === domainId)!.id
+  })
+  const accept = Effect.fnUntraced(function* ({ name }: Walk) {
+    const token = yield* mailed(name, "accept")
+    yield* insist("an accept", bob.session.post(`/v1/domain-transfers/${token}/accept`, {}), [200, 404])
+  })
+
+  const prepare = Effect.gen(function* () {
+    const { sql } = yield* Database
+    const walks = kinds.map((kind): Walk => {
+      const domainId = randomUUID()
+      return { kind, domainId, name: `${kind}-${domainId.slice(0, 8)}.example` }
+    })
+    for (const { domainId, name } of walks) {
+      yield* publish(world, "domain", domainId, {
+        ...{ name, account_id: alice.id, workspace_id: alice.workspace },
+        ...{ verified_at: "2025-01-01T00:00:00Z", dkim_selector: "old" },
+      })
+      const credential = { domain_id: domainId, account_id: alice.id, username: "u" }
+      yield* publish(world, "smtp_credential", randomUUID(), credential)
+    }
+    const known = sql<{ n: number }>`
+      select count(*)::int as n from domains d join smtp_credentials c on c.domain_id = d.id
+      where d.id = any(${walks.map(({ domainId }) => domainId)}::uuid[])`
+    yield* until("the domains", known, ([row]) => row!.n === walks.length)
+    return walks
+  })
+  const walk: Cast["walk"] = Effect.fnUntraced(function* (one) {
+    yield* steps[one.kind](one)
+    yield* ended(one.kind === "force" ? root.session : alice.session, one)
+    return one
+  })
+  return {
+    alice: alice.id,
+    bob: bob.id,
+    arrived,
+    told: channel.said,
+    moved: (to) => void (origin = to),
+    prepare,
+    walk,
+  } satisfies Cast
+})

@@ -113,10 +113,10 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const mustAdminister = ({ institution }: ProjectStanding) =>
           institution === null ? Effect.fail(new Problems.RoleRequired()) : needs(institution, "administrator")
 
-        /** The project, locked; nothing else of it changes until the end. */
-        const lockProject = Effect.fnUntraced(function* (projectId: string) {
+        /** The project, which the caller's standing has locked. */
+        const projectOf = Effect.fnUntraced(function* (projectId: string) {
           const [project] = yield* sql<{ state: string; rollout: string | null; institution_id: string }>`
-            select state, rollout, institution_id from projects where id = ${projectId} and not removed for update`
+            select state, rollout, institution_id from projects where id = ${projectId} and not removed`
           return project ?? (yield* new NotFound())
         })
 
@@ -144,11 +144,11 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         const propose: ServiceGrants["Service"]["propose"] = Effect.fn("ServiceGrants.propose")(
           function* ({ personId, projectId, ...proposal }) {
-            yield* mustOwn(yield* roles.toProject(personId, projectId))
+            yield* mustOwn(yield* roles.toProject(personId, projectId, "update"))
             const now = yield* Clock.currentTimeMillis
             const expires = yield* expiryOf(proposal.expires_at, now)
             const issuer = yield* issuerOf(proposal.service_issuer)
-            const project = yield* lockProject(projectId)
+            const project = yield* projectOf(projectId)
             if (project.state === "withdrawn") {
               return yield* new Problems.InvalidState({
                 state: project.state,
@@ -194,8 +194,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         const approve: ServiceGrants["Service"]["approve"] = Effect.fn("ServiceGrants.approve")(
           function* ({ expectedVersion, personId, projectId, reason, stepUp, ...which }) {
-            const standing = yield* roles.toProject(personId, projectId)
-            const project = yield* lockProject(projectId)
+            const standing = yield* roles.toProject(personId, projectId, "update")
+            const project = yield* projectOf(projectId)
             const grant = yield* lockGrant({ ...which, personId, projectId, reason })
             yield* mustAdminister(standing)
             if (!(yield* roles.independent(personId, grant.proposed_by))) return yield* new Problems.FourEyesRequired()
@@ -232,8 +232,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const revoke: ServiceGrants["Service"]["revoke"] = Effect.fn("ServiceGrants.revoke")(
           function* (which) {
             const { personId, projectId, reason } = which
-            const standing = yield* roles.toProject(personId, projectId)
-            const project = yield* lockProject(projectId)
+            const standing = yield* roles.toProject(personId, projectId, "update")
+            const project = yield* projectOf(projectId)
             const grant = yield* lockGrant(which)
             if (!standing.owner) yield* mustAdminister(standing)
             if (grant.state !== "revoked") yield* end(grant, project.institution_id, personId, reason)

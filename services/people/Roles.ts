@@ -72,10 +72,14 @@ export class Roles extends Context.Service<Roles, {
     personId: string,
     institutionId: string,
   ) => Effect.Effect<Standing, NotFound | SqlError.SqlError>
-  /** A person's standing to a project, rows locked likewise; NotFound for who is neither owner, member nor operator. */
+  /**
+   * A person's standing to a project, rows locked likewise; NotFound for who is neither owner, member nor operator. Who
+   * goes on to change the project says so: a lock that is shared first and taken whole later is a deadlock of two.
+   */
   readonly toProject: (
     personId: string,
     projectId: string,
+    lock?: "share" | "update",
   ) => Effect.Effect<ProjectStanding, NotFound | SqlError.SqlError>
   /** Whether the person is an active operator; the row stays locked. */
   readonly isOperator: (personId: string) => Effect.Effect<boolean, SqlError.SqlError>
@@ -124,14 +128,18 @@ export class Roles extends Context.Service<Roles, {
         return found ?? (yield* new NotFound())
       })
 
-      const toProject = Effect.fn("Roles.toProject")(function* (personId: string, projectId: string) {
+      const toProject = Effect.fn("Roles.toProject")(function* (
+        personId: string,
+        projectId: string,
+        lock: "share" | "update" = "share",
+      ) {
         const operator = yield* isOperator(personId)
         const [seen] = yield* sql<{ institution_id: string }>`
           select institution_id from projects where id = ${projectId} and not removed`
         if (seen === undefined) return yield* new NotFound()
         const institution = yield* standing(personId, seen.institution_id)
         const [project] = yield* sql<{ institution_id: string }>`
-          select institution_id from projects where id = ${projectId} and not removed for share`
+          select institution_id from projects where id = ${projectId} and not removed for ${sql.literal(lock)}`
         const owned = yield* sql`
           select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
           where o.project_id = ${projectId} and o.person_id = ${personId} and o.active and not o.removed

@@ -1,0 +1,175 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { identity, institution, member, owner, person, project } from "../../support/TestIdentity.ts"
+
+const lifecycleIssuer = "https://services.example"
+
+const services = ServiceGrants.layer({ issuers: [lifecycleIssuer] }).pipe(
+  Layer.provide(Roles.layer),
+  Layer.provideMerge(identity),
+)
+
+const start = Date.parse("2026-03-01T12:00:00Z")
+const day = 86_400_000
+const reason = "to keep in step"
+
+const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
+
+const world = Effect.gen(function* () {
+  const [fern, olga, ada, oz] = yield* Effect.all([institution(), person(), person(), person({ operator: true })])
+  yield* member(fern, ada, "administrator")
+  const portal = yield* project(fern)
+  yield* owner(portal, olga)
+  return { fern, olga, ada, oz, portal }
+})
+type World = Effect.Success<typeof world>
+
+const proposal: LifecycleServiceProposal = {
+  service_id: "backend",
+  capabilities: ["events.read", "snapshot.read"],
+  environment: "production",
+  reason,
+}
+
+const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal> & { personId?: string } = {}) =>
+  Effect.flatMap(
+    ServiceGrants,
+    (grants) => transact(grants.propose({ ...proposal, personId: olga, projectId: portal, ...more })),
+  )
+
+const approve = ({ portal }: World, personId: string, grantId: string, expectedVersion = 1) =>
+  Effect.flatMap(ServiceGrants, (grants) =>
+    transact(grants.approve({
+      ...{ personId, projectId: portal, grantId, reason, expectedVersion, stepUp: Effect.void },
+    })))
+
+const revoke = ({ portal }: World, personId: string, grantId: string) =>
+  Effect.flatMap(ServiceGrants, (grants) => transact(grants.revoke({ personId, projectId: portal, grantId, reason })))
+
+const list = ({ portal }: World, personId: string, limit = 100, afterId: string | null = null) =>
+  Effect.flatMap(ServiceGrants, (grants) => grants.list({ personId, projectId: portal, limit, afterId }))
+
+const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, {
+    onFailure: (error) => error instanceof Error ? error.name : String(error),
+    onSuccess: () => "done",
+  })
+
+const told = ({ portal }: World) =>
+  Effect.flatMap(Database, ({ sql }) =>
+    Effect.map(
+      sql<{ kind: string }>`
+        select kind from lifecycle_events where project_id = ${portal} and kind like 'service-grant%' order by position`,
+      (rows) => rows.map(({ kind }) => kind),
+    ))
+
+layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
+  it.effect("is proposed by an owner, approved by another, and ended at once", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const proposed = yield* propose(w)
+      assert.deepInclude(proposed, {
+        ...{ state: "proposed", version: 1, service_issuer: lifecycleIssuer, effective: "not_effective" },
+        ...{ proposed_by: w.olga, approved_by: null, proposed_at: new Date(start).toISOString() },
+      })
+      const approved = yield* approve(w, w.ada, proposed.id)
+      assert.deepInclude(approved, { state: "approved", version: 2, effective: "effective", approved_by: w.ada })
+      assert.deepInclude(approved.delivery, { state: "queued", queued_at: new Date(start).toISOString() })
+      const revoked = yield* revoke(w, w.olga, proposed.id)
+      assert.deepInclude(revoked, { state: "revoked", version: 3, effective: "not_effective", revoked_by: w.olga })
+      // Late is never refused, and changes nothing.
+      assert.deepStrictEqual(yield* revoke(w, w.ada, proposed.id), revoked)
+      assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
+    })))
+
+  it.effect("says why it cannot be approved", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      yield* member(w.fern, w.olga, "administrator")
+      const { id } = yield* propose(w)
+      assert.strictEqual(yield* tagOf(approve(w, w.olga, id)), "FourEyesRequired")
+      assert.strictEqual(yield* tagOf(approve(w, w.oz, id)), "RoleRequired")
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, id, 2)), "VersionConflict")
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, "no-uuid")), "NotFound")
+      assert.strictEqual(yield* tagOf(approve(yield* world, w.ada, id)), "NotFound")
+      const { sql } = yield* Database
+      yield* sql`update projects set rollout = 'hold' where id = ${w.portal}`
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "EnvironmentHeld")
+      yield* sql`update projects set rollout = null where id = ${w.portal}`
+      const both = yield* Effect.all([tagOf(approve(w, w.ada, id)), tagOf(approve(w, w.ada, id))], { concurrency: 2 })
+      assert.sameMembers([...both], ["done", "InvalidState"])
+    })))
+
+  it.effect("ends by the clock, at most a year on, and is still listed and revoked then", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const at = (millis: number) => new Date(start + millis).toISOString()
+      for (const expires_at of ["soon", at(0), at(365 * day + 1)]) {
+        assert.strictEqual(yield* tagOf(propose(w, { expires_at })), "HTTPValidationError")
+      }
+      yield* propose(w, { expires_at: at(365 * day) })
+      const { id } = yield* propose(w, { expires_at: at(day) })
+      yield* approve(w, w.ada, id)
+      yield* TestClock.adjust(day - 1)
+      const now = Effect.map(list(w, w.ada), (all) => all.find((grant) => grant.id === id)!)
+      assert.deepInclude(yield* now, { state: "approved", effective: "effective" })
+      yield* TestClock.adjust(1)
+      assert.deepInclude(yield* now, { state: "expired", effective: "not_effective" })
+      assert.strictEqual((yield* revoke(w, w.ada, id)).state, "revoked")
+    })))
+
+  it.effect("pages through 120 grants under inserts, none missed and none twice", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const many = (n: number) => Effect.all(Array.from({ length: n }, () => propose(w)), { concurrency: 8 })
+      const before = (yield* many(100)).map(({ id }) => id)
+      const pages: Array<string> = []
+      const writing = yield* Effect.forkChild(many(20))
+      let after: string | null = null
+      for (;;) {
+        const page: ReadonlyArray<{ readonly id: string }> = yield* list(w, w.olga, 7, after)
+        pages.push(...page.map(({ id }) => id))
+        const last = page.at(-1)
+        if (last !== undefined) after = last.id
+        else if (writing.pollUnsafe() !== undefined) break
+      }
+      assert.lengthOf(new Set(pages), pages.length)
+      assert.lengthOf(pages, 120)
+      assert.includeMembers(pages, before)
+      assert.deepStrictEqual(pages, [...pages].sort())
+    })))
+
+  it.effect("is shown to owners, administrators and operators only", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const [plain, stranger] = yield* Effect.all([person(), person()])
+      yield* member(w.fern, plain, "member")
+      const seen = yield* Effect.forEach([w.olga, w.ada, w.oz, plain, stranger], (who) => tagOf(list(w, who)))
+      assert.deepStrictEqual(seen, ["done", "done", "done", "RoleRequired", "NotFound"])
+      const asked = yield* Effect.forEach([w.ada, w.oz, plain, stranger], (personId) => tagOf(propose(w, { personId })))
+      assert.deepStrictEqual(asked, ["RoleRequired", "RoleRequired", "RoleRequired", "NotFound"])
+    })))
+
+  it.effect("ends with its project", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const [one, two, three] = yield* Effect.all([propose(w), propose(w), propose(w)])
+      yield* approve(w, w.ada, two.id)
+      yield* revoke(w, w.ada, three.id)
+      const grants = yield* ServiceGrants
+      assert.strictEqual(yield* transact(grants.revokeAll(w.portal, w.ada, reason)), 2)
+      assert.deepStrictEqual((yield* list(w, w.ada)).map(({ state }) => state), ["revoked", "revoked", "revoked"])
+      assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
+      const { sql } = yield* Database
+      yield* sql`update projects set state = 'withdrawn' where id = ${w.portal}`
+      assert.strictEqual(yield* tagOf(propose(w)), "InvalidState")
+      assert.strictEqual((yield* list(w, w.ada))[0]!.id, one.id)
+    })))
+})

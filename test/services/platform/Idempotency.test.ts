@@ -1,0 +1,141 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { randomUUID } from "node:crypto"
+import { NotFound } from "../../../schemas/problems/Floor.ts"
+import { type Asked, Idempotency, type Told } from "../../../services/platform/Idempotency.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const key = Buffer.alloc(32, 7).toString("base64")
+const keys = Redacted.make(JSON.stringify({ active: "k1", keys: { k1: key } }))
+const vault = Vault.layer({ file: "/nowhere", keys })
+
+const services = Idempotency.layer.pipe(Layer.provideMerge(vault), Layer.provideMerge(TestDatabase.layer))
+
+const told: Told<{ readonly n: number }> = { status: 201, encode: (result) => JSON.stringify(result) }
+
+const asked = (more: Partial<Asked> = {}): Asked => ({
+  principal: `person:${randomUUID()}`,
+  method: "POST",
+  path: "/v1/things",
+  key: randomUUID(),
+  body: { name: "one" },
+  ...more,
+})
+
+/** Counts its runs, in the database and in here: what is rolled back counts in here alone. */
+const counting = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const name = randomUUID()
+  const runs = { tried: 0 }
+  const command = Effect.gen(function* () {
+    runs.tried++
+    yield* sql`insert into rate_limits (key, hits, expires_at) values (${`${name}:${runs.tried}`}, '{}', 'infinity')`
+    return { n: runs.tried }
+  })
+  const committed = Effect.map(
+    sql<{ n: number }>`select count(*)::int as n from rate_limits where key like ${`${name}:%`}`,
+    ([row]) => row!.n,
+  )
+  return { command, committed, runs }
+})
+
+const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
+
+layer(services, { excludeTestServices: true })("Idempotency", (it) => {
+  it.effect("answers again with the same bytes, and does it once", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command, committed } = yield* counting
+      const request = asked()
+      const first = yield* run(request, told, command)
+      assert.deepStrictEqual(first, { status: 201, body: `{"n":1}`, replayed: false })
+      // Members in another order are the same body.
+      const again = yield* run({ ...request, body: { name: "one" } }, told, command)
+      assert.deepStrictEqual(again, { ...first, replayed: true })
+      assert.strictEqual(yield* committed, 1)
+    }))
+
+  it.effect("knows another request by method, path, body, If-Match and portal binding", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command } = yield* counting
+      const request = asked()
+      yield* run(request, told, command)
+      const others = [{ body: { name: "two" } }, { body: undefined }, { ifMatch: `"x"` }, { portalBinding: "x" }]
+      for (const other of others) {
+        assert.strictEqual(yield* tagOf(run({ ...request, ...other }, told, command)), "IdempotencyKeyReused")
+      }
+      // The key is another one for another principal, method or path.
+      for (const other of [{ principal: "person:other" }, { method: "PUT" }, { path: "/v1/others" }]) {
+        assert.isFalse((yield* run({ ...request, ...other }, told, command)).replayed)
+      }
+    }))
+
+  it.effect("forgets what was refused or rolled back", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command, committed } = yield* counting
+      const request = asked()
+      const refused = Effect.andThen(command, Effect.fail(new NotFound()))
+      assert.strictEqual(yield* tagOf(run(request, told, refused)), "NotFound")
+      assert.strictEqual(yield* committed, 0)
+      assert.isFalse((yield* run(request, told, command)).replayed)
+      assert.strictEqual(yield* committed, 1)
+    }))
+
+  it.effect("gives fifty at once one effect and one answer", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command, committed } = yield* counting
+      const request = asked()
+      const all = yield* Effect.all(Array.from({ length: 50 }, () => run(request, told, command)), { concurrency: 50 })
+      assert.deepStrictEqual(new Set(all.map(({ body }) => body)), new Set([`{"n":1}`]))
+      assert.strictEqual(all.filter(({ replayed }) => !replayed).length, 1)
+      assert.strictEqual(yield* committed, 1)
+    }))
+
+  it.effect("tells who comes while another process is at it to come back", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command, committed } = yield* counting
+      const request = asked()
+      const elsewhere = yield* Effect.provide(Idempotency, Idempotency.layer, { local: true })
+      const inside = yield* Deferred.make<void>()
+      const go = yield* Deferred.make<void>()
+      const slow = Effect.andThen(command, (n) =>
+        Effect.as(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(go)), n))
+      const first = yield* Effect.forkChild(run(request, told, slow))
+      yield* Deferred.await(inside)
+      const [other, own] = yield* Effect.all([
+        tagOf(elsewhere.run(request, told, command)),
+        tagOf(run(request, told, command)),
+      ], { concurrency: 2 })
+      assert.deepStrictEqual([other, own], ["IdempotencyInProgress", "IdempotencyInProgress"])
+      yield* Deferred.succeed(go, undefined)
+      assert.isFalse((yield* Fiber.join(first)).replayed)
+      assert.isTrue((yield* elsewhere.run(request, told, command)).replayed)
+      assert.strictEqual(yield* committed, 1)
+    }))
+
+  it.effect("keeps less than it tells, where it is told to", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const request = asked()
+      const secret = Effect.succeed({ n: 42 })
+      const once: Told<{ readonly n: number }> = { ...told, keep: () => `{"n":null}` }
+      assert.strictEqual((yield* run(request, once, secret)).body, `{"n":42}`)
+      assert.strictEqual((yield* run(request, once, secret)).body, `{"n":null}`)
+    }))
+
+  it.effect("does without a key what it is asked", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const { command, committed } = yield* counting
+      yield* run(asked({ key: null }), told, command)
+      yield* run(asked({ key: null }), told, command)
+      assert.strictEqual(yield* committed, 2)
+    }))
+})

@@ -8,6 +8,7 @@ import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
 import { Principals } from "../services/accounts/Principals.ts"
 import { Workspaces } from "../services/accounts/Workspaces.ts"
+import { requestTemplates } from "../services/access/RequestLetters.ts"
 import { Directory } from "../services/directory/Directory.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
@@ -83,6 +84,7 @@ import { mailConnections, Mailer } from "./workers/Mailer.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
 import { Provider } from "./workers/Provider.ts"
 import { Relay } from "./workers/Relay.ts"
+import { RequestTimers } from "./workers/RequestTimers.ts"
 import { Timers as TimersWorker } from "./workers/Timers.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
@@ -192,7 +194,11 @@ const mailTemplates = (config: AppConfig) => {
   const publicUrl = publicUrlOf(config)
   return Layer.effect(
     MailTemplates,
-    Effect.map(transferTemplates(publicUrl), (ofTransfers) => [notificationTemplate(publicUrl), ...ofTransfers]),
+    Effect.zipWith(
+      transferTemplates(publicUrl),
+      requestTemplates(new URL(config.portalUrl ?? publicUrl)),
+      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl), ...ofTransfers, ...ofRequests],
+    ),
   )
 }
 
@@ -282,7 +288,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
-    has("timers") ? Layer.merge(Upkeep.layer, Provider.layer) : Layer.empty,
+    has("timers") ? Layer.mergeAll(Upkeep.layer, Provider.layer, RequestTimers.layer) : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,

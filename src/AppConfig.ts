@@ -137,7 +137,7 @@ const variables = {
     name: "PORTAL_URL",
     parse: optional(url("http", "https")),
     fallback: null,
-    example: "https://portal.example.com/enroll",
+    example: "https://portal.example.com",
   },
   retryDelays: {
     name: "WEBHOOKS_RETRY_DELAYS",

@@ -2,13 +2,17 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviews.ts"
 import { ApiKeysApi } from "./ApiKeys.ts"
+import { EnrollmentsApi } from "./Enrollments.ts"
 import { MeApi } from "./Me.ts"
 import { NotificationsApi } from "./Notifications.ts"
 import { OperationsApi } from "./Operations.ts"
+import { PoliciesApi } from "./Policies.ts"
+import { RequestsApi } from "./Requests.ts"
 import { ServiceGrantsApi } from "./ServiceGrants.ts"
 import { SystemApi } from "./System.ts"
 import { TransfersApi } from "./Transfers.ts"
 import { WebhooksApi } from "./Webhooks.ts"
+import { WebsitesApi } from "./Websites.ts"
 
 /** The version that the specification gives the machine-readable description. */
 export const apiVersion = "0.2.0"
@@ -17,6 +21,7 @@ export const apiVersion = "0.2.0"
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
+  .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
 
 export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

@@ -3,10 +3,16 @@ import { Layer, Redacted } from "effect"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { Enrollments } from "../../services/access/Enrollments.ts"
+import { Policies } from "../../services/access/Policies.ts"
+import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
+import { Requests } from "../../services/access/Requests.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
+import { Links } from "../../services/people/Links.ts"
+import { NewPeople } from "../../services/people/NewPeople.ts"
 import { People } from "../../services/people/People.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Roles } from "../../services/people/Roles.ts"
@@ -17,14 +23,19 @@ import { ClientDrift } from "../../services/projects/ClientDrift.ts"
 import { embedded } from "../../services/projects/IdentityProvider/embedded.ts"
 import { registration } from "../../services/projects/IdentityProvider/registration.ts"
 import { Operations } from "../../services/projects/Operations.ts"
+import { Projects } from "../../services/projects/Projects.ts"
 import { ProviderJobs } from "../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/AccessReviews.ts"
+import { enrollments } from "../http/Enrollments.ts"
 import { me } from "../http/Me.ts"
 import { operations } from "../http/Operations.ts"
 import { ApprovalMaxAge } from "../http/Person.ts"
+import { policies } from "../http/Policies.ts"
+import { requests } from "../http/Requests.ts"
 import { serviceGrants } from "../http/ServiceGrants.ts"
+import { websites } from "../http/Websites.ts"
 
 const provider = ({ identityProvider }: AppConfig) =>
   identityProvider === null ? embedded : registration({
@@ -41,19 +52,29 @@ const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
   )
 
+/** What people ask for, and who decides it. */
+const asking = ({ directoryWriterClients: writers }: AppConfig) =>
+  Policies.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(Requests.layer, Enrollments.layer, Projects.layer, Links.layer, NewPeople.layer({ writers })),
+    ),
+    Layer.provide(PolicyReviews.layer),
+  )
+
 /** `embeddedIssuer`: the issuer of DEMO, where it is on. */
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
     AccessReviews.layer,
-    ServiceGrants.layer({
-      issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
-    }),
+    asking(config),
     Operations.layer,
     personal(config, embeddedIssuer),
     ReviewedJobs.layer,
     ClientDrift.layer,
     Idempotency.layer,
   ).pipe(
+    Layer.provideMerge(ServiceGrants.layer({
+      issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
+    })),
     Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ProviderJobs.layer)),
     Layer.provideMerge(Layer.mergeAll(Positions.layer, Roles.layer, provider(config))),
   )
@@ -61,7 +82,9 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
 /** Handlers of the identity API's groups. */
 export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
   const maxAge = millis === null ? null : Math.floor(millis / 1_000)
-  return Layer.mergeAll(accessReviews, me, serviceGrants, operations).pipe(
+  return Layer.mergeAll(
+    ...[accessReviews, me, serviceGrants, operations, requests, enrollments, websites, policies] as const,
+  ).pipe(
     Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
   )
 }

@@ -1,0 +1,70 @@
+/** `/v1/policies/reviews`: requests are decided by holders of the roles that they need (specification 000, Approval). */
+import { Effect, Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
+import { Approval, PolicyReview, PolicyReviews } from "../identity/Policies.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Uuid } from "../Wire.ts"
+import { Floor, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+const review = { review_id: Schema.String }
+
+const refusals = [
+  NotFound,
+  IdempotencyKeyReused,
+  IdempotencyInProgress,
+  Problems.RoleRequired,
+  Problems.MembershipNotActive,
+  Problems.NotCurrentSponsor,
+  Problems.AdministratorNotEffective,
+  Problems.FourEyesRequired,
+  Problems.InsufficientUserAuthentication,
+  Problems.InvalidState,
+] as const
+
+export class PoliciesApi extends HttpApiGroup.make("policies")
+  .add(
+    HttpApiEndpoint.get("listPolicyReviews", "/v1/policies/reviews", {
+      query: {
+        /** `open` where it is left out; an unknown state is nobody's. */
+        state: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("open"))),
+        /** A decimal integer from 1 to 100 without leading zeros. */
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/)).pipe(
+          Schema.withDecodingDefaultKey(Effect.succeed("50")),
+        ),
+        after_id: Schema.optionalKey(Uuid),
+      },
+      success: PolicyReviews,
+      error: Problems.RoleRequired,
+    }).annotate(OpenApi.Summary, "The reviews that one may act on, oldest first"),
+    HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
+      params: review,
+      headers: keyed,
+      payload: Approval,
+      success: PolicyReview,
+      error: [
+        ...refusals,
+        Problems.EnvironmentHeld,
+        Problems.FourEyesCollapsed,
+        Problems.PreviewChanged,
+        Problems.VersionConflict,
+      ],
+    }).annotate(OpenApi.Summary, "Approve in a role that one holds; the last approval carries the request out"),
+    HttpApiEndpoint.post("declinePolicyReview", "/v1/policies/reviews/:review_id/decline", {
+      params: review,
+      headers: optionallyKeyed,
+      payload: Approval,
+      success: PolicyReview,
+      error: refusals,
+    }).annotate(OpenApi.Summary, "Decline in a role in which one could approve"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Policy reviews",
+    description: "Each role by somebody else, none by whoever asked.",
+  })) {}

@@ -1,0 +1,89 @@
+/** What people ask for on their own account, and people themselves (specification 000, Requests and registration). */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
+import {
+  AccessRequest,
+  CreatedPerson,
+  LinkCreate,
+  LinkProof,
+  LinkProofCreate,
+  LinkRequest,
+  Objection,
+  OrganizationRequest,
+  OwnRequests,
+  PersonCreate,
+  RequestCreate,
+  RequestFields,
+} from "../identity/Requests.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Floor, SecretRequest, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
+
+export class RequestsApi extends HttpApiGroup.make("requests")
+  .add(
+    HttpApiEndpoint.post("createOrganizationRequest", "/v1/me/organization-requests", {
+      headers: keyed,
+      payload: RequestFields,
+      success: OrganizationRequest.pipe(HttpApiSchema.status(201)),
+      error: [...receipts, Problems.RoleRequired],
+    }).annotate(OpenApi.Summary, "Ask for an institution; an operator decides"),
+    HttpApiEndpoint.post("createAccessRequest", "/v1/me/access-requests", {
+      headers: keyed,
+      payload: RequestCreate,
+      success: AccessRequest.pipe(HttpApiSchema.status(201)),
+      error: [...receipts, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
+    }).annotate(OpenApi.Summary, "Ask for Access to a project; a Sponsor and an administrator decide"),
+    HttpApiEndpoint.get("listOwnRequests", "/v1/me/requests", {
+      success: OwnRequests,
+      error: Problems.RoleRequired,
+    }).annotate(OpenApi.Summary, "One's own requests of every kind, newest first"),
+    HttpApiEndpoint.post("createPerson", "/v1/people", {
+      headers: keyed,
+      payload: PersonCreate,
+      success: CreatedPerson.pipe(HttpApiSchema.status(201)),
+      error: [...receipts, Problems.RoleRequired, Problems.PersonExists],
+    }).annotate(OpenApi.Summary, "Make a person, as an operator or a directory service"),
+    HttpApiEndpoint.post("createLinkProof", "/v1/me/link-proofs", {
+      headers: optionallyKeyed,
+      payload: LinkProofCreate,
+      success: LinkProof.pipe(HttpApiSchema.status(201)),
+      error: [...receipts, Problems.RoleRequired, Problems.ProofConsumed],
+    }).annotate(SecretRequest, true)
+      .annotate(OpenApi.Summary, "Show a fresh access token of another identity of one's own"),
+    HttpApiEndpoint.post("createLinkRequest", "/v1/link-requests", {
+      headers: keyed,
+      payload: LinkCreate,
+      success: LinkRequest.pipe(HttpApiSchema.status(201)),
+      error: [
+        ...receipts,
+        NotFound,
+        Problems.RoleRequired,
+        Problems.FourEyesCollapsed,
+        Problems.ProofConsumed,
+        Problems.ProofExpired,
+        Problems.RequestExists,
+      ],
+    }).annotate(
+      OpenApi.Summary,
+      "Ask for two identities to become one; an operator decides, the other side may object",
+    ),
+    HttpApiEndpoint.post("objectToLinkRequest", "/v1/link-requests/:link_request_id/object", {
+      params: { link_request_id: Schema.String },
+      headers: optionallyKeyed,
+      payload: Objection,
+      success: LinkRequest,
+      error: [...receipts, NotFound, Problems.RoleRequired, Problems.InvalidState],
+    }).annotate(OpenApi.Summary, "Object to a link of one's own identity with somebody else's"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Requests",
+    description: "Organizations, Access and links of identities, each decided by others than who asks.",
+  })) {}

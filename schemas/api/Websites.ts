@@ -1,0 +1,76 @@
+/** Websites of an institution, the projects that they are (specification 000, Requests and registration). */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { keyed } from "../identity/IdempotencyKey.ts"
+import {
+  LaunchCreate,
+  LaunchProposal,
+  OwnerChange,
+  ProjectOwners,
+  Transition,
+  Website,
+  WebsiteRegistration,
+  WithdrawnWebsite,
+} from "../identity/Projects.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Floor, strictBody } from "./Floor.ts"
+import { Managed } from "./Management.ts"
+
+const institution = { institution_id: Schema.String }
+const project = { project_id: Schema.String }
+
+const roles = [
+  NotFound,
+  Problems.RoleRequired,
+  Problems.MembershipNotActive,
+  Problems.NotCurrentSponsor,
+  Problems.AdministratorNotEffective,
+] as const
+const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
+
+export class WebsitesApi extends HttpApiGroup.make("websites")
+  .add(
+    HttpApiEndpoint.post("registerWebsite", "/v1/institutions/:institution_id/websites", {
+      params: institution,
+      headers: keyed,
+      payload: WebsiteRegistration,
+      success: Website.pipe(HttpApiSchema.status(201)),
+      error: [...roles, ...receipts, Problems.OwnerNotActive, Problems.WebsiteExists],
+    }).annotate(OpenApi.Summary, "Register a website, as a Sponsor or an effective administrator"),
+    HttpApiEndpoint.post("withdrawWebsite", "/v1/institutions/:institution_id/websites/:project_id/withdraw", {
+      params: { ...institution, ...project },
+      headers: keyed,
+      payload: Transition,
+      success: WithdrawnWebsite,
+      error: [...roles, ...receipts, Problems.InvalidState, Problems.VersionConflict],
+    }).annotate(OpenApi.Summary, "Withdraw a website for good: its client, sessions and service grants end"),
+    HttpApiEndpoint.post("proposeLaunch", "/v1/projects/:project_id/launch-proposals", {
+      params: project,
+      headers: keyed,
+      payload: LaunchCreate,
+      success: LaunchProposal.pipe(HttpApiSchema.status(201)),
+      error: [
+        ...roles,
+        ...receipts,
+        Problems.EnvironmentHeld,
+        Problems.InvalidState,
+        Problems.LaunchUrlUnverified,
+      ],
+    }).annotate(OpenApi.Summary, "Propose to launch a project, as an active owner"),
+    HttpApiEndpoint.post("changeProjectOwner", "/v1/projects/:project_id/owners", {
+      params: project,
+      headers: keyed,
+      payload: OwnerChange,
+      success: ProjectOwners,
+      error: [...roles, ...receipts, Problems.InvalidState, Problems.LastOwner, Problems.OwnerNotActive],
+    }).annotate(OpenApi.Summary, "Make a person an owner or no owner, as an effective administrator"),
+  )
+  .middleware(Floor)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Websites",
+    description: "Projects of an institution: registered, launched, owned, withdrawn.",
+  })) {}

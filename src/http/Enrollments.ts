@@ -1,0 +1,55 @@
+/** Handlers of invitations and changes of roles. */
+import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { createHash } from "node:crypto"
+import { EnrollmentsApi } from "../../schemas/api/Enrollments.ts"
+import { AcceptedEnrollment, Enrollment, MembershipRequest } from "../../schemas/identity/Requests.ts"
+import { Enrollments } from "../../services/access/Enrollments.ts"
+import { Requests } from "../../services/access/Requests.ts"
+import { keyed } from "./Keyed.ts"
+import { personIn } from "./Person.ts"
+
+const Api = HttpApi.make("bailiwick").add(EnrollmentsApi)
+
+/** A receipt keeps the path that it is of: one without the token, which may still be good. */
+const withoutToken = Effect.fnUntraced(function* (token: string) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return request.modify({ url: `/v1/enrollments/${createHash("sha256").update(token).digest("hex")}/accept` })
+})
+
+export const enrollments = HttpApiBuilder.group(
+  Api,
+  "enrollments",
+  Effect.fn(function* (handlers) {
+    const service = yield* Enrollments
+    const requests = yield* Requests
+    return handlers.handleAll({
+      createEnrollment: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        return yield* keyed(
+          { principal, payload, status: 201, success: Enrollment },
+          service.enroll({ ...payload, personId, institutionId: params.institution_id }),
+        )
+      }),
+      acceptEnrollment: Effect.fnUntraced(function* ({ params: { token } }) {
+        const { personId, principal } = yield* personIn
+        return yield* Effect.provideServiceEffect(
+          keyed(
+            { principal, payload: undefined, status: 200, success: AcceptedEnrollment },
+            service.accept({ personId, token }),
+          ),
+          HttpServerRequest.HttpServerRequest,
+          withoutToken(token),
+        )
+      }),
+      changeMembership: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        return yield* keyed(
+          { principal, payload, status: 201, success: MembershipRequest },
+          requests.membership({ ...payload, personId, institutionId: params.institution_id }),
+        )
+      }),
+    })
+  }),
+)

@@ -1,0 +1,53 @@
+/**
+ * What becomes of requests by itself: those that nobody decided run out, links take effect, held launches ask again. A
+ * timer only asks the service, which asks the state; a failure is that one timer's own. Pauses while this machine's clock
+ * is far from the database's.
+ */
+import { Effect, Layer } from "effect"
+import { Policies } from "../../services/access/Policies.ts"
+import { requestTimers } from "../../services/access/RequestRows.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { type ClaimedTimer, Timers } from "../../services/platform/Timers.ts"
+import { transact } from "../../services/platform/Transact.ts"
+import { every, loop } from "./Loop.ts"
+
+const claimed = 100
+const longestSleepMillis = 1_000
+
+export const RequestTimers = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const clocks = yield* ClockHealth
+    const database = yield* Database
+    const policies = yield* Policies
+    const rows = yield* Timers
+
+    const fire = (timer: ClaimedTimer) =>
+      transact(policies.settle(timer.aggregate_id)).pipe(
+        Effect.provideService(Database, database),
+        // Whatever moved has its timers rewritten, so the claim is gone with them.
+        Effect.andThen(rows.retry([timer], "nothing to do yet")),
+        Effect.catchCause((cause) =>
+          Effect.andThen(
+            Effect.logWarning("a request's timer failed", cause),
+            rows.retry([timer], "failed: see the log"),
+          )
+        ),
+      )
+
+    const scan = Effect.gen(function* () {
+      if (!(yield* clocks.read).healthy) return false
+      const due = yield* rows.claim(requestTimers, claimed)
+      yield* Effect.forEach(due, fire, { concurrency: 4, discard: true })
+      return due.length === claimed
+    })
+
+    const sleep = (max: number) =>
+      rows.untilNext(requestTimers, max).pipe(
+        Effect.catch(() => Effect.succeed(max)),
+        Effect.flatMap((millis) => Effect.sleep(Math.max(5, millis))),
+      )
+    yield* loop("request timers", { wait: sleep }, longestSleepMillis, scan)
+    yield* every("request timers' leases", 5_000, rows.free)
+  })),
+}

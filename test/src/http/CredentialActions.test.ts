@@ -1,0 +1,236 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { hashOf } from "../../../services/people/Authenticators/RecoveryCodes.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { create } from "../../support/SoftAuthenticator.ts"
+import { access, institution, person, project } from "../../support/TestIdentity.ts"
+import { actions, complete, confirm, creation, passkey, start, strong, totp, withApp } from "./CredentialWorld.ts"
+import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+
+layer(world(), { excludeTestServices: true })("credential actions", (it) => {
+  it.effect("a passkey is registered by what its authenticator made of the challenge", () =>
+    Effect.gen(function* () {
+      const me = yield* person({ display_name: "Ada", email: "ada@fern.example" })
+      const ask = yield* asking(me)
+      const { challenge, ...intent } = yield* start(ask, { kind: "passkey.register", label: "Laptop" })
+      assert.deepInclude(intent, { kind: "passkey.register", state: "pending" })
+      assert.closeTo(Date.parse(intent.expires_at), Date.now() + 600_000, 20_000)
+      assert.deepStrictEqual(challenge.public_key.rp, { name: "Bailiwick", id: "portal.example" })
+      assert.deepInclude(challenge.public_key.user, { name: "ada@fern.example", displayName: "Ada" })
+      assert.notInclude(Buffer.from(challenge.public_key.user.id, "base64url").toString("latin1"), me)
+      assert.deepStrictEqual(challenge.public_key.excludeCredentials, [])
+      const credential = create({ challenge: challenge.public_key.challenge, ...creation, synced: true })
+      const done = bodyOf(
+        yield* complete(ask, intent.intent_id, { proof: { type: "webauthn.create", credential } }),
+      )
+      assert.deepInclude(done, {
+        ...{ intent_id: intent.intent_id, kind: "passkey.register", state: "completed" },
+        ...{ recovery_codes: null, sessions_revoked: 0, event_ids: [] },
+      })
+      assert.deepInclude(done.authenticator, {
+        ...{ kind: "passkey", credential_type: "fido2-platform", label: "Laptop", last_used_at: null },
+        ...{ backup_eligible: true, backup_state: true, codes_remaining: null, transports: ["internal", "hybrid"] },
+        ...{ aaguid: "00000000-0000-0000-0000-000000000000" },
+        ...{ removable: false, not_removable_reason: "last_authenticator" },
+      })
+      const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
+      assert.deepStrictEqual(list, { items: [done.authenticator], total: 1 })
+
+      // From now on two factors are asked for, and the credential is not made twice.
+      assert.deepStrictEqual(codeOf(yield* ask("POST", actions, { kind: "passkey.register" })), [
+        401,
+        "insufficient_user_authentication",
+      ])
+      const again = yield* asking(me, strong)
+      const second = yield* start(again, { kind: "passkey.register" })
+      assert.deepStrictEqual(
+        second.challenge.public_key.excludeCredentials.map(({ id }: { id: string }) => id),
+        [credential.id],
+      )
+      const key = bodyOf(yield* passkey(again, { attachment: "cross-platform" })).authenticator
+      assert.deepInclude(key, {
+        ...{ kind: "security_key", credential_type: "fido2-roaming", label: "Passkey" },
+        ...{ backup_eligible: false, removable: true },
+      })
+    }))
+
+  it.effect("what an authenticator did not make of this challenge, for this portal, by its user, is rejected", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking(yield* person(), strong)
+      const others = yield* asking(yield* person(), strong)
+      const taken = Buffer.from("another person's credential id")
+      bodyOf(yield* passkey(others, { credentialId: taken }))
+      const rejected = {
+        "another challenge": { challenge: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" },
+        "another origin": { origin: "https://evil.example" },
+        "another domain": { rpId: "evil.example" },
+        "a user who was not verified": { verified: false },
+        "a credential that somebody has": { credentialId: taken },
+      }
+      for (const [name, how] of Object.entries(rejected)) {
+        const answer = yield* passkey(ask, how)
+        assert.strictEqual(answer.status, 422, name)
+        assert.deepStrictEqual(answer.body, {
+          detail: [{
+            type: "proof_rejected",
+            loc: ["body", "proof", "credential"],
+            msg: "The proof does not hold",
+          }],
+        }, name)
+      }
+      assert.strictEqual(bodyOf(yield* ask("GET", "/v1/me/authenticators")).total, 0)
+    }))
+
+  it.effect("an app is enrolled by its code, that of the step before and after included", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      for (const off of [-25_000, 0, 25_000]) {
+        const ask = yield* asking(yield* person({ email: "ada@fern.example" }))
+        const { challenge, intent_id } = yield* start(ask, { kind: "totp.enroll" })
+        assert.match(challenge.secret, /^[A-Z2-7]{32}$/)
+        assert.match(challenge.otpauth_uri, /^otpauth:\/\/totp\/Bailiwick:ada%40fern\.example\?/)
+        assert.include(challenge.otpauth_uri, `secret=${challenge.secret}`)
+        const done = bodyOf(yield* complete(ask, intent_id, totp(challenge.secret, Date.now() + off)))
+        assert.deepInclude(done.authenticator, { kind: "totp", credential_type: "app", label: "Authenticator app" })
+        const stored = yield* sql<{ text: string }>`
+          select (select json_agg(a) from authenticators a)::text || (select json_agg(i) from credential_intents i)::text as text`
+        assert.notInclude(stored[0]!.text, challenge.secret)
+        assert.strictEqual((yield* ask("GET", "/v1/me/authenticators")).text.includes(challenge.secret), false)
+      }
+    }))
+
+  it.effect("the last second factor stays, however its removals race", () =>
+    Effect.gen(function* () {
+      const { ask, app } = yield* withApp
+      const refused = yield* ask("POST", actions, { kind: "totp.remove", target_id: app })
+      assert.deepStrictEqual([...codeOf(refused), refused.body.state], [409, "invalid_state", "last_authenticator"])
+      const key = bodyOf(yield* passkey(ask)).authenticator.authenticator_id
+      const [one, two] = [
+        yield* start(ask, { kind: "totp.remove", target_id: app }),
+        yield* start(ask, { kind: "passkey.remove", target_id: key }),
+      ]
+      assert.deepStrictEqual(one.challenge, { type: "confirm", summary: `Remove "Phone"` })
+      const answers = yield* Effect.all(
+        [complete(ask, one.intent_id, confirm), complete(ask, two.intent_id, confirm)],
+        { concurrency: 2 },
+      )
+      assert.sameMembers(answers.map(({ status }) => status), [200, 409])
+      assert.strictEqual(bodyOf(yield* ask("GET", "/v1/me/authenticators")).total, 1)
+    }))
+
+  it.effect("recovery codes are told once, ten of 128 bits, kept as HMACs, and replaced whole", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const vault = yield* Vault
+      const ask = yield* asking(yield* person())
+      const generate = Effect.gen(function* () {
+        const { intent_id } = yield* start(ask, { kind: "recovery_codes.generate" })
+        return [intent_id as string, yield* complete(ask, intent_id, confirm, { "idempotency-key": "once" })] as const
+      })
+      const [intent, told] = yield* generate
+      const { authenticator, recovery_codes: codes } = bodyOf(told)
+      assert.deepInclude(authenticator, {
+        ...{ kind: "recovery_codes", credential_type: "recovery-codes", codes_remaining: 10 },
+        ...{ removable: false, not_removable_reason: "policy" },
+      })
+      assert.strictEqual(new Set(codes).size, 10)
+      for (const one of codes) assert.match(one, /^[a-z2-7]{5}(-[a-z2-7]{5}){4}-[a-z2-7]$/)
+      const rows = yield* sql<{ hash: Uint8Array; kid: string }>`
+        select hash, kid from recovery_codes where authenticator_id = ${authenticator.authenticator_id}::uuid`
+      const hashes = rows.map(({ hash }) => Buffer.from(hash).toString("hex"))
+      assert.sameMembers(
+        codes.map((one: string) =>
+          Buffer.from(hashOf(vault, authenticator.authenticator_id, one.toUpperCase()).hash).toString("hex")
+        ),
+        hashes,
+      )
+      const replayed = yield* complete(ask, intent, confirm, { "idempotency-key": "once" })
+      assert.strictEqual(replayed.headers.get("idempotency-replayed"), "true")
+      assert.deepStrictEqual(bodyOf(replayed), { ...told.body, recovery_codes: null })
+      const receipts = yield* sql<{ body: string }>`select body from idempotency_receipts`
+      for (const one of codes) assert.isFalse(receipts.some(({ body }) => body.includes(one)))
+      const [, again] = yield* generate
+      assert.notStrictEqual(bodyOf(again).authenticator.authenticator_id, authenticator.authenticator_id)
+      const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
+      assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
+    }))
+
+  it.effect("projects hear of it: credentials, recovery and sessions, each once a project", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const fern = yield* institution()
+      const [one, two] = [yield* project(fern), yield* project(fern)]
+      for (const id of [one, two]) yield* access(fern, id, me)
+      const mine = yield* asking(me, { ...strong, sid: `mine ${me}` })
+      yield* (yield* asking(me, { sid: `other ${me}` }))("GET", "/v1/me")
+      const { challenge, intent_id } = yield* start(mine, { kind: "totp.enroll" })
+      const enrolled = bodyOf(yield* complete(mine, intent_id, totp(challenge.secret)))
+      const codes = yield* start(mine, { kind: "recovery_codes.generate" })
+      const generated = bodyOf(yield* complete(mine, codes.intent_id, confirm))
+      bodyOf(yield* mine("GET", "/v1/me/sessions"))
+      const others = yield* start(mine, { kind: "sessions.revoke_others" })
+      const revoked = bodyOf(yield* complete(mine, others.intent_id, confirm))
+      assert.deepStrictEqual([enrolled, generated, revoked].map(({ event_ids: ids }) => ids.length), [2, 4, 2])
+      assert.strictEqual(revoked.sessions_revoked, 1)
+      const events = yield* sql<{ kind: string; sub_id: unknown; payload: Record<string, unknown> }>`
+        select kind, sub_id, payload from lifecycle_events
+        where project_id = ${one} and person_id = ${me} and kind <> 'access-granted' order by position`
+      const user = { format: "iss_sub", iss: "https://id.example", sub: me }
+      assert.deepStrictEqual(
+        events.map(({ kind, payload: { event_timestamp: _, ...payload }, sub_id }) => ({
+          kind,
+          payload,
+          sub_id,
+        })),
+        [
+          {
+            kind: "credential-change",
+            payload: { initiating_entity: "user", credential_type: "app", change_type: "create" },
+            sub_id: user,
+          },
+          {
+            kind: "credential-change",
+            payload: { initiating_entity: "user", credential_type: "recovery-codes", change_type: "create" },
+            sub_id: user,
+          },
+          { kind: "recovery-information-changed", payload: { initiating_entity: "user" }, sub_id: user },
+          {
+            kind: "session-revoked",
+            payload: { initiating_entity: "user" },
+            sub_id: { format: "complex", user, session: { format: "opaque", id: `other ${me}` } },
+          },
+        ],
+      )
+    }))
+
+  it.effect("capabilities say what could be done, and why the rest could not", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking(yield* person())
+      const known = bodyOf(yield* ask("GET", actions))
+      assert.strictEqual(known.intent_ttl_seconds, 600)
+      assert.deepStrictEqual(
+        known.actions.map(({ available, kind, proof_type, target, unavailable_reason }: Record<string, unknown>) => [
+          ...[kind, available, unavailable_reason, target, proof_type],
+        ]),
+        [
+          ["passkey.register", true, null, "none", "webauthn.create"],
+          ["passkey.remove", false, "none_enrolled", "authenticator", "confirm"],
+          ["totp.enroll", true, null, "none", "totp"],
+          ["totp.remove", false, "none_enrolled", "authenticator", "confirm"],
+          ["recovery_codes.generate", true, null, "none", "confirm"],
+          ["authenticator.rename", false, "none_enrolled", "authenticator", "confirm"],
+          ["session.revoke", true, null, "session", "confirm"],
+          ["sessions.revoke_others", true, null, "none", "confirm"],
+        ],
+      )
+      const { ask: strongly } = yield* withApp
+      const now = bodyOf(yield* strongly("GET", actions)).actions
+      const removal = now.find(({ kind }: { kind: string }) => kind === "totp.remove")
+      assert.deepInclude(removal, {
+        ...{ available: false, unavailable_reason: "last_authenticator", satisfied: true },
+        ...{ acr_values: ["urn:service:aal2"], max_age_seconds: 300 },
+      })
+    }))
+})

@@ -1,0 +1,182 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Database } from "../../../services/platform/Database.ts"
+import { person } from "../../support/TestIdentity.ts"
+import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
+import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+
+layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {
+  it.effect("five proofs that do not hold end an intent", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking(yield* person())
+      const { challenge, intent_id } = yield* start(ask, { kind: "totp.enroll" })
+      for (let i = 0; i < 5; i++) {
+        const answer = yield* complete(ask, intent_id, wrong(challenge.secret), {
+          "idempotency-key": "always-the-same",
+        })
+        assert.deepStrictEqual(
+          [answer.status, answer.body.detail[0].type, answer.body.detail[0].loc],
+          [422, "proof_rejected", ["body", "proof", "code"]],
+        )
+      }
+      const late = yield* complete(ask, intent_id, totp(challenge.secret))
+      assert.deepStrictEqual(codeOf(late), [409, "invalid_state"])
+      assert.deepInclude(late.body, { state: "failed", allowed: ["pending"] })
+      // Four of them, and the fifth may be right.
+      const next = yield* start(ask, { kind: "totp.enroll" })
+      for (let i = 0; i < 4; i++) yield* complete(ask, next.intent_id, wrong(next.challenge.secret))
+      bodyOf(yield* complete(ask, next.intent_id, totp(next.challenge.secret)))
+    }))
+
+  it.effect("an intent ends by completion, by time, or by a newer one of its kind and target", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { ask, app } = yield* withApp
+      const rename = { kind: "authenticator.rename", target_id: app, label: "Old phone" }
+      const [first, second] = [yield* start(ask, rename), yield* start(ask, { ...rename, label: "New phone" })]
+      const old = yield* complete(ask, first.intent_id, confirm)
+      assert.deepStrictEqual([...codeOf(old), old.body.state], [409, "invalid_state", "superseded"])
+      assert.strictEqual(bodyOf(yield* complete(ask, second.intent_id, confirm)).authenticator.label, "New phone")
+      const done = yield* complete(ask, second.intent_id, confirm)
+      assert.deepStrictEqual([...codeOf(done), done.body.state], [409, "invalid_state", "completed"])
+
+      const third = yield* start(ask, rename)
+      yield* sql`update credential_intents set expires_at = ${new Date()} where id = ${third.intent_id}::uuid`
+      assert.deepStrictEqual(codeOf(yield* complete(ask, third.intent_id, confirm)), [410, "intent_expired"])
+      yield* start(ask, rename)
+      const states = yield* sql<{ state: string }>`
+        select state from credential_intents where kind = 'authenticator.rename' and target_id = ${app} order by id`
+      assert.deepStrictEqual(states.map(({ state }) => state), ["superseded", "completed", "expired", "pending"])
+    }))
+
+  it.effect("nobody completes another's intent, or acts on another's things", () =>
+    Effect.gen(function* () {
+      const { ask, app } = yield* withApp
+      const mine = yield* start(ask, { kind: "recovery_codes.generate" })
+      const { ask: other } = yield* withApp
+      const missing = "0199c0de-0000-7000-8000-000000000001"
+      for (const id of [mine.intent_id, missing, "x", "%00"]) {
+        assert.deepStrictEqual(codeOf(yield* complete(other, id, confirm)), [404, "not_found"], id)
+      }
+      for (const kind of ["passkey.remove", "totp.remove", "authenticator.rename", "session.revoke"]) {
+        for (const target_id of [app, missing, "x"]) {
+          const answer = yield* other("POST", actions, { kind, target_id, label: "Mine" })
+          assert.deepStrictEqual(codeOf(answer), [404, "not_found"], kind)
+        }
+      }
+      // Nor is an app removed as a passkey.
+      const wrongKind = yield* ask("POST", actions, { kind: "passkey.remove", target_id: app })
+      assert.deepStrictEqual(codeOf(wrongKind), [404, "not_found"])
+    }))
+
+  it.effect("step-up at the start and at the finish, by age and by level", () =>
+    Effect.gen(function* () {
+      const { me, app } = yield* withApp
+      const ago = (seconds: number) => Math.floor(Date.now() / 1_000) - seconds
+      const fresh = yield* asking(me, strong)
+      const rename = { kind: "authenticator.rename", target_id: app, label: "Pocket" }
+      const intent = yield* start(fresh, rename)
+      const weak = {
+        stale: yield* asking(me, { ...strong, authTime: ago(310) }),
+        unsaid: yield* asking(me, { ...strong, authTime: null }),
+        "one factor": yield* asking(me, { acr: "urn:service:aal1" }),
+        "an acr of nobody's": yield* asking(me, { acr: "gold" }),
+        "no acr": yield* asking(me),
+      }
+      for (const [name, ask] of Object.entries(weak)) {
+        for (const answer of [yield* ask("POST", actions, rename), yield* complete(ask, intent.intent_id, confirm)]) {
+          assert.deepStrictEqual(codeOf(answer), [401, "insufficient_user_authentication"], name)
+          assert.strictEqual(
+            answer.headers.get("www-authenticate"),
+            `Bearer error="insufficient_user_authentication", acr_values="urn:service:aal2", max_age="300"`,
+          )
+        }
+        const { actions: known } = bodyOf(yield* ask("GET", actions))
+        assert.isFalse(known.some((one: { satisfied: boolean }) => one.satisfied), name)
+      }
+      bodyOf(
+        yield* complete(yield* asking(me, { acr: "urn:service:aal3", authTime: ago(290) }), intent.intent_id, confirm),
+      )
+    }))
+
+  it.effect("what the portal bound at the start it must bring at the finish", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const ask = yield* asking(yield* person())
+      const bound = (binding: string) => ({ "x-portal-binding": binding })
+      const generate = { kind: "recovery_codes.generate" }
+      const { intent_id: id } = yield* start(ask, generate, bound("portal session 1"))
+      const [row] = yield* sql<{ text: string }>`
+        select row_to_json(i)::text as text from credential_intents i where id = ${id}::uuid`
+      assert.notInclude(row!.text, "portal session 1")
+      for (const headers of [{}, bound("portal session 2"), bound("portal session 1 ".repeat(3))]) {
+        assert.deepStrictEqual(codeOf(yield* complete(ask, id, confirm, headers)), [403, "portal_binding_mismatch"])
+      }
+      bodyOf(yield* complete(ask, id, confirm, bound("portal session 1")))
+      const free = yield* start(ask, generate)
+      bodyOf(yield* complete(ask, free.intent_id, confirm, bound("whatever")))
+      const long = yield* ask("POST", actions, generate, bound("x".repeat(513)))
+      assert.deepStrictEqual([long.status, long.body.detail[0].loc], [422, ["header", "x-portal-binding"]])
+      assert.strictEqual((yield* ask("POST", actions, generate, bound("x".repeat(512)))).status, 201)
+    }))
+
+  it.effect("a replayed start does not tell the secret again, and starts nothing", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const ask = yield* asking(me)
+      const key = { "idempotency-key": "start-once" }
+      const [first, again] = [
+        yield* ask("POST", actions, { kind: "totp.enroll" }, key),
+        yield* ask("POST", actions, { kind: "totp.enroll" }, key),
+      ]
+      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      assert.deepStrictEqual(bodyOf(again, 201), {
+        ...first.body,
+        challenge: { type: "totp", otpauth_uri: null, secret: null },
+      })
+      const rows = yield* sql`select from credential_intents where person_id = ${me}`
+      assert.lengthOf(rows, 1)
+      const reused = yield* ask("POST", actions, { kind: "recovery_codes.generate" }, key)
+      assert.deepStrictEqual(codeOf(reused), [409, "idempotency_key_reused"])
+      bodyOf(yield* complete(ask, first.body.intent_id, totp(first.body.challenge.secret)))
+    }))
+
+  it.effect("bodies are held to their shape, and nothing of them is repeated", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking(yield* person())
+      const faults = Effect.fnUntraced(function* (path: string, body: unknown) {
+        const answer = yield* ask("POST", path, body)
+        assert.strictEqual(answer.status, 422, answer.text)
+        assert.notInclude(answer.text, "hunter2")
+        return answer.body.detail.map(({ loc, type }: { loc: Array<string>; type: string }) => [type, loc.join(".")])
+      })
+      assert.deepStrictEqual(yield* faults(actions, {}), [["missing", "body.kind"]])
+      assert.deepStrictEqual(yield* faults(actions, { kind: "hunter2" }), [["literal_error", "body.kind"]])
+      assert.deepStrictEqual(yield* faults(actions, { kind: "totp.enroll", label: "", more: "hunter2" }), [
+        ["string_too_short", "body.label"],
+        ["extra_forbidden", "body.more"],
+      ])
+      assert.deepStrictEqual(yield* faults(actions, { kind: "totp.enroll", label: "💡".repeat(65) }), [
+        ["string_too_long", "body.label"],
+      ])
+      assert.deepStrictEqual(yield* faults(actions, { kind: "authenticator.rename" }), [
+        ["missing", "body.target_id"],
+        ["missing", "body.label"],
+      ])
+      assert.deepStrictEqual(yield* faults(actions, { kind: "totp.enroll", target_id: "hunter2" }), [
+        ["value_error", "body.target_id"],
+      ])
+      assert.strictEqual(
+        (yield* ask("POST", actions, { kind: "totp.enroll", label: "💡".repeat(64), target_id: null })).status,
+        201,
+      )
+      const { intent_id } = yield* start(ask, { kind: "totp.enroll" })
+      const path = `${actions}/${intent_id}/complete`
+      assert.deepStrictEqual(yield* faults(path, { proof: { type: "totp", code: "hunter2" } }), [
+        ["string_pattern_mismatch", "body.proof.totp.code"],
+      ])
+      assert.deepStrictEqual(yield* faults(path, { proof: { type: "sms" } }), [["union_tag_invalid", "body.proof"]])
+      assert.deepStrictEqual(yield* faults(path, confirm), [["literal_error", "body.proof.type"]])
+    }))
+})

@@ -134,15 +134,21 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "90 seconds" })("pages b
         ["GET", "/transfers/resume?state=x", {}, 400, "malformed_request"],
         ["GET", "/dev/mailbox", {}, 401, "invalid_credentials"],
       ] as const
-      for (const [n, [method, path, headers, status, code]] of refusals.entries()) {
-        const requestId = `pages-${n}`
-        const reply = yield* api(() => origin).call(method, path, {
-          headers: { ...headers, "x-request-id": requestId },
-        })
-        assert.deepStrictEqual([reply.status, reply.headers.get("content-type")], [status, "text/html; charset=utf-8"])
-        const audited = sql<{ code: string }>`
+      const refused = Effect.fnUntraced(
+        function* ([method, path, headers, status, code]: typeof refusals[number], n: number) {
+          const requestId = `pages-${n}`
+          const reply = yield* api(() => origin).call(method, path, {
+            headers: { ...headers, "x-request-id": requestId },
+          })
+          assert.deepStrictEqual([reply.status, reply.headers.get("content-type")], [
+            status,
+            "text/html; charset=utf-8",
+          ])
+          const audited = sql<{ code: string }>`
           select code from audit_records where request_id = ${requestId} and status = ${status}`
-        yield* until(path, Effect.orDie(audited), ([row]) => row?.code === code)
-      }
+          yield* until(path, Effect.orDie(audited), ([row]) => row?.code === code)
+        },
+      )
+      yield* Effect.forEach(refusals, refused, { concurrency: 4, discard: true })
     }))
 })

@@ -9,6 +9,7 @@ import * as Progress from "../src/cli/Progress.ts"
 import { latency } from "./claims/Latency.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
+import { streams } from "./claims/Streams.ts"
 import { throughput } from "./claims/Throughput.ts"
 import { BenchError } from "./harness/Child.ts"
 import type { Claim } from "./harness/Claim.ts"
@@ -19,7 +20,7 @@ const args = process.argv.slice(2)
 const quick = args.includes("--quick")
 const profile = args.includes("--profile")
 const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
-const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory]
+const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
 

@@ -100,7 +100,10 @@ export class AccessVersions extends Context.Service<AccessVersions, {
    * The person must be known.
    */
   readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError>
-  /** Brings the history of an Access up to its row; null where it has none and needs none yet. */
+  /**
+   * Brings the history of an Access up to its row, which the caller has locked; null where it has none and needs none
+   * yet.
+   */
   readonly settle: (accessId: string, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessVersions") {
   static readonly layer = Layer.effect(
@@ -135,28 +138,31 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         }
         const digest = digestOf(row)
         yield* sql`
-          insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state,
-            digest, event_id, created_at, made_by, approved_by)
-          select access_id, access_version, institution_id, project_id, person_id, role, state, digest, event_id,
-            created_at, made_by, approved_by
-          from jsonb_to_record(${sql.json({ ...row, digest })}) r(
-            access_id text, access_version integer, institution_id text, project_id text, person_id text, role text,
-            state text, digest text, event_id uuid, created_at timestamptz, made_by text, approved_by text[])`
-        yield* sql`update access set access_version = ${accessVersion} where id = ${accessId}`
+          with version as (
+            insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state,
+              digest, event_id, created_at, made_by, approved_by)
+            select access_id, access_version, institution_id, project_id, person_id, role, state, digest, event_id,
+              created_at, made_by, approved_by
+            from jsonb_to_record(${sql.json({ ...row, digest })}) r(
+              access_id text, access_version integer, institution_id text, project_id text, person_id text, role text,
+              state text, digest text, event_id uuid, created_at timestamptz, made_by text, approved_by text[])
+          )
+          update access set access_version = ${accessVersion} where id = ${accessId}`
         return { ...next, accessVersion, eventId: eventId!, digest }
       })
 
       const settle = Effect.fn("AccessVersions.settle")(function* (accessId: string, makers: Makers = ofFeed) {
-        const [row] = yield* sql<Grant & { readonly removed: boolean; readonly version: number }>`
-          select institution_id as "institutionId", project_id as "projectId", person_id as "personId", role,
-            case when removed then 'revoked' else state end as state, removed, access_version as version
-          from access where id = ${accessId} and institution_id is not null for update`
-        if (row === undefined) return null
-        const [last = null] = yield* sql<Last>`
-          select institution_id as "institutionId", project_id as "projectId", person_id as "personId", role, state,
-            access_version as "accessVersion", event_id::text as "eventId", digest
-          from access_versions where access_id = ${accessId} and access_version = ${row.version}`
-        const { removed, version: _, ...next } = row
+        const [found] = yield* sql<Grant & { readonly removed: boolean; readonly last: Last | null }>`
+          select a.institution_id as "institutionId", a.project_id as "projectId", a.person_id as "personId", a.role,
+            case when a.removed then 'revoked' else a.state end as state, a.removed,
+            case when v.access_id is not null then jsonb_build_object('institutionId', v.institution_id,
+              'projectId', v.project_id, 'personId', v.person_id, 'role', v.role, 'state', v.state,
+              'accessVersion', v.access_version, 'eventId', v.event_id, 'digest', v.digest) end as last
+          from access a
+          left join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+          where a.id = ${accessId} and a.institution_id is not null`
+        if (found === undefined) return null
+        const { last, removed, ...next } = found
         if (last === null ? removed : same(last, next)) return last
         const named = new Map(
           (yield* people.lock([next.personId, ...(last === null ? [] : [last.personId])])).map((p) => [p.id, p]),

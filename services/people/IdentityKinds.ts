@@ -26,7 +26,7 @@ export const identityKinds = Effect.gen(function* () {
       where a.person_id = any(${[...ids]}::text[]) and not a.removed and not exists (
         select from access_versions v
         where v.access_id = a.id and v.access_version = a.access_version and v.person_id = a.person_id)
-      order by a.id collate "C"`
+      order by a.id collate "C" for update`
     for (const { id } of waiting) yield* versions.settle(id)
   })
 

@@ -147,6 +147,24 @@ layer(identity)("AccessVersions", (it) => {
       assert.strictEqual(facts[1]!.payload["initiating_entity"], "admin")
     }))
 
+  it.effect("decisions that meet on one Access follow each other: versions have no gaps and the row says the last", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const set = yield* scene
+      const asked = decision(set)
+      const roles = ["user", "editor", "viewer", "owner", "guest", "auditor"]
+      const made = yield* Effect.forEach(roles, (role) => record({ ...asked, role }), { concurrency: "unbounded" })
+      assert.deepStrictEqual(made.map(({ accessVersion }) => accessVersion).sort(), [1, 2, 3, 4, 5, 6])
+      const rows = yield* sql<{ role: string }>`
+        select role from access_versions where access_id = ${asked.accessId} order by access_version`
+      assert.include(yield* stands(asked.accessId), { role: rows.at(-1)!.role, access_version: 6 })
+      const facts = yield* told(set.portal)
+      assert.deepStrictEqual(
+        facts.map(({ payload }) => (payload["access"] as { version: number; role: string })).map(({ role }) => role),
+        rows.map(({ role }) => role),
+      )
+    }))
+
   it.effect("what we revoked the feed cannot give back, until it has said so itself; its removal closes anything", () =>
     Effect.gen(function* () {
       const set = yield* scene

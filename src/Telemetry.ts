@@ -23,9 +23,11 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 }
 
 const traces = ({ otlp }: AppConfig) =>
-  otlp === null ? Layer.empty : Otlp.layerJson({ baseUrl: otlp, resource: { serviceName: "bailiwick" } }).pipe(
-    Layer.provide(NodeHttpClient.layerNodeHttp),
-  )
+  otlp === null
+    ? Layer.succeed(References.TracerEnabled, false)
+    : Otlp.layerJson({ baseUrl: otlp, resource: { serviceName: "bailiwick" } }).pipe(
+      Layer.provide(NodeHttpClient.layerNodeHttp),
+    )
 
 const metrics = ({ host, metricsPort }: AppConfig) =>
   metricsPort === null ? Layer.empty : HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {

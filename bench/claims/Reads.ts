@@ -11,6 +11,7 @@ import { newKey } from "../../services/accounts/KeySecret.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
 import * as queries from "../programs/queries.ts"
 import * as Child from "../harness/Child.ts"
+import { cpuMillis } from "../harness/Cpu.ts"
 import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
 import { fill, type Hook, hooksOn } from "../harness/Fixture.ts"
 import * as Product from "../harness/Product.ts"
@@ -22,6 +23,8 @@ interface Driven {
   readonly rate: number
   readonly p50: number
   readonly p99: number
+  /** All answers, those of the warming up included. */
+  readonly answered: number
   readonly fault: string | null
 }
 
@@ -58,6 +61,12 @@ const apiKeys = (accountId: string, key: string) =>
           array['send'], true, ${new Date()})`
     }
   })
+
+/** What was driven, and microseconds of CPU for each answer. */
+interface Figures extends Driven {
+  readonly program: number
+  readonly postgres: number
+}
 
 const answer = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
@@ -104,9 +113,9 @@ export const reads: Claim = {
       const onNode = yield* fastify.event<{ readonly port: number; readonly version: string }>("listening")
       const onDeno = yield* hono.event<{ readonly port: number }>("listening")
       const contenders = {
-        "bailiwick": Number(url.port),
-        "Fastify + pg": onNode.port,
-        "Hono + postgres.js": onDeno.port,
+        "bailiwick": { port: Number(url.port), pid: program.pid },
+        "Fastify + pg": { port: onNode.port, pid: fastify.pid },
+        "Hono + postgres.js": { port: onDeno.port, pid: hono.pid },
       }
       const names = Object.keys(contenders) as ReadonlyArray<keyof typeof contenders>
       const paths = {
@@ -114,7 +123,7 @@ export const reads: Claim = {
         "GET /v1/api-keys/, 20 keys": "/v1/api-keys/",
       }
       for (const path of Object.values(paths)) {
-        const [own, ...others] = yield* Effect.forEach(names, (name) => answer(contenders[name], path, key))
+        const [own, ...others] = yield* Effect.forEach(names, (name) => answer(contenders[name].port, path, key))
         for (const other of others) {
           if (isDeepStrictEqual(own, other)) continue
           const said = [own, other].map((body) => JSON.stringify(body).slice(0, 600)).join("\n")
@@ -122,15 +131,22 @@ export const reads: Claim = {
         }
       }
       const load = yield* Child.start({ module: "bench/programs/load.ts" })
-      const drive = Effect.fnUntraced(function* (port: number, path: string) {
-        const order = { port, path, key, connections, warmSeconds: 1, seconds: run.quick ? 2 : 4 }
-        yield* load.tell(JSON.stringify(order))
-        const driven = yield* load.event<Driven>("driven")
-        return driven.fault === null ? driven : yield* new Child.BenchError({ message: `${path}: ${driven.fault}` })
-      })
-      const rounds: Array<Record<string, Record<string, Driven>>> = []
+      const drive = Effect.fnUntraced(
+        function* ({ pid, port }: { readonly pid: number; readonly port: number }, path: string) {
+          const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: servers.cpu().postgres })
+          const before = used()
+          const order = { port, path, key, connections, warmSeconds: 1, seconds: run.quick ? 2 : 4 }
+          yield* load.tell(JSON.stringify(order))
+          const driven = yield* load.event<Driven>("driven")
+          if (driven.fault !== null) return yield* new Child.BenchError({ message: `${path}: ${driven.fault}` })
+          const after = used()
+          const each = (of: "program" | "postgres") => (after[of] - before[of]) * 1_000 / driven.answered
+          return { ...driven, program: each("program"), postgres: each("postgres") } satisfies Figures
+        },
+      )
+      const rounds: Array<Record<string, Record<string, Figures>>> = []
       for (let round = 1; round <= run.rounds; round++) {
-        const figures: Record<string, Record<string, Driven>> = {}
+        const figures: Record<string, Record<string, Figures>> = {}
         for (const [title, path] of Object.entries(paths)) {
           figures[title] = {}
           for (const name of names) {
@@ -143,15 +159,17 @@ export const reads: Claim = {
       return {
         tables: Object.keys(paths).map((title) => ({
           title,
-          columns: ["", "/s", "p50 ms", "p99 ms", "bailiwick to it"],
+          columns: ["", "/s", "p50 ms", "p99 ms", "CPU µs: program", "postgres", "bailiwick to it"],
           rows: names.map((name) => {
-            const of = (pick: (d: Driven) => number) => median(rounds.map((round) => pick(round[title]![name]!)))
+            const of = (pick: (d: Figures) => number) => median(rounds.map((round) => pick(round[title]![name]!)))
             const ratio = median(rounds.map((round) => round[title]!["bailiwick"]!.rate / round[title]![name]!.rate))
             return [
               name,
               Math.round(of((d) => d.rate)),
               rounded(of((d) => d.p50), 1),
               rounded(of((d) => d.p99), 1),
+              Math.round(of((d) => d.program)),
+              Math.round(of((d) => d.postgres)),
               rounded(ratio, 2),
             ]
           }),

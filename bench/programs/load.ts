@@ -23,6 +23,7 @@ const drive = ({ connections, key, path, port, seconds, warmSeconds }: Order) =>
     const until = from + seconds * 1000
     const latencies: Array<number> = []
     let open = connections
+    let answered = 0
     let fault: string | null = null
     const line = () => {
       const socket = connect({ port, host: "127.0.0.1", noDelay: true })
@@ -43,6 +44,7 @@ const drive = ({ connections, key, path, port, seconds, warmSeconds }: Order) =>
         }
         if (text.length < head + 4 + Number(length)) return
         text = ""
+        answered++
         const at = performance.now()
         if (at >= from && at < until) latencies.push(at - sentAt)
         if (at >= until) socket.destroy()
@@ -51,7 +53,7 @@ const drive = ({ connections, key, path, port, seconds, warmSeconds }: Order) =>
         if (--open > 0) return
         latencies.sort((a, b) => a - b)
         const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))] ?? 0
-        say("driven", { rate: latencies.length / seconds, p50: at(0.5), p99: at(0.99), fault })
+        say("driven", { rate: latencies.length / seconds, p50: at(0.5), p99: at(0.99), answered, fault })
         resolve()
       })
     }

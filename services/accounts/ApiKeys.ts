@@ -76,7 +76,8 @@ export class ApiKeys extends Context.Service<ApiKeys, {
         Effect.catchTag("SqlError", Effect.die),
       )
 
-      const list = Effect.fn("ApiKeys.list")(function* (credential: Credential["Service"]) {
+      // A hot read: a named function would take a stack trace a call.
+      const list = Effect.fnUntraced(function* (credential: Credential["Service"]) {
         const [row] = yield* reads<{ key_id: string | null; body: string }>`
           with who as (${who(reads, credential)})
           select key_id::text, (

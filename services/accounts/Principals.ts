@@ -57,7 +57,8 @@ export class Principals extends Context.Service<Principals, {
       const uses = yield* KeyUses
       const refused = Effect.fail(new InvalidCredentials())
 
-      const present = Effect.fn("Principals.present")(
+      // Once a request: a named function would take a stack trace a call.
+      const present = Effect.fnUntraced(
         function* ({ authorization, cookie }: Sent): Effect.fn.Return<
           Credential["Service"],
           InvalidCredentials | DependencyUnavailable

@@ -80,7 +80,8 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
         const { reads, wide } = yield* Database
         const principals = yield* Principals
 
-        const page: DeliveryRecords["Service"]["page"] = Effect.fn("DeliveryRecords.page")(
+        // A hot read: a named function would take a stack trace a call.
+        const page: DeliveryRecords["Service"]["page"] = Effect.fnUntraced(
           function* (credential, webhookId, { limit, page, status }) {
             const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
             const oldest = floorOf((today - config.deliveredDays - 1) * dayMillis)

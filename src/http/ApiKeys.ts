@@ -5,6 +5,8 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ApiKeysApi } from "../../schemas/api/ApiKeys.ts"
 import { Credential, Principal } from "../../schemas/api/Credentials.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
+import { Principals } from "../../services/accounts/Principals.ts"
+import { hotRead, HotReads } from "./floor/HotReads.ts"
 
 const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
 
@@ -13,6 +15,11 @@ export const apiKeys = HttpApiBuilder.group(
   "api-keys",
   Effect.fn(function* (handlers) {
     const keys = yield* ApiKeys
+    const hot = yield* HotReads
+    hot.set(
+      "/v1/api-keys/",
+      hotRead(yield* Principals, (credential, _, query) => query === "" ? keys.list(credential) : undefined),
+    )
     return handlers.handleAll({
       createApiKey: Effect.fnUntraced(function* ({ payload }) {
         return yield* keys.create(yield* Principal, payload)

@@ -11,6 +11,7 @@ import { Context, Data, Deferred, Effect, Fiber, Layer, Random, type Scope } fro
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import * as Edge from "./floor/Edge.ts"
+import { type HotRead, HotReads } from "./floor/HotReads.ts"
 import { hosts } from "./floor/Hosts.ts"
 import { type Flows, overNode, overWeb } from "./floor/LongAnswer.ts"
 import * as Routes from "./floor/Routes.ts"
@@ -144,7 +145,9 @@ export class Server extends Context.Service<Server, {
       Effect.gen(function* () {
         const routes = yield* Routes.make
         const { host } = options
+        const hot = new Map<string, HotRead>()
         const served = Layer.provide(app, [
+          Layer.succeed(HotReads, hot),
           Layer.succeed(HttpRouter.HttpRouter, routes.router),
           HttpServer.layerServices,
           Validate.layer,
@@ -154,7 +157,7 @@ export class Server extends Context.Service<Server, {
         const flows: Flows = new Set()
         const bracketed = host.includes(":") ? `[${host}]` : host
         const stopping = yield* Deferred.make<void>()
-        const edge = yield* Edge.make({ routes, running, stopping: Deferred.await(stopping) })
+        const edge = yield* Edge.make({ routes, hot, running, stopping: Deferred.await(stopping) })
         const listening: Listening = {
           running,
           flows,

@@ -7,11 +7,13 @@ import { Credential, Principal } from "../../schemas/api/Credentials.ts"
 import { WebhooksApi } from "../../schemas/api/Webhooks.ts"
 import { WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
 import { isUuid } from "../../schemas/Wire.ts"
+import { Principals } from "../../services/accounts/Principals.ts"
 import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
 import { send } from "../../services/platform/Mailbox.ts"
-import { DeliveryRecords } from "../../services/webhooks/DeliveryRecords.ts"
+import { DeliveryRecords, type PageRequest } from "../../services/webhooks/DeliveryRecords.ts"
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { Webhooks } from "../../services/webhooks/Webhooks.ts"
+import { hotRead, HotReads } from "./floor/HotReads.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
@@ -19,6 +21,19 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 
 /** A mailbox is only for what can exist: any other id is not found at once. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
+
+/** A query of page, limit and status as most are, or undefined: the contract's decoder reads every one, faults included. */
+const plainPage = (query: string): PageRequest | undefined => {
+  const asked = new Map<string, string>()
+  for (const part of query === "" ? [] : query.split("&")) {
+    const [, key, value] = /^(page|limit)=(0|[1-9]\d{0,5})$/.exec(part) ?? /^(status)=([a-z_]{1,20})$/.exec(part) ?? []
+    if (key === undefined || value === undefined || asked.has(key)) return undefined
+    asked.set(key, value)
+  }
+  const limit = Number(asked.get("limit") ?? 20)
+  if (limit < 1 || limit > 100) return undefined
+  return { page: Number(asked.get("page") ?? 0), limit, status: asked.get("status") }
+}
 
 const caller = Effect.gen(function* () {
   return { accountId: (yield* Principal).accountId, origin: yield* CurrentRequest }
@@ -32,6 +47,14 @@ export const webhooks = HttpApiBuilder.group(
     const records = yield* DeliveryRecords
     const replays = yield* Replays
     const actor = yield* WebhookActor.client
+    const hot = yield* HotReads
+    hot.set(
+      "/v1/webhooks/{webhook_id}/deliveries",
+      hotRead(yield* Principals, (credential, params, query) => {
+        const asked = plainPage(query)
+        return asked && records.page(credential, params["webhook_id"] ?? "", asked)
+      }),
+    )
 
     return handlers.handleAll({
       listWebhooks: Effect.fnUntraced(function* ({ query }) {

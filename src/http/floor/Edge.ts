@@ -26,6 +26,7 @@ import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { maxBody } from "./Body.ts"
 import { completed, headed, problemIn } from "./Complete.ts"
+import type { HotRead } from "./HotReads.ts"
 import { answer, dressed, respond } from "./Failures.ts"
 import { mediaTypeOf } from "./Media.ts"
 import { Refusals } from "./Refusals.ts"
@@ -35,6 +36,8 @@ import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
 export interface EdgeOptions {
   readonly routes: Routes
+  /** By template. */
+  readonly hot: ReadonlyMap<string, HotRead>
   /** Fibers of requests in flight; the server interrupts what is left when it has waited long enough. */
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
   /** Ends when the server begins to stop: streams end with it. */
@@ -123,7 +126,7 @@ const ending = (response: HttpServerResponse.HttpServerResponse, stopping: Effec
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
 /** Wraps a router's app; `isOurs` tells whether a Host header is. */
-export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: EdgeOptions) {
+export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping }: EdgeOptions) {
   const refusals = yield* Refusals
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
@@ -141,7 +144,12 @@ export const make = Effect.fnUntraced(function* ({ routes, running, stopping }: 
         : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
     }
     if (refusal !== undefined) return yield* respond(refusal)
-    return yield* (isRead(request.method) ? whileWanted(app, running) : toTheEnd(app, running)).pipe(
+    const read = request.method === "GET" ? hot.get(matched?.template ?? "") : undefined
+    const handled = read === undefined ? app : Effect.flatMap(
+      read(request, matched?.params ?? {}),
+      (found) => found === undefined ? app : Effect.succeed(found),
+    )
+    return yield* (isRead(request.method) ? whileWanted(handled, running) : toTheEnd(handled, running)).pipe(
       Effect.catchCause(Effect.fnUntraced(function* (cause) {
         const { response, cause: unexpected } = yield* answer(cause)
         if (unexpected) yield* Effect.logError("request failed", unexpected)

@@ -1,0 +1,48 @@
+/**
+ * Reads that are asked for all the time, by template: past the router and the contract's decoders, which cost about as
+ * much as the read itself, though inside the floor like everything else. Such a read knows the plain request, a key and
+ * what queries are usually made of; for any other it gives `undefined`, and the request goes the ordinary way.
+ */
+import { Context, Effect } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { Credential } from "../../../schemas/api/Credentials.ts"
+import type { DependencyUnavailable, InvalidCredentials } from "../../../schemas/problems/Floor.ts"
+import type { Principals } from "../../../services/accounts/Principals.ts"
+import { accepts } from "./Media.ts"
+
+export type HotRead = (
+  request: HttpServerRequest.HttpServerRequest,
+  params: Readonly<Record<string, string | undefined>>,
+) => Effect.Effect<HttpServerResponse.HttpServerResponse | undefined, InvalidCredentials | DependencyUnavailable>
+
+export class HotReads
+  extends Context.Reference<Map<string, HotRead>>("bailiwick/http/floor/HotReads", { defaultValue: () => new Map() }) {}
+
+const json = new Set(["application/json"])
+
+/**
+ * A read that answers with JSON text. `read` gets the credential, which nobody has checked yet, the path's parameters and
+ * the query as it was written ("" where there is none); it gives `undefined` for what it does not know, and what it
+ * fails with is told in the ordinary way, except for a refused credential.
+ */
+export const hotRead = (
+  principals: Principals["Service"],
+  read: (
+    credential: Credential["Service"],
+    params: Readonly<Record<string, string | undefined>>,
+    query: string,
+  ) => Effect.Effect<string, InvalidCredentials | { readonly _tag: string }> | undefined,
+): HotRead =>
+(request, params) => {
+  const { accept, authorization } = request.headers
+  if (authorization === undefined || !accepts(accept, json)) return Effect.succeed(undefined)
+  const at = request.url.indexOf("?")
+  return Effect.flatMap(principals.present({ authorization, cookie: undefined }), (credential) => {
+    const found = read(credential, params, at < 0 ? "" : request.url.slice(at + 1))
+    return found === undefined ? Effect.succeed(undefined) : Effect.matchEffect(found, {
+      onSuccess: (body) => Effect.succeed(HttpServerResponse.text(body, { contentType: "application/json" })),
+      onFailure: (error) =>
+        error._tag === "InvalidCredentials" ? Effect.fail(error as InvalidCredentials) : Effect.succeed(undefined),
+    })
+  })
+}

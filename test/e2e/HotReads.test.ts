@@ -1,0 +1,86 @@
+/**
+ * Reads that go a shorter way answer, byte for byte, what the ordinary way answers. A query that the contract does not
+ * know is ignored by it and unknown to the shorter way, so it tells the two apart.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { target } from "../long/support/Target.ts"
+import { mailEvent } from "./support/Feed.ts"
+import { until } from "./support/until.ts"
+import { totals } from "./support/Webhooks.ts"
+import { world } from "./support/World.ts"
+
+/** What differs by nature: the record of a refusal, and when a key was used last. */
+const masked = (text: string) =>
+  text.replace(/"audit_id":"[^"]*"/, `"audit_id":…`).replace(/"last_used_at" ?: ?(null|"[^"]*")/g, `"last_used_at":…`)
+
+describe("hot reads", () => {
+  it.live("answer what the ordinary way answers", () =>
+    Effect.gen(function* () {
+      const around = yield* world()
+      const account = yield* around.account()
+      const other = yield* around.account()
+      const receiver = yield* target(({ path }) => path === "/good" ? 204 : 503)
+      const made = yield* account.api.post("/v1/webhooks/", { url: receiver.url("/good"), events: ["email.sent"] })
+      const foreign = yield* other.api.post("/v1/webhooks/", { url: receiver.url("/x"), events: ["email.sent"] })
+      yield* around.feed.events(Array.from({ length: 7 }, (_, n) => mailEvent(account.id, `e${n}`, "email.sent")))
+      yield* until("the deliveries", totals(account.api, made.json.id), ({ delivered }) => delivered === 7)
+
+      const page = `/v1/webhooks/${made.json.id}/deliveries`
+      const seen = new Map<string, number>()
+      const same = Effect.fnUntraced(function* (path: string, headers: Readonly<Record<string, string>>) {
+        const longer = `${path}${path.includes("?") ? "&" : "?"}known=no`
+        const [short, long] = yield* Effect.forEach([path, longer], (asked) =>
+          Effect.map(
+            around.api.get(asked, { headers: { "x-request-id": "the-same", ...headers } }),
+            (reply) => ({
+              status: reply.status,
+              headers: [...reply.headers].filter(([name]) => name !== "date" && name !== "content-length"),
+              text: masked(reply.text),
+            }),
+          ))
+        assert.deepStrictEqual(short, long, path)
+        seen.set(path, short!.status)
+      })
+      const key = { authorization: `Bearer ${account.key}` }
+      const paths = [
+        page,
+        `${page}?page=1&limit=3`,
+        `${page}?limit=5&status=delivered`,
+        `${page}?status=retrying`,
+        `${page}?page=9`,
+        `${page}?limit=0`,
+        `${page}?page=-1&limit=abc`,
+        `${page}?limit=3&limit=4`,
+        `/v1/webhooks/${foreign.json.id}/deliveries`,
+        `/v1/webhooks/${randomUUID()}/deliveries`,
+        "/v1/webhooks/no-id/deliveries",
+        "/v1/api-keys/",
+        "/v1/api-keys",
+      ]
+      for (const path of paths) yield* same(path, key)
+      const statuses = paths.map((path) => seen.get(path))
+      assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 422, 422, 200, 404, 404, 404, 200, 200])
+      const refused: ReadonlyArray<readonly [Readonly<Record<string, string>>, number]> = [
+        [{}, 401],
+        [{ authorization: "Bearer mail_k_" }, 401],
+        [{ authorization: `Bearer mail_k_${"0".repeat(43)}` }, 401],
+        [{ ...key, accept: "text/html" }, 406],
+        [{ authorization: `bearer  ${account.key}`, accept: "text/html, application/*;q=0.5" }, 200],
+      ]
+      for (const path of [page, "/v1/api-keys/"]) {
+        for (const [headers, status] of refused) {
+          yield* same(path, headers)
+          assert.strictEqual(seen.get(path), status, JSON.stringify(headers))
+        }
+      }
+      // A key that ended is refused at once, either way.
+      const { json } = yield* account.session.get("/v1/api-keys/")
+      yield* account.session.delete(`/v1/api-keys/${json[0].id}`)
+      for (const path of [page, "/v1/api-keys/"]) {
+        yield* same(path, key)
+        assert.strictEqual(seen.get(path), 401)
+      }
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,311 @@
+/**
+ * Transfers as transitions: what the clock decides, fired from 50,000 timers that are due at one moment, and what a look
+ * at the timers costs beside a million that are not; commands through the API, on one process and on two. The yardstick
+ * of each is the same transition as one bare SQL statement, in the same round.
+ */
+import { Effect, Redacted, Schedule } from "effect"
+import { Database } from "../../services/platform/Database.ts"
+import { Timers } from "../../services/platform/Timers.ts"
+import { transferTimers } from "../../services/transfers/Transfers.ts"
+import * as Child from "../harness/Child.ts"
+import { BenchError } from "../harness/Child.ts"
+import { type Claim, type Finding, median, rounded, type Run, type Table } from "../harness/Claim.ts"
+import { cpuMillis } from "../harness/Cpu.ts"
+import * as Product from "../harness/Product.ts"
+import type { World } from "../harness/Servers.ts"
+import { due, fill, pending } from "../harness/TransferFixture.ts"
+import type { Order as BareOrder } from "../programs/bareTransitions.ts"
+import type { Order } from "../programs/commands.ts"
+
+const template = "transitions"
+
+const broken = (cause: unknown) =>
+  cause instanceof BenchError ? cause : new BenchError({ message: `transitions: ${String(cause)}` })
+
+interface Figures {
+  /** Transitions a second. */
+  readonly rate: number
+  /** Microseconds of CPU a transition. */
+  readonly runtime: number
+  readonly postgres: number
+  /** Milliseconds; of the clock's work, until the last. */
+  readonly p50: number | null
+  readonly p99: number | null
+}
+
+type Measured = Effect.Effect<Figures, BenchError>
+
+/** What `work` cost, which makes `count` transitions in the seconds that it gives. */
+const costing = Effect.fnUntraced(function* <E>(
+  { servers }: Run,
+  programs: ReadonlyArray<Child.Child>,
+  count: number,
+  work: Effect.Effect<{ readonly seconds: number; readonly p50?: number; readonly p99?: number }, E>,
+) {
+  const used = () => ({
+    runtime: programs.reduce((sum, { pid }) => sum + (cpuMillis(pid) ?? 0), 0),
+    postgres: servers.cpu().postgres,
+  })
+  const before = used()
+  const { p50 = null, p99 = null, seconds } = yield* Effect.raceFirst(
+    work,
+    Effect.raceAll(programs.map(({ ended }) => ended)),
+  )
+  const after = used()
+  const each = (what: keyof typeof before) => (after[what] - before[what]) * 1_000 / count
+  return { rate: count / seconds, runtime: each("runtime"), postgres: each("postgres"), p50, p99 } satisfies Figures
+})
+
+/** Due transfers that end as they should. */
+const ends = { expire: ["pending", "expired"], complete: ["accepted", "completed"] } as const
+type End = keyof typeof ends
+
+/** Fires `count` timers that are due at one moment; measured from that moment until none of them is left. */
+const fired = (run: Run, end: End, count: number): Measured =>
+  Effect.gen(function* () {
+    const [status, after] = ends[end]
+    const world = yield* run.servers.world(template)
+    const program = yield* Product.start(run.servers, world, { ROLES: "timers" }, run.profile)
+    yield* Product.ready(program)
+    const at = new Date(Date.now() + 6_000 + count / 5)
+    yield* due(world.sql, status, count, at)
+    yield* world.sql`vacuum analyze`
+    yield* world.sql`checkpoint`
+    const left = at.getTime() - Date.now()
+    if (left <= 0) return yield* broken("the fixture was not ready in time")
+    yield* Effect.sleep(left)
+    const live = world.sql`select from timers where due_at <= ${at} limit 1`
+    const until = Effect.flatMap(live, ({ length }) => length === 0 ? Effect.void : Effect.fail("not in time")).pipe(
+      Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 15_000 }),
+      Effect.map(() => ({ seconds: (Date.now() - at.getTime()) / 1_000 })),
+    )
+    const figures = yield* costing(run, [program], count, until)
+    const [ended] = yield* world.sql<{ n: number }>`select count(*)::int as n from transfers where status = ${after}`
+    if (ended!.n !== count) return yield* broken(`${ended!.n} of ${count} ended as they should`)
+    return figures
+  }).pipe(Effect.scoped, Effect.mapError(broken))
+
+/** The same transitions, a bare statement each. */
+const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
+  Effect.gen(function* () {
+    const world = yield* run.servers.world(template)
+    const end = kinds[0]
+    if (end === "expire" || end === "complete") yield* due(world.sql, ends[end][0], count, new Date())
+    yield* world.sql`vacuum analyze`
+    yield* world.sql`checkpoint`
+    const program = yield* Child.start({
+      module: "bench/programs/bareTransitions.ts",
+      env: { DATABASE_URL: world.ownerUrl },
+    })
+    yield* program.event("ready")
+    yield* program.tell(JSON.stringify({ kinds, count } satisfies BareOrder))
+    return yield* costing(
+      run,
+      [program],
+      count * kinds.length,
+      program.event<{ readonly seconds: number }>("done", 300),
+    )
+  }).pipe(Effect.scoped, Effect.mapError(broken))
+
+/** Offers and accepts through the API of `processes` processes: as fast as they go, or at a steady rate. */
+const commanded = (run: Run, processes: number, count: number, rate: number | null): Measured =>
+  Effect.gen(function* () {
+    const world = yield* run.servers.world(template)
+    yield* world.sql`vacuum analyze`
+    yield* world.sql`checkpoint`
+    const env = { ROLES: "api,actors,relay,timers", INITIATE_TRANSFER_RATE: "10000" }
+    const programs = yield* Effect.forEach(
+      Array.from({ length: processes }),
+      () => Product.start(run.servers, world, env, run.profile),
+    )
+    const urls = yield* Effect.forEach(programs, Product.ready)
+    const client = yield* Child.start({ module: "bench/programs/commands.ts" })
+    yield* client.event("ready")
+    const drive = Effect.fnUntraced(function* (order: Omit<Order, "ports" | "connections">) {
+      const ports = urls.map((url) => Number(new URL(url).port))
+      yield* client.tell(JSON.stringify({ ...order, ports, connections: 32 } satisfies Order))
+      const driven = yield* client.event<Driven>("driven", 300)
+      return driven.fault === null ? driven : yield* broken(driven.fault)
+    })
+    yield* drive({ from: 0, count: 300, rate: null })
+    const measured = Effect.map(
+      drive({ from: 300, count, rate }),
+      ({ p50, p99, rate }) => ({ seconds: 2 * count / rate, p50, p99 }),
+    )
+    return yield* costing(run, programs, 2 * count, measured)
+  }).pipe(Effect.scoped, Effect.mapError(broken))
+
+interface Driven {
+  readonly rate: number
+  readonly p50: number
+  readonly p99: number
+  readonly fault: string | null
+}
+
+interface Look {
+  readonly pending: number
+  /** Milliseconds. */
+  readonly claim: number
+  readonly next: number
+}
+
+/** What it costs to see that nothing is due. */
+const looked = (run: Run, beside: number): Effect.Effect<Look, BenchError> =>
+  Effect.scoped(Effect.flatMap(run.servers.world(template), (world) => looks(world, beside))).pipe(
+    Effect.mapError(broken),
+  )
+
+const looks = (world: World, beside: number) =>
+  Effect.gen(function* () {
+    yield* pending(world.sql, beside)
+    yield* world.sql`vacuum analyze timers`
+    const timers = yield* Timers
+    const once = Effect.fnUntraced(function* <A, E>(look: Effect.Effect<A, E>) {
+      const at = performance.now()
+      yield* look
+      return performance.now() - at
+    })
+    const timed = <A, E>(look: Effect.Effect<A, E>) =>
+      Effect.map(Effect.forEach(Array.from({ length: 200 }), () => once(look)), median)
+    yield* timed(timers.claim(transferTimers, 400))
+    return {
+      pending: beside,
+      claim: yield* timed(timers.claim(transferTimers, 400)),
+      next: yield* timed(timers.untilNext(transferTimers, 1_000)),
+    } satisfies Look
+  }).pipe(
+    Effect.provide(Timers.layer),
+    Effect.provide(Database.layer({
+      url: Redacted.make(world.databaseUrl),
+      ownerUrl: Redacted.make(world.ownerUrl),
+      maxConnections: 2,
+    })),
+  )
+
+interface Contender {
+  readonly measure: (run: Run, sizes: Sizes) => Measured
+  /** The contender that does the same as bare statements. */
+  readonly of?: string
+}
+
+interface Sizes {
+  readonly timers: number
+  readonly commands: number
+  readonly seconds: number
+}
+
+const steadyRate = 500
+const at500 = `${steadyRate} commands a second, one process`
+
+const contenders: Readonly<Record<string, Contender>> = {
+  "expire, bare statements": { measure: (run, { commands }) => bare(run, ["expire"], commands) },
+  "expire, by timers due at once": {
+    measure: (run, { timers }) => fired(run, "expire", timers),
+    of: "expire, bare statements",
+  },
+  "complete, bare statements": { measure: (run, { commands }) => bare(run, ["complete"], commands) },
+  "complete, by timers due at once": {
+    measure: (run, { timers }) => fired(run, "complete", timers),
+    of: "complete, bare statements",
+  },
+  "offer and accept, bare statements": {
+    measure: (run, { commands }) => bare(run, ["initiate", "accept"], commands),
+  },
+  "offer and accept, API of one process": {
+    measure: (run, { commands }) => commanded(run, 1, commands / 2, null),
+    of: "offer and accept, bare statements",
+  },
+  "offer and accept, API of two processes": {
+    measure: (run, { commands }) => commanded(run, 2, commands / 2, null),
+    of: "offer and accept, bare statements",
+  },
+  [at500]: { measure: (run, { seconds }) => commanded(run, 1, seconds * steadyRate / 2, steadyRate) },
+}
+
+type Rounds = ReadonlyArray<Readonly<Record<string, Figures>>>
+
+const tablesOf = (
+  rounds: Rounds,
+  looks: ReadonlyArray<ReadonlyArray<Look>>,
+  { timers }: Sizes,
+): ReadonlyArray<Table> => {
+  const of = (name: string, pick: (figures: Figures) => number) => median(rounds.map((round) => pick(round[name]!)))
+  const names = Object.keys(contenders)
+  return [
+    {
+      title: "Transitions a second",
+      columns: ["", "/s", "of bare statements", "CPU µs: runtime", "postgres"],
+      rows: names.filter((name) => name !== at500).map((name) => {
+        const yardstick = contenders[name]!.of
+        return [
+          name,
+          Math.round(of(name, ({ rate }) => rate)),
+          yardstick === undefined
+            ? ""
+            : rounded(median(rounds.map((round) => round[name]!.rate / round[yardstick]!.rate)), 2),
+          Math.round(of(name, ({ runtime }) => runtime)),
+          Math.round(of(name, ({ postgres }) => postgres)),
+        ]
+      }),
+    },
+    {
+      title: `Until the last of ${timers} timers that are due at one moment has fired`,
+      columns: ["", "seconds"],
+      rows: names.filter((name) => name.includes("timers")).map((name) => [
+        name,
+        rounded(timers / of(name, ({ rate }) => rate), 1),
+      ]),
+    },
+    {
+      title: "Latency of a command",
+      columns: ["", "p50 ms", "p99 ms"],
+      rows: names.filter((name) => rounds[0]![name]!.p99 !== null).map((name) => [
+        name,
+        rounded(of(name, ({ p50 }) => p50!), 1),
+        rounded(of(name, ({ p99 }) => p99!), 1),
+      ]),
+    },
+    {
+      title: "A look at timers of which none is due",
+      columns: ["pending", "claim ms", "next ms"],
+      rows: looks[0]!.map(({ pending }, i) => [
+        pending,
+        rounded(median(looks.map((round) => round[i]!.claim)), 2),
+        rounded(median(looks.map((round) => round[i]!.next)), 2),
+      ]),
+    },
+  ]
+}
+
+export const transitions: Claim = {
+  name: "transitions",
+  title: "Transitions of transfers, with all that belongs to each",
+  measure: (run) =>
+    Effect.gen(function* () {
+      const sizes = run.quick
+        ? { timers: 10_000, commands: 3_000, seconds: 4 }
+        : { timers: 50_000, commands: 10_000, seconds: 10 }
+      yield* run.servers.template(template, fill(sizes.timers))
+      const rounds: Array<Record<string, Figures>> = []
+      const looks: Array<ReadonlyArray<Look>> = []
+      for (let round = 1; round <= run.rounds; round++) {
+        const figures: Record<string, Figures> = {}
+        for (const [name, { measure }] of Object.entries(contenders)) {
+          yield* run.tell(`round ${round} of ${run.rounds}: ${name}`)
+          figures[name] = yield* measure(run, sizes)
+        }
+        yield* run.tell(`round ${round} of ${run.rounds}: looks`)
+        looks.push(yield* Effect.forEach([0, run.quick ? 100_000 : 1_000_000], (beside) => looked(run, beside)))
+        rounds.push(figures)
+      }
+      return {
+        tables: tablesOf(rounds, looks, sizes),
+        notes: [
+          "A transition of ours writes state, fence, timer, two audit records, two notifications, its mails and a message for each of them; a bare statement writes state, fence, timer, two audit records and one message, and decides nothing.",
+          `Timers: one process, ${sizes.timers} transfers of as many domains and 2,000 accounts, all due at one moment. Commands: 32 connections from a client on the same machine; at a steady rate a latency counts from when the command was to be sent.`,
+          "Medians over interleaved rounds, ratios within a round; every contender starts cold on a database of its own.",
+        ],
+        raw: { rounds, looks },
+      } satisfies Finding
+    }),
+}

@@ -43,7 +43,7 @@ const life = Effect.fnUntraced(function* (around: World, people: Cast, point: st
     onSuccess: ([, origin]) => people.moved(origin!),
   })
   const code = yield* Effect.timeoutOrElse(doomed.exited, {
-    duration: "90 seconds",
+    duration: "4 minutes",
     orElse: () => Effect.die(new Error(`${point} was not reached:\n${doomed.output()}`)),
   })
   assert.isNull(code, `SIGKILL, nothing else:\n${doomed.output()}`)
@@ -82,6 +82,6 @@ const groups = Object.entries(
 
 describe.concurrent("a transfer's walk, killed", () => {
   for (const [name, some = []] of groups) {
-    it.live(`at each ${name}: ${some.map(([point]) => point).join(", ")}`, () => killed(some), 600_000)
+    it.live(`at each ${name}: ${some.map(([point]) => point).join(", ")}`, () => killed(some), 900_000)
   }
 })

@@ -61,7 +61,7 @@ export interface Cast {
 
 /** Looked at seldom, since many walks beside each other would else keep the program busy with being looked at. */
 const often = "200 millis"
-const patience = 300
+const patience = 600
 
 const publish = (world: World, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
   world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))

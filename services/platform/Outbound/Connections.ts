@@ -1,17 +1,19 @@
 /**
- * Pooled connections, bounded: at most 64 per origin, idle ones closed after 4 s (30 s where the peer asks for longer),
- * each replaced after 5 minutes so that a moved name is followed.
+ * Pooled connections, bounded: at most 64 per origin, idle ones closed after 4 s (30 s where the peer asks for longer).
  *
- * Origins are bounded by generations: after 1,024 distinct ones a new Agent takes over and the old one closes as its
- * last exchange ends, so that a user with a hundred thousand host names holds no more than that.
+ * They live in generations: after 5 minutes, so that a moved name is followed, or 1,024 distinct origins, so that a user
+ * with a hundred thousand host names holds no more than that, a new Agent takes over, and the old one closes as its last
+ * exchange ends. Ages of connections would do for the first; undici compares them all, twice a request.
  */
 import { Agent, type buildConnector, type Dispatcher } from "undici"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 
 const maxOrigins = 1_024
+const maxAgeMillis = 300_000
 
 /** A scoped dispatcher for HTTP/1.1 without pipelining, redirects, decompression, proxies or retries. */
 export const make = Effect.fnUntraced(function* (connect: buildConnector.connector) {
+  const clock = yield* Clock.Clock
   const agents = new Set<Agent>()
   const origins = new Set<string>()
   const open = () => {
@@ -22,7 +24,6 @@ export const make = Effect.fnUntraced(function* (connect: buildConnector.connect
       allowH2: false,
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 30_000,
-      clientTtl: 300_000,
       // The exchange's own deadline covers both.
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -31,6 +32,7 @@ export const make = Effect.fnUntraced(function* (connect: buildConnector.connect
     return agent
   }
   let current = open()
+  let openedAt = clock.currentTimeMillisUnsafe()
   yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...agents].map((agent) => agent.destroy()))))
 
   const retire = (agent: Agent) => {
@@ -40,14 +42,14 @@ export const make = Effect.fnUntraced(function* (connect: buildConnector.connect
 
   /** Dispatches over a pooled connection of `origin`. */
   return (origin: string, request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void => {
-    if (!origins.has(origin)) {
-      if (origins.size >= maxOrigins) {
-        origins.clear()
-        retire(current)
-        current = open()
-      }
-      origins.add(origin)
+    const now = clock.currentTimeMillisUnsafe()
+    if (now - openedAt >= maxAgeMillis || (origins.size >= maxOrigins && !origins.has(origin))) {
+      origins.clear()
+      retire(current)
+      current = open()
+      openedAt = now
     }
+    origins.add(origin)
     current.dispatch(request, handler)
   }
 })

@@ -1,21 +1,44 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
 import * as Connections from "../../../../services/platform/Outbound/Connections.ts"
 import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
 import { serve } from "./servers.ts"
 
+const connect = buildConnector({
+  allowH2: false,
+  lookup: (_, options, callback) =>
+    options.all ? callback(null, [{ address: "127.0.0.1", family: 4 }]) : callback(null, "127.0.0.1", 4),
+})
+const limits = { keepOnSuccess: 10, keepOnFailure: 10, read: 100 }
+
 describe("Connections", () => {
+  it.effect("are kept for the next exchange, and replaced after five minutes", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.end("ok"))
+      const dispatch = yield* Connections.make(connect)
+      const origin = `http://h.test:${server.port}`
+      const send = Effect.promise(() =>
+        new Promise<Settled>((resolve) =>
+          dispatch(
+            origin,
+            { origin, path: "/", method: "POST" },
+            new Exchange(limits, () => 0, (_, settled) => resolve(settled)),
+          )
+        )
+      )
+      for (const [wait, connections] of [[0, 1], [0, 1], [299_999, 1], [1, 2], [0, 2]] as const) {
+        yield* TestClock.adjust(wait)
+        assert.strictEqual((yield* send).status, 200)
+        assert.strictEqual(server.seen.connections, connections)
+      }
+    }))
+
   it.effect("holds a bounded number of origins, whatever number of names is used", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.end("ok"))
-      const connect = buildConnector({
-        allowH2: false,
-        lookup: (_, options, callback) =>
-          options.all ? callback(null, [{ address: "127.0.0.1", family: 4 }]) : callback(null, "127.0.0.1", 4),
-      })
       const dispatch = yield* Connections.make(connect)
-      const limits = { keepOnSuccess: 10, keepOnFailure: 10, read: 100 }
       const send = (index: number) =>
         new Promise<Settled>((resolve) => {
           const origin = `http://h${index}.test:${server.port}`

@@ -1,0 +1,138 @@
+/** Tokens of a real OpenID provider, got as a portal's server and a service get them, verified over its key set. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { createHash, randomBytes } from "node:crypto"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import Provider from "oidc-provider"
+import { AccessTokens, configuredTokenIssuers } from "../../../services/people/AccessTokens.ts"
+import { Callers } from "../../../services/people/Callers.ts"
+import { Sightings } from "../../../services/people/Sightings.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
+import { identity, person } from "../../support/TestIdentity.ts"
+
+const redirectUri = "https://portal.example/callback"
+const secret = "a-secret-that-is-long-enough-for-everyone"
+const client = { client_secret: secret, token_endpoint_auth_method: "client_secret_post" }
+
+/** A provider that gives JWT access tokens for our audience, and says in them how its users signed in. */
+const provider = Effect.gen(function* () {
+  const server = createServer()
+  yield* Effect.acquireRelease(
+    Effect.promise(() => new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", () => resolve()))),
+    () => Effect.promise(() => new Promise((resolve) => (server.close(resolve), server.closeAllConnections()))),
+  )
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const real = new Provider(issuer, {
+    clients: [
+      { ...client, client_id: "portal", grant_types: ["authorization_code"], redirect_uris: [redirectUri] },
+      {
+        ...{ ...client, client_id: "hr-sync", grant_types: ["client_credentials"] },
+        ...{ redirect_uris: [], response_types: [] },
+      },
+    ],
+    features: {
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => "urn:service:management",
+        useGrantedResource: () => true,
+        getResourceServerInfo: () => ({ scope: "", audience: "service-management", accessTokenFormat: "jwt" }),
+      },
+    },
+    extraTokenClaims: (context: { oidc: { entities: Record<string, Record<string, unknown> | undefined> } }) => {
+      const code = context.oidc.entities["AuthorizationCode"]
+      return code === undefined ? {} : { auth_time: code["authTime"], acr: "urn:service:aal1", sid: code["sessionUid"] }
+    },
+  })
+  const handle = real.callback()
+  server.on("request", (request, response) => void handle(request, response))
+  return issuer
+})
+
+const form = (fields: Record<string, string>) => ({
+  method: "POST",
+  headers: { "content-type": "application/x-www-form-urlencoded" },
+  body: new URLSearchParams(fields).toString(),
+})
+
+type Tokens = Record<"access_token" | "id_token", string>
+
+const tokensFor = async (issuer: string, fields: Record<string, string>): Promise<Tokens> => {
+  const response = await fetch(`${issuer}/token`, form({ client_secret: secret, ...fields }))
+  assert.strictEqual(response.status, 200, await response.clone().text())
+  return await response.json() as Tokens
+}
+
+/** Signs in with the provider's own pages, as a browser would, and gives where it sends the browser in the end. */
+const signIn = async (issuer: string, login: string, challenge: string): Promise<URL> => {
+  const jar = new Map<string, string>()
+  const query = new URLSearchParams({
+    ...{ client_id: "portal", response_type: "code", redirect_uri: redirectUri, scope: "openid" },
+    ...{ code_challenge: challenge, code_challenge_method: "S256" },
+  })
+  let next: [string, RequestInit] = [`${issuer}/auth?${query}`, {}]
+  for (let hop = 0; hop < 12; hop++) {
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ")
+    const response = await fetch(next[0], {
+      ...next[1],
+      headers: { ...next[1].headers as Record<string, string>, cookie },
+      redirect: "manual",
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
+      jar.set(name!, value!)
+    }
+    const page = await response.text()
+    const to = response.headers.get("location")
+    if (to === null) {
+      const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1]
+      assert.isDefined(prompt, page)
+      next = [next[0], form({ prompt: prompt!, login, password: "any" })]
+    } else if (to.startsWith(redirectUri)) return new URL(to)
+    else next = [new URL(to, issuer).href, {}]
+  }
+  throw new Error("the provider never came to an end")
+}
+
+const outbound = Outbound.layer({ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] })
+const nowhere = { userAgent: null, address: null }
+
+layer(identity, { excludeTestServices: true })("a real provider", (it) => {
+  it.effect("a person's and a service's access tokens are good, an ID token is none", () =>
+    Effect.gen(function* () {
+      const issuer = yield* provider
+      const ada = yield* person({ issuer, subject: "ada" })
+      const issuers = yield* configuredTokenIssuers([{ issuer, jwks_uri: `${issuer}/jwks`, max_aal: "aal2" }])
+      const recognise = (token: string) =>
+        Callers.use(({ recognise }) => recognise(`Bearer ${token}`, nowhere)).pipe(
+          Effect.provide(Callers.layer.pipe(
+            Layer.provide(Layer.merge(AccessTokens.layer(issuers), Sightings.layer)),
+          )),
+        )
+      const verifier = randomBytes(32).toString("base64url")
+      const { access_token: adas, id_token: idToken } = yield* Effect.promise(async () => {
+        const challenge = createHash("sha256").update(verifier).digest("base64url")
+        const code = (await signIn(issuer, "ada", challenge)).searchParams.get("code")!
+        return await tokensFor(issuer, {
+          ...{ client_id: "portal", grant_type: "authorization_code", code, redirect_uri: redirectUri },
+          code_verifier: verifier,
+        })
+      })
+      const caller = yield* recognise(adas)
+      assert.deepInclude(caller, {
+        ...{ principal: `person:${ada}`, via: "person", personId: ada, issuer, subject: "ada", clientId: "portal" },
+        ...{ acr: "urn:service:aal1", aal: "aal1" },
+      })
+      assert.isString(caller.sid)
+      assert.closeTo(caller.authTime!, Date.now() / 1_000, 60)
+      assert.strictEqual((yield* Effect.flip(recognise(idToken))).code, "invalid_token")
+
+      const { access_token: services } = yield* Effect.promise(() =>
+        tokensFor(issuer, { client_id: "hr-sync", grant_type: "client_credentials" })
+      )
+      assert.deepInclude(yield* recognise(services), {
+        ...{ principal: `service:${issuer} hr-sync`, via: "service", personId: null, authTime: null },
+      })
+    }).pipe(Effect.scoped, Effect.provide(outbound)))
+})

@@ -1,7 +1,7 @@
 /**
  * A real process is killed with SIGKILL at each moment of a transfer's walk and of what people are told by mail and
  * Slack, and started again: people go on, and in the end every transfer is where its walk leads, every mail arrived, at
- * most once more than once, and no state between states was ever there.
+ * most once a second time, and no state between states was ever there.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -10,7 +10,7 @@ import { type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { databaseOf } from "./support/Traffic.ts"
-import { close, longAfter, whole } from "./support/TransferLedger.ts"
+import { close, longAfter, muchLater, whole } from "./support/TransferLedger.ts"
 import { type Cast, cast } from "./support/Walks.ts"
 
 /** Each with its number of hits: every step happens at least once in a life, and what is told more often. */
@@ -71,6 +71,7 @@ const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string
     }
     yield* around.instance.start()
     people.moved(around.instance.origin())
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(muchLater, "1 second")))
     const ended = yield* Effect.forEach(walks, Fiber.join)
     yield* close(people, ended)
   }).pipe(Effect.provide(databaseOf(around)))

@@ -29,14 +29,24 @@ export const whole = Effect.gen(function* () {
   assert.deepStrictEqual(torn, [])
 })
 
-/** Makes the time go by that a dead process's claims last, and the ten minutes before a mail is repeated. */
+/** Makes the time go by that a dead process's claims last. */
 export const longAfter = Effect.gen(function* () {
   const { sql } = yield* Database
-  yield* sql`update mails set lease_until = now() - interval '11 minutes' where claim is not null`
-  for (const table of ["timers", "outbox", "slack_messages"]) {
+  for (const table of ["timers", "outbox", "mails", "slack_messages"]) {
     yield* sql`update ${sql(table)} set lease_until = now() - interval '1 second' where claim is not null`
   }
   yield* sql`update outbox_lanes set lease_until = now() - interval '1 second' where lease_until > now()`
+})
+
+/**
+ * Makes the ten minutes go by before a mail in doubt is repeated, and whatever else waits. While nobody is killed any
+ * more: of two attempts that are cut off nobody promises anything.
+ */
+export const muchLater = Effect.gen(function* () {
+  const { sql } = yield* Database
+  for (const table of ["mails", "slack_messages"]) {
+    yield* sql`update ${sql(table)} set not_before = now() where claim is null and not_before > now()`
+  }
 })
 
 const counted = (texts: ReadonlyArray<string>) => {

@@ -18,6 +18,8 @@ export interface ClientTarget {
   readonly response_types: ReadonlyArray<string>
   readonly scope: string
   readonly token_endpoint_auth_method: string
+  /** Our reference: what shows an operator whose client it is. */
+  readonly software_id: string
 }
 
 /** Whatever the provider says of a client, of the members above. */
@@ -44,8 +46,8 @@ export class ProviderFault extends Schema.TaggedError<ProviderFault>()("Provider
 }) {}
 
 export class IdentityProvider extends Context.Service<IdentityProvider, {
-  /** Makes a client that can be found by `reference`. */
-  readonly create: (reference: string, target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
+  /** Makes a client that can be found by its reference, the target's `software_id`. */
+  readonly create: (target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
   /** Makes a client what it shall be; repeating it is harmless. */
   readonly update: (client: KnownClient, target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
   /** Ends a client; repeating it is harmless. */

@@ -18,7 +18,7 @@ import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } 
 import { Vault } from "../platform/Vault.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
 import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
-import { type ProjectRow, targetOf } from "./ProviderJobs/Targets.ts"
+import { type ProjectRow, referenceOf, targetOf } from "./ProviderJobs/Targets.ts"
 
 export { type ProviderJobKind } from "./ProviderJobs/Rows.ts"
 
@@ -61,7 +61,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         function* ({ held = false, kind, projectId }) {
           const id = yield* ids.next
           const now = new Date(yield* Clock.currentTimeMillis)
-          const reference = `bailiwick:${projectId}`
+          const reference = referenceOf(projectId)
           yield* sql`
             insert into provider_jobs (id, kind, project_id, state, held, reference, created_at, updated_at, not_before)
             values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${held}, ${reference}, ${now}, ${now}, ${now})`
@@ -111,7 +111,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         const mine = yield* known.of(job.project_id)
         if (job.kind === "client.create") {
           if (mine !== null) return "nothing to do"
-          return yield* provider.create(job.reference, target)
+          return yield* provider.create(target)
         }
         if (mine === null || mine.disabled) return "nothing to do"
         if (job.kind === "client.update") return yield* provider.update(mine.client, target)

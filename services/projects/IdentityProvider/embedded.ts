@@ -27,11 +27,11 @@ export const embedded = Layer.effect(
     const { sql } = yield* Database
     const ids = yield* Ids
 
-    const create = Effect.fn("EmbeddedProvider.create")(function* (reference: string, target: ClientTarget) {
+    const create = Effect.fn("EmbeddedProvider.create")(function* (target: ClientTarget) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* faulty(sql<{ client_id: string; metadata: Observed }>`
         insert into embedded_clients (client_id, reference, metadata, created_at, updated_at)
-        values (${yield* ids.next}, ${reference}, ${sql.json(target)}, ${now}, ${now})
+        values (${yield* ids.next}, ${target.software_id}, ${sql.json(target)}, ${now}, ${now})
         returning client_id, metadata`)
       return { client: known(row!.client_id), observed: row!.metadata }
     })

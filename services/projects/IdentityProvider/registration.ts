@@ -92,11 +92,8 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
           : Redacted.make(answer.registration_access_token),
       })
 
-      const create = Effect.fn("Registration.create")(function* (reference: string, target: ClientTarget) {
-        const { status, text } = yield* ask("POST", registrationEndpoint, initialAccessToken, {
-          ...wire(target),
-          software_id: reference,
-        })
+      const create = Effect.fn("Registration.create")(function* (target: ClientTarget) {
+        const { status, text } = yield* ask("POST", registrationEndpoint, initialAccessToken, wire(target))
         if (status !== 201 && status !== 200) return yield* refusal(status, true)
         const answer = yield* registered(text)
         return { client: clientOf(answer, null), observed: answer }

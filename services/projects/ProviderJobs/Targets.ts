@@ -11,6 +11,9 @@ export interface ProjectRow {
   readonly requested_scopes: ReadonlyArray<string>
 }
 
+/** What the client of a project can be found by at the provider. */
+export const referenceOf = (projectId: string): string => `bailiwick:${projectId}`
+
 /** A website signs people in by code and PKCE, without a secret; a connector that has nowhere to send them speaks for itself. */
 export const targetOf = (project: ProjectRow): ClientTarget => {
   const signsIn = project.redirect_uris.length > 0
@@ -23,6 +26,7 @@ export const targetOf = (project: ProjectRow): ClientTarget => {
     response_types: signsIn ? ["code"] : [],
     scope: signsIn ? project.requested_scopes.join(" ") : "",
     token_endpoint_auth_method: signsIn ? "none" : "client_secret_basic",
+    software_id: referenceOf(project.id),
   }
 }
 

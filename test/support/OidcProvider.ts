@@ -1,0 +1,68 @@
+/** A real OpenID provider, with dynamic registration and its management (RFC 7591, RFC 7592), on a port of its own. */
+import { Effect } from "effect"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { exportJWK, generateKeyPair } from "jose"
+import Provider from "oidc-provider"
+
+export const initialAccessToken = "initial-access-token"
+
+/** What a test does to requests before the provider sees them, or to answers before the client does. */
+export interface Interference {
+  /** Where it says so, the connection is cut before the provider sees the request, or after it has answered. */
+  cut: "before" | "after" | null
+  /** Requests that the provider has carried out. */
+  readonly seen: Array<string>
+}
+
+const listening = (server: Server) =>
+  Effect.callback<number>((resume) => {
+    server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+  })
+
+/** Runs until the scope closes. */
+export const oidcProvider = Effect.gen(function* () {
+  const server = yield* Effect.acquireRelease(
+    Effect.sync(() => createServer()),
+    (server) =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      }),
+  )
+  const url = `http://127.0.0.1:${yield* listening(server)}`
+  const jwk = yield* Effect.promise(async () => {
+    const { privateKey } = await generateKeyPair("RS256", { extractable: true })
+    return { ...(await exportJWK(privateKey)), use: "sig", alg: "RS256" }
+  })
+  const provider = new Provider(url, {
+    jwks: { keys: [jwk] },
+    cookies: { keys: ["a key of the tests"] },
+    scopes: ["openid", "profile", "email"],
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      backchannelLogout: { enabled: true },
+      registration: { enabled: true, initialAccessToken },
+      registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
+    },
+    extraClientMetadata: { properties: ["software_id"] },
+  })
+  const interference: Interference = { cut: null, seen: [] }
+  const handle = provider.callback()
+  server.on("request", (request, response) => {
+    const { cut } = interference
+    if (cut === "before") return request.socket.destroy()
+    response.on("finish", () => interference.seen.push(`${request.method} ${response.statusCode}`))
+    if (cut === "after") {
+      const end = response.end.bind(response)
+      response.end = (() => {
+        interference.seen.push(`${request.method} cut`)
+        request.socket.destroy()
+        return end()
+      }) as typeof response.end
+    }
+    void handle(request, response)
+  })
+  return { url, registrationEndpoint: `${url}/reg`, interference }
+})

@@ -32,11 +32,12 @@ const publicUrl = new URL("https://id.example")
 const Api = HttpApi.make("bailiwick").add(MeApi, ApiKeysApi)
 const ring = JSON.stringify({ active: "k1", keys: { k1: randomBytes(32).toString("base64") } })
 
-const personal = CredentialActions.layer(relyingPartyAt(portal)).pipe(
-  Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
-  Layer.merge(People.layer),
-  Layer.merge(Idempotency.layer),
-)
+const personal = (at: URL) =>
+  CredentialActions.layer(relyingPartyAt(at)).pipe(
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
+    Layer.merge(People.layer),
+    Layer.merge(Idempotency.layer),
+  )
 
 const mailKeys = ApiKeys.layer.pipe(
   Layer.provideMerge(Principals.layer),
@@ -44,8 +45,8 @@ const mailKeys = ApiKeys.layer.pipe(
   Layer.provide(Cookies.layer([])),
 )
 
-/** The server, with everything below it; `EmbeddedIssuer` is the only issuer. */
-export const world = (rates?: ManagementRates) =>
+/** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
+export const world = (rates?: ManagementRates, at = portal) =>
   Server.layer(
     HttpApiBuilder.layer(Api).pipe(
       Layer.provide([me, apiKeys]),
@@ -54,7 +55,7 @@ export const world = (rates?: ManagementRates) =>
     { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },
   ).pipe(
     Layer.provide(Refusals.layer),
-    Layer.provideMerge(personal),
+    Layer.provideMerge(personal(at)),
     Layer.provideMerge(managedBy(rates)),
     Layer.provideMerge(mailKeys),
     Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),

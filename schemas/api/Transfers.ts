@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AcceptEligibility, DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
+import { InsufficientUserAuthentication } from "../problems/Identity.ts"
 import * as Problems from "../problems/Transfers.ts"
 import { BodyBoolean, Text } from "../Validation/Scalars.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
@@ -118,7 +119,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       success: DomainTransfer,
       error: [
         Forbidden,
-        Problems.InsufficientUserAuthentication,
+        InsufficientUserAuthentication,
         Problems.TransferNotFound,
         Problems.TargetNotFound,
         Problems.SelfTransfer,

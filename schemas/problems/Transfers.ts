@@ -61,12 +61,3 @@ export class DomainLimit
 
 export class NotStoppable
   extends Problem<NotStoppable>()("NotStoppable", "not_stoppable", 409, "The safety window is over") {}
-
-/** RFC 9470: the session is good, the person has to prove again who they are; `max_age` in seconds. */
-export class InsufficientUserAuthentication extends Problem<InsufficientUserAuthentication>()(
-  "InsufficientUserAuthentication",
-  "insufficient_user_authentication",
-  401,
-  "A fresh sign-in is needed",
-  { max_age: Schema.Int },
-) {}

@@ -23,6 +23,8 @@ export interface Reject {
 }
 
 const kept = 65_536
+const keptMillis = 30 * 24 * 60 * 60_000
+const batch = 1_000
 
 // RFC 9562, 5.8: a UUIDv8, whose bits are a digest.
 const idOf = ({ stream, seq, subject, payload }: Reject): string => {
@@ -36,6 +38,8 @@ const printable = (text: string, max: number) => text.replace(/\p{Cc}/gu, "\ufff
 export class Rejects extends Context.Service<Rejects, {
   /** Sets messages aside, in the current transaction where there is one. */
   readonly add: (rejects: ReadonlyArray<Reject>) => Effect.Effect<void, SqlError.SqlError>
+  /** Forgets what arrived 30 days ago or earlier and waits for nothing; gives how many. */
+  readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/platform/Rejects") {
   static readonly layer = Layer.effect(
     Rejects,
@@ -59,7 +63,23 @@ export class Rejects extends Context.Service<Rejects, {
         if (!Array.isReadonlyArrayNonEmpty(rows)) return
         yield* sql`insert into intake_rejects ${sql.insert(rows)} on conflict (id) do nothing`
       })
-      return Rejects.of({ add })
+
+      const prune = Effect.gen(function* () {
+        const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+        let pruned = 0
+        let found = batch
+        while (found === batch) {
+          const rows = yield* sql`
+            delete from intake_rejects where id in (
+              select id from intake_rejects where received_at <= ${before} and state <> 'waiting'
+              order by received_at limit ${batch} for update skip locked
+            ) returning 1`
+          found = rows.length
+          pruned += found
+        }
+        return pruned
+      })
+      return Rejects.of({ add, prune })
     }),
   )
 }

@@ -5,6 +5,7 @@ import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { Rejects } from "../../services/platform/Rejects.ts"
 import { Counts } from "../../services/webhooks/Counts.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
 import { WebhookJobs } from "../../services/webhooks/WebhookJobs.ts"
@@ -19,6 +20,7 @@ export const Upkeep = {
     const jobs = yield* Jobs
     const limits = yield* RateLimits
     const partitions = yield* Partitions
+    const rejects = yield* Rejects
     const retention = yield* Retention
     const { workers } = yield* WebhookJobs
     const news = yield* PersonNews
@@ -27,6 +29,7 @@ export const Upkeep = {
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
+    yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
     yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker]))
     yield* every("jobs' leases", 5_000, jobs.free)

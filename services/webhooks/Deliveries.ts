@@ -42,6 +42,8 @@ const settleBatch = 500
 // A statement costs as much as some forty results in it. Who sends fast waits longer for more of them.
 const lingerMillis = (lastBatch: number): number => lastBatch < 50 ? 5 : 40
 const reportEveryMillis = 200
+/** The longest that a scan for due retries lets wait for itself; sooner ones wake it. */
+export const scanEveryMillis = 1_000
 const lanesAScan = 256
 /** Deliveries an announcement. */
 const announced = 100
@@ -52,6 +54,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly accept: (events: ReadonlyArray<Accepted>) => Effect.Effect<Acceptance, SqlError.SqlError>
   /** Looks for due retries and gives what is to be announced, account by account. */
   readonly scan: Effect.Effect<ReadonlyArray<Announcement>, SqlError.SqlError>
+  /** Milliseconds until a scan would find something, 0 where it would now, at most `max`. */
+  readonly untilDue: (max: number) => Effect.Effect<number, SqlError.SqlError>
   /** Claims what this process has room for of what was announced, and sends it. */
   readonly dispatch: (announcements: ReadonlyArray<Announcement>) => Effect.Effect<void, SqlError.SqlError>
   /** Claims and sends, bite by bite, what is due beyond that, as there is room; for ever, while `mayClaim`. */
@@ -80,6 +84,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         const arrived = Latch.makeUnsafe(false)
         const settled = Latch.makeUnsafe(false)
         const feed = makeFeed({ sql, endpoints, lease, sender, announced }, yield* Clock.Clock)
+        const impatient = Math.min(...config.schedule.delays) < scanEveryMillis
         const report = new Report()
         const reported = Latch.makeUnsafe(false)
 
@@ -109,6 +114,14 @@ export class Deliveries extends Context.Service<Deliveries, {
         const scan = Effect.gen(function* () {
           const due = yield* announceDue(sql, { lanes: lanesAScan, depth: announced, again: announcedAgainMillis })
           return inTurns(due, announced)
+        })
+
+        const untilDue = Effect.fnUntraced(function* (max: number) {
+          const [lane] = yield* sql<{ next_due_at: Date }>`
+            select next_due_at from webhook_lanes where not paused and next_due_at is not null
+            order by next_due_at limit 1`
+          const now = yield* Clock.currentTimeMillis
+          return lane === undefined ? max : Math.min(max, Math.max(0, lane.next_due_at.getTime() - now))
         })
 
         const told = Effect.fnUntraced(function* (dead: ReadonlyArray<Settled>) {
@@ -160,6 +173,8 @@ export class Deliveries extends Context.Service<Deliveries, {
           }
           for (const result of delivered) note(result, "delivered")
           if (outcomes.size > 0) reported.openUnsafe()
+          // Whoever scans may sleep beyond it.
+          if (outcomes.has("retry") && impatient) yield* bells.ring(dueTopic)
           yield* countSettled(outcomes, slots.load.claimed)
           return ended.length + delivered.length
         })
@@ -241,6 +256,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         return Deliveries.of({
           accept: take,
           scan,
+          untilDue,
           dispatch: feed.dispatch,
           feeding: feed.feeding,
           settling,

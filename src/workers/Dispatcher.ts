@@ -10,8 +10,11 @@ import { Bells } from "../../services/platform/Bells.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
-import { Deliveries, dueTopic } from "../../services/webhooks/Deliveries.ts"
+import { Deliveries, dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries.ts"
 import { every, loop } from "./Loop.ts"
+
+/** Another process's scan may hold the lane that is due. */
+const leastSleepMillis = 10
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Announcement))
 
@@ -60,7 +63,13 @@ export const Dispatcher = {
       yield* deliveries.dispatch(due.filter((_, i) => Result.isFailure(outcomes[i]!)))
       return false
     })
-    yield* loop("due deliveries", yield* bells.bell(dueTopic), 1_000, scan)
+    const bell = yield* bells.bell(dueTopic)
+    const wait = Effect.fnUntraced(function* (max: number) {
+      const { healthy } = yield* clocks.read
+      const millis = healthy ? yield* deliveries.untilDue(max).pipe(Effect.catch(() => Effect.succeed(max))) : max
+      yield* bell.wait(Math.max(leastSleepMillis, millis))
+    })
+    yield* loop("due deliveries", { wait }, scanEveryMillis, scan)
     yield* every("expired claims", 5_000, deliveries.free)
   })),
 }

@@ -148,4 +148,25 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* mine, 1)
     }))
+
+  it.effect("a scan is due when the earliest lane is that no pause holds, and at once where one is overdue", () =>
+    Effect.gen(function* () {
+      const { scan, untilDue } = yield* Deliveries
+      const { sql } = yield* Database
+      yield* sql`update webhook_lanes set next_due_at = null`
+      assert.strictEqual(yield* untilDue(1_000), 1_000)
+      const hook = yield* webhook()
+      const { tasks } = yield* take([event(hook.accountId)])
+      yield* settle(sql, { delays: Array(8).fill(300), jitter: 0 }, [failed(tasks[0]!, yield* now)])
+      assert.strictEqual(yield* untilDue(1_000), 307)
+      assert.strictEqual(yield* untilDue(100), 100)
+      yield* TestClock.adjust(307)
+      assert.strictEqual(yield* untilDue(1_000), 0)
+      assert.lengthOf((yield* scan).filter(({ webhookId }) => webhookId === hook.id), 1)
+      assert.strictEqual(yield* untilDue(1_000), 1_000)
+      yield* sql`update webhook_lanes set paused = true, next_due_at = ${new Date(
+        0,
+      )} where webhook_id = ${hook.id}::uuid`
+      assert.strictEqual(yield* untilDue(1_000), 1_000)
+    }))
 })

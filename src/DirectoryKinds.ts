@@ -3,13 +3,14 @@ import { Effect } from "effect"
 import { mailKinds } from "../services/accounts/MailKinds.ts"
 import type { Trust } from "../services/directory/Directory.ts"
 import { identityKinds } from "../services/people/IdentityKinds.ts"
+import { watchingProjects } from "../services/projects/DirectoryWatch.ts"
 import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
 import type { IdentityDirectory } from "./AppConfig.ts"
 
 /** Registers with `Directory.layer`. No transaction but the directory's own locks rows of both families. */
 export const allKinds = Effect.zipWith(
   watchingTransfers(mailKinds),
-  identityKinds,
+  watchingProjects(identityKinds),
   (mail, identity) => [...mail, ...identity],
 )
 

@@ -57,8 +57,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     | SqlError.SqlError
   >
   readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
-  /** Ends every live grant of a project that is withdrawn; `by` is a person. Gives how many. */
-  readonly revokeAll: (projectId: string, by: string, reason: string) => Effect.Effect<number, SqlError.SqlError>
+  /** Ends every live grant of a project that is withdrawn; `by` is a person, or null for the directory. Gives how many. */
+  readonly revokeAll: (projectId: string, by: string | null, reason: string) => Effect.Effect<number, SqlError.SqlError>
   /** At most `limit` grants, ascending, after the one of `afterId`. */
   readonly list: (
     page: {
@@ -95,10 +95,10 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         })
         const one = (id: string) => Effect.map(read(sql`g.id = ${id}::uuid`), ([grant]) => grant!)
 
-        const recorded = (action: string, grantId: string, personId: string, projectId: string) =>
+        const recorded = (action: string, grantId: string, personId: string | null, projectId: string) =>
           audit.append({
             action: `service-grant.${action}`,
-            actor: `person:${personId}`,
+            actor: personId === null ? "system" : `person:${personId}`,
             subject: `service-grant:${grantId}`,
             outcome: "done",
             details: { project: projectId },
@@ -171,6 +171,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           kind: "service-grant-approved" | "service-grant-revoked",
           grant: GrantRow,
           institutionId: string,
+          personId: string | null,
         ) =>
           Effect.map(
             positions.append({
@@ -187,7 +188,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
                   expires_at: grant.expires_at?.toISOString() ?? null,
                 },
               },
-              initiatedBy: "admin",
+              initiatedBy: personId === null ? "system" : "admin",
             }),
             ([eventId]) => eventId!,
           )
@@ -207,7 +208,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             if (grant.revision !== expectedVersion) {
               return yield* new Problems.VersionConflict({ current_version: grant.revision })
             }
-            const eventId = yield* tell("service-grant-approved", grant, project.institution_id)
+            const eventId = yield* tell("service-grant-approved", grant, project.institution_id, personId)
             yield* sql`
               update service_grants set state = 'approved', revision = revision + 1, approved_by = ${personId},
                 approved_at = ${now}, approval_reason = ${reason}, approval_event_id = ${eventId}::uuid
@@ -218,9 +219,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         )
 
         const end = Effect.fnUntraced(
-          function* (grant: GrantRow, institutionId: string, personId: string, reason: string) {
+          function* (grant: GrantRow, institutionId: string, personId: string | null, reason: string) {
             const now = new Date(yield* Clock.currentTimeMillis)
-            if (grant.approved_at !== null) yield* tell("service-grant-revoked", grant, institutionId)
+            if (grant.approved_at !== null) yield* tell("service-grant-revoked", grant, institutionId, personId)
             yield* sql`
               update service_grants set state = 'revoked', revision = revision + 1, revoked_by = ${personId},
                 revoked_at = ${now}, revocation_reason = ${reason}
@@ -242,7 +243,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         )
 
         const revokeAll = Effect.fn("ServiceGrants.revokeAll")(
-          function* (projectId: string, by: string, reason: string) {
+          function* (projectId: string, by: string | null, reason: string) {
             const live = yield* sql<GrantRow & { readonly institution_id: string }>`
               select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
               where g.project_id = ${projectId} and g.state <> 'revoked' order by g.id for update of g`

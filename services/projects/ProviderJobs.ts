@@ -9,21 +9,18 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Audit } from "../platform/Audit.ts"
-import { Bells } from "../platform/Bells.ts"
 import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
-import { Ids } from "../platform/Ids.ts"
 import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
 import { Vault } from "../platform/Vault.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
 import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
-import { type ProjectRow, referenceOf, targetOf } from "./ProviderJobs/Targets.ts"
+import { jobQueue } from "./ProviderJobs/Queue.ts"
+import { type ProjectRow, targetOf } from "./ProviderJobs/Targets.ts"
 
+export { providerTopic } from "./ProviderJobs/Queue.ts"
 export { type ProviderJobKind } from "./ProviderJobs/Rows.ts"
-
-/** The bell that rings after a job was added or released. */
-export const providerTopic = "provider-jobs"
 
 export const jobsTable: LeasedTable = { table: "provider_jobs", key: "id", keyType: "uuid" }
 export const leaseMillis = 30_000
@@ -52,38 +49,9 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const audit = yield* Audit
-      const bells = yield* Bells
-      const ids = yield* Ids
+      const { add, drop, release } = yield* jobQueue
       const provider = yield* IdentityProvider
       const known = clients(sql, yield* Vault)
-
-      const add: ProviderJobs["Service"]["add"] = Effect.fn("ProviderJobs.add")(
-        function* ({ held = false, kind, projectId }) {
-          const id = yield* ids.next
-          const now = new Date(yield* Clock.currentTimeMillis)
-          const reference = referenceOf(projectId)
-          yield* sql`
-            insert into provider_jobs (id, kind, project_id, state, held, reference, created_at, updated_at, not_before)
-            values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${held}, ${reference}, ${now}, ${now}, ${now})`
-          yield* sql.afterCommit(bells.ring(providerTopic))
-          return id
-        },
-      )
-
-      const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
-        const now = new Date(yield* Clock.currentTimeMillis)
-        yield* sql`
-          update provider_jobs set held = false, not_before = ${now}, updated_at = ${now}
-          where project_id = ${projectId} and held`
-        yield* sql.afterCommit(bells.ring(providerTopic))
-      })
-
-      const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: string, why: string) {
-        const now = new Date(yield* Clock.currentTimeMillis)
-        yield* sql`
-          update provider_jobs set state = 'effective', held = false, last_error = ${why}, updated_at = ${now}
-          where project_id = ${projectId} and state = 'pending' and claim is null and begun_at is null`
-      })
 
       const project = Effect.fnUntraced(function* (id: string) {
         const [row] = yield* sql<ProjectRow>`

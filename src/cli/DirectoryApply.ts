@@ -2,10 +2,12 @@
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
+import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Notifications } from "../../services/notifications/Notifications.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
+import { Roles } from "../../services/people/Roles.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs } from "../../services/platform/Jobs.ts"
@@ -20,7 +22,9 @@ import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 
 const ground = Directory.layer(allKinds).pipe(
-  Layer.provide(Layer.merge(AccessVersions.layer, PersonNews.layer())),
+  // Lines end grants; none is proposed here, so no issuer is needed.
+  Layer.provide(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ServiceGrants.layer({ issuers: [] }))),
+  Layer.provide(Roles.layer),
   Layer.provide(Layer.merge(Positions.layer, Jobs.layer)),
   Layer.provide(Notifications.layer),
   Layer.provide([Mails.layer, Timers.layer]),

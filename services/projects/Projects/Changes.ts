@@ -9,19 +9,17 @@ import {
   RoleRequired,
   VersionConflict,
 } from "../../../schemas/problems/Identity.ts"
-import { PolicyReviews, stamp } from "../../access/PolicyReviews.ts"
+import { stamp } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
-import { ServiceGrants } from "../../access/ServiceGrants.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
-import { endClientSessions } from "../../people/ClientSessions.ts"
 import { persons } from "../../people/Persons.ts"
 import { needs, type ProjectStanding, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { owners } from "../Owners.ts"
-import { ProviderJobs } from "../ProviderJobs.ts"
 import { withdrawnOf } from "./answers.ts"
+import { endings } from "./endings.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
 
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
@@ -32,17 +30,14 @@ const administers = (standing: ProjectStanding) =>
 export const changes = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
-  const grants = yield* ServiceGrants
-  const jobs = yield* ProviderJobs
+  const falling = yield* endings
   const positions = yield* Positions
-  const reviews = yield* PolicyReviews
   const roles = yield* Roles
   const timers = yield* Timers
   const people = persons(sql)
   const projects = projectRows(sql)
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
-  const endSessions = endClientSessions(sql)
 
   const recorded = (action: string, personId: string, project: ProjectRow) =>
     audit.append({
@@ -53,30 +48,20 @@ export const changes = Effect.gen(function* () {
       details: { institution: project.institution_id, version: project.revision },
     })
 
-  /** Nobody decides on what is no longer there. */
-  const closeRequests = Effect.fnUntraced(function* (projectId: string) {
-    for (const open of yield* requests.lockOpen(projectId)) {
-      yield* requests.change(open, { state: open.kind === "access" ? "declined" : "superseded" })
-      yield* reviews.supersede(open.id)
-      yield* timers.set(open.id, [])
-    }
-  })
-
-  /** A locked project's end: its client, sessions and service grants go; its Access stays, as evidence. */
+  /** A locked project's end, and all that falls with it. */
   const end = Effect.fnUntraced(function* (project: ProjectRow, personId: string, reason: string) {
     const withdrawn = yield* projects.change(project, { state: "withdrawn" })
-    yield* closeRequests(project.id)
-    yield* jobs.drop(project.id, "project_withdrawn")
-    const open = yield* sql`
-      select from provider_jobs where project_id = ${project.id} and state <> 'effective' limit 1`
-    const jobId = project.client_id !== null || open.length > 0
-      ? yield* jobs.add({ kind: "client.disable", projectId: project.id })
-      : null
-    yield* grants.revokeAll(project.id, personId, reason)
-    const about = { projectId: project.id, institutionId: project.institution_id, initiatedBy: "admin" as const }
+    const ending = {
+      ...{ projectId: project.id, institutionId: project.institution_id, clientId: project.client_id },
+      ...{ personId, reason },
+    }
+    const jobId = yield* falling.end(ending)
     const [eventId] = yield* positions.append(
-      { ...about, kind: "project-withdrawn", payload: { project: { version: withdrawn.revision } } },
-      ...(yield* endSessions({ ...about, clientId: project.client_id, reason: "PROJECT_WITHDRAWN" })),
+      {
+        ...{ kind: "project-withdrawn", projectId: project.id, institutionId: project.institution_id },
+        ...{ initiatedBy: "admin", payload: { project: { version: withdrawn.revision } } },
+      },
+      ...(yield* falling.sessions(ending)),
     )
     yield* recorded("project.withdrawn", personId, withdrawn)
     return { withdrawn, eventId: eventId!, jobId }

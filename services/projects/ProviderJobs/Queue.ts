@@ -1,0 +1,52 @@
+/** The ways into the queue of provider jobs, for whoever decides: all of it in the transaction that wants the work. */
+import { Clock, Effect } from "effect"
+import { Bells } from "../../platform/Bells.ts"
+import { Database } from "../../platform/Database.ts"
+import { Ids } from "../../platform/Ids.ts"
+import type { ProviderJobKind } from "./Rows.ts"
+import { referenceOf } from "./Targets.ts"
+
+/** The bell that rings after a job was added or released. */
+export const providerTopic = "provider-jobs"
+
+export const jobQueue = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const bells = yield* Bells
+  const ids = yield* Ids
+
+  const add = Effect.fn("ProviderJobs.add")(
+    function* (
+      { held = false, kind, projectId }: {
+        readonly kind: ProviderJobKind
+        readonly projectId: string
+        readonly held?: boolean
+      },
+    ) {
+      const id = yield* ids.next
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const reference = referenceOf(projectId)
+      yield* sql`
+        insert into provider_jobs (id, kind, project_id, state, held, reference, created_at, updated_at, not_before)
+        values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${held}, ${reference}, ${now}, ${now}, ${now})`
+      yield* sql.afterCommit(bells.ring(providerTopic))
+      return id
+    },
+  )
+
+  const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* sql`
+      update provider_jobs set held = false, not_before = ${now}, updated_at = ${now}
+      where project_id = ${projectId} and held`
+    yield* sql.afterCommit(bells.ring(providerTopic))
+  })
+
+  const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: string, why: string) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* sql`
+      update provider_jobs set state = 'effective', held = false, last_error = ${why}, updated_at = ${now}
+      where project_id = ${projectId} and state = 'pending' and claim is null and begun_at is null`
+  })
+
+  return { add, release, drop }
+})

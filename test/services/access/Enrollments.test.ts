@@ -1,0 +1,206 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { requestTemplates } from "../../../services/access/RequestLetters.ts"
+import { Requests } from "../../../services/access/Requests.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { institution, member, person } from "../../support/TestIdentity.ts"
+import {
+  acceptInvitation,
+  codeOf,
+  day,
+  decline,
+  enroll,
+  fire,
+  membershipsOf,
+  organization,
+  requestRow,
+  services,
+  sign,
+  timed,
+  tokenOf,
+  world,
+} from "./RequestWorld.ts"
+
+const deliveryOf = (personId: string) =>
+  Effect.map(Effect.flatMap(Requests, (requests) => requests.mine(personId)), ({ items }) => items[0]!.delivery)
+
+/** What the Mailer would send of a request's mails. */
+const letters = Effect.fnUntraced(function* (requestId: string) {
+  const { sql } = yield* Database
+  const templates = yield* requestTemplates(new URL("https://portal.example/app"))
+  const mails = yield* sql<{ id: string; kind: string; recipient: string }>`
+    select id::text as id, kind, recipient from mails where subject_id = ${requestId} order by id`
+  return yield* Effect.forEach(mails, (mail) =>
+    Effect.map(
+      templates.find(({ kind }) => kind === mail.kind)!.render({ ...mail, subjectId: requestId, args: {} }),
+      (letter) => ({ recipient: mail.recipient, letter }),
+    ))
+})
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollments", (it) => {
+  it.effect("an invitation is reviewed, mailed, and accepted by the person whose address it went to", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "Ned@new.example" })
+      const asked = yield* enroll(w.fern, w.sam, "ned@NEW.example")
+      assert.deepInclude(asked, { state: "held", recipient: "n***@NEW.example", version: 1 })
+      assert.deepStrictEqual(asked.delivery, { state: "none", message_id: null })
+      assert.deepStrictEqual(asked.policy_review!.required_roles, ["administrator"])
+      yield* TestClock.adjust(day)
+      yield* sign(asked, "administrator", w.ada)
+      const row = yield* requestRow(asked.enrollment_id)
+      assert.deepInclude(row, { state: "invited", revision: 2 })
+      assert.deepStrictEqual(yield* deliveryOf(w.sam), { state: "queued", message_id: row.mail_id })
+      const [mail] = yield* letters(asked.enrollment_id)
+      const token = yield* tokenOf(asked.enrollment_id)
+      assert.strictEqual(mail!.recipient, "ned@NEW.example")
+      assert.include(mail!.letter!.text, `https://portal.example/app/enrollments/${token}`)
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, "not a token")), "not_found")
+      // Seven days from the invitation, not from the request.
+      yield* TestClock.adjust(7 * day - 1)
+      assert.deepStrictEqual(yield* acceptInvitation(ned, token), {
+        ...{ enrollment_id: asked.enrollment_id, institution_id: w.fern, state: "accepted", version: 3 },
+        ...{ membership: { role: "member", state: "active" }, policy_review: null },
+      })
+      assert.deepStrictEqual(yield* membershipsOf(w.fern, ned), [
+        { role: "member", state: "active", made_by: w.sam, approved_by: [w.ada] },
+      ])
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
+      // The mail that had not left yet does not leave any more.
+      assert.isNull((yield* letters(asked.enrollment_id))[0]!.letter)
+    })))
+
+  it.effect("what an administrator wrote, a Sponsor reviews; members and strangers write nothing", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const asked = yield* enroll(w.fern, w.ada, "new@new.example")
+      assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor"])
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.abe)), "invalid_state")
+      assert.strictEqual((yield* sign(asked, "sponsor", w.sam)).state, "applied")
+      assert.strictEqual(yield* codeOf(enroll(w.fern, w.pat, "new@new.example")), "not_found")
+      yield* member(w.fern, w.pat, "member")
+      assert.strictEqual(yield* codeOf(enroll(w.fern, w.pat, "new@new.example")), "role_required")
+      const declined = yield* enroll(w.fern, w.sam, "other@new.example")
+      yield* decline(declined, "administrator", w.ada)
+      assert.strictEqual((yield* requestRow(declined.enrollment_id)).state, "revoked")
+    })))
+
+  it.effect("a recipient that is no address stays held, whoever signs, until it runs out", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const asked = yield* enroll(w.fern, w.sam, "the lady from accounting")
+      assert.deepStrictEqual(asked.delivery, { state: "failed", message_id: null })
+      assert.strictEqual(asked.recipient, "t***")
+      assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "applied")
+      assert.deepInclude(yield* requestRow(asked.enrollment_id), { state: "held", mail_id: null })
+      yield* TestClock.adjust(7 * day)
+      yield* fire
+      assert.strictEqual((yield* requestRow(asked.enrollment_id)).state, "expired")
+    })))
+
+  it.effect("an invitation is over after seven days, by the clock and then by its timer", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "late@new.example" })
+      const asked = yield* enroll(w.fern, w.sam, "late@new.example")
+      yield* sign(asked, "administrator", w.ada)
+      const token = yield* tokenOf(asked.enrollment_id)
+      yield* TestClock.adjust(7 * day)
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
+      yield* fire
+      assert.strictEqual((yield* requestRow(asked.enrollment_id)).state, "expired")
+      assert.deepStrictEqual(yield* membershipsOf(w.fern, ned), [])
+    })))
+
+  it.effect("whoever else holds the link waits for an administrator, and holds up nobody", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [ned, finder, thief] = yield* Effect.all([
+        person({ email: "ned@new.example", email_verified: false }),
+        person(),
+        person(),
+      ])
+      const asked = yield* enroll(w.fern, w.sam, "ned@new.example")
+      yield* sign(asked, "administrator", w.ada)
+      const token = yield* tokenOf(asked.enrollment_id)
+      const waiting = yield* acceptInvitation(ned, token)
+      assert.deepInclude(waiting, { state: "invited", membership: null })
+      assert.deepStrictEqual(waiting.policy_review!.required_roles, ["administrator"])
+      assert.deepStrictEqual(yield* acceptInvitation(ned, token), waiting)
+      assert.strictEqual(yield* codeOf(acceptInvitation(thief, token)), "request_exists")
+      assert.strictEqual(yield* codeOf(sign(waiting, "administrator", ned)), "four_eyes_required")
+      yield* decline(waiting, "administrator", w.ada)
+      const second = yield* acceptInvitation(finder, token)
+      yield* sign(second, "administrator", w.abe)
+      assert.deepStrictEqual(yield* membershipsOf(w.fern, finder), [
+        { role: "member", state: "active", made_by: w.sam, approved_by: [w.abe, w.ada].sort() },
+      ])
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
+
+      const next = yield* enroll(w.fern, w.sam, "mia@new.example")
+      yield* sign(next, "administrator", w.ada)
+      const mia = yield* person({ email: "mia@new.example" })
+      const open = yield* acceptInvitation(thief, yield* tokenOf(next.enrollment_id))
+      assert.strictEqual((yield* acceptInvitation(mia, yield* tokenOf(next.enrollment_id))).state, "accepted")
+      assert.strictEqual(yield* codeOf(sign(open, "administrator", w.ada)), "invalid_state")
+      assert.deepStrictEqual(yield* membershipsOf(w.fern, thief), [])
+    })))
+
+  it.effect("a new institution: whoever approved it lets in its first administrator, and only the first", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [mo, ann, ben] = yield* Effect.all([
+        person(),
+        person({ email: "ann@moss.example" }),
+        person({ email: "ben@moss.example" }),
+      ])
+      const founding = yield* organization(mo)
+      yield* sign(founding, "operator", w.oz)
+      const moss = (yield* requestRow(founding.request_id)).result_id!
+      const first = yield* enroll(moss, mo, "ann@moss.example")
+      // Two that wait at once: both may be signed before either is accepted.
+      const second = yield* enroll(moss, mo, "ben@moss.example")
+      assert.strictEqual((yield* sign(first, "administrator", w.oz)).state, "applied")
+      assert.strictEqual(yield* codeOf(sign(second, "administrator", w.oz)), "four_eyes_required")
+      assert.strictEqual((yield* sign(second, "administrator", w.ola)).state, "applied")
+      const tokens = [yield* tokenOf(first.enrollment_id), yield* tokenOf(second.enrollment_id)] as const
+      const accepted = yield* Effect.all([acceptInvitation(ann, tokens[0]), acceptInvitation(ben, tokens[1])], {
+        concurrency: 2,
+      })
+      assert.deepStrictEqual(accepted.map(({ membership }) => membership!.role).sort(), ["administrator", "member"])
+      // Nobody stands in any more.
+      const third = yield* enroll(moss, mo, "cy@moss.example")
+      assert.strictEqual(yield* codeOf(sign(third, "administrator", w.ola)), "role_required")
+      const administrator = accepted[0]!.membership!.role === "administrator" ? ann : ben
+      assert.strictEqual((yield* sign(third, "administrator", administrator)).state, "applied")
+    })))
+
+  it.effect("an operator stands in only while nobody else could sign as administrator", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [moss, sol] = [yield* institution(), yield* person()]
+      yield* member(moss, sol, "sponsor")
+      const none = yield* enroll(moss, sol, "a@moss.example")
+      assert.strictEqual((yield* sign(none, "administrator", w.oz)).state, "applied")
+      const lone = yield* person()
+      yield* member(moss, lone, "administrator")
+      const one = yield* enroll(moss, sol, "b@moss.example")
+      assert.strictEqual(yield* codeOf(sign(one, "administrator", w.oz)), "role_required")
+      const { sql } = yield* Database
+      yield* sql`update institution_memberships set state = 'suspended' where person_id = ${lone}`
+      assert.strictEqual((yield* sign(one, "administrator", w.oz)).state, "applied")
+      assert.strictEqual(yield* codeOf(sign(one, "administrator", lone)), "administrator_not_effective")
+    })))
+
+  it.effect("an older invitation does not undo a suspension", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "sus@new.example" })
+      yield* member(w.fern, ned, "member", { state: "suspended" })
+      const asked = yield* enroll(w.fern, w.sam, "sus@new.example")
+      yield* sign(asked, "administrator", w.ada)
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(asked.enrollment_id))), "invalid_state")
+      assert.strictEqual((yield* membershipsOf(w.fern, ned))[0]!.state, "suspended")
+    })))
+})

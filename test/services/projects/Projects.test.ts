@@ -1,0 +1,301 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import {
+  askAccess,
+  codeOf,
+  decline,
+  fire,
+  own,
+  projectRow,
+  propose,
+  reason,
+  requestRow,
+  services,
+  sign,
+  timed,
+  told,
+  website,
+  withdraw,
+  workJobs,
+  type World,
+  world,
+} from "../access/RequestWorld.ts"
+import { access, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+
+const jobsOf = Effect.fnUntraced(function* (projectId: string) {
+  const { sql } = yield* Database
+  return yield* sql<{ id: string; kind: string; state: string; held: boolean }>`
+    select id::text as id, kind, state, held from provider_jobs where project_id = ${projectId} order by id`
+})
+
+/** A registered and provisioned staging website that Pat owns. */
+const provisioned = Effect.fnUntraced(function* (w: World, uris?: ReadonlyArray<string>) {
+  const made = yield* website(w, w.pat, {}, uris)
+  yield* sign(made, "administrator", w.ada)
+  yield* workJobs
+  return made.project_id
+})
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Projects", (it) => {
+  it.effect("a registration answers at once; its review lets the provider's job go", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat, { website: "https://portal.fern.example" })
+      assert.deepInclude(made, {
+        ...{ state: "registered", version: 1, client_id: null, connector_kind: "standard_oidc" },
+        ...{ requested_scopes: ["openid", "email"], owner_person_id: w.pat, environment: "staging" },
+      })
+      const [job] = yield* jobsOf(made.project_id)
+      assert.deepStrictEqual(job, { id: made.job_id!, kind: "client.create", state: "pending", held: true })
+      assert.deepStrictEqual(yield* told(made.project_id), ["project-registered", "project-owner-changed"])
+      const { sql } = yield* Database
+      const [event] = yield* sql<{ kind: string }>`
+        select kind from lifecycle_events where id = ${made.event_id}::uuid`
+      assert.strictEqual(event!.kind, "project-registered")
+      assert.strictEqual(
+        yield* codeOf(website(w, w.pat, { website: "https://portal.fern.example" })),
+        "website_exists",
+      )
+      yield* website(w, w.pat, { website: "https://portal.fern.example", environment: "production" })
+      yield* workJobs
+      assert.isNull((yield* projectRow(made.project_id)).client_id)
+      yield* sign(made, "administrator", w.ada)
+      yield* workJobs
+      assert.isNotNull((yield* projectRow(made.project_id)).client_id)
+      assert.deepStrictEqual(
+        yield* sql`select made_by, approved_by from project_owners where project_id = ${made.project_id}`,
+        [{ made_by: w.sam, approved_by: [w.ada] }],
+      )
+    })))
+
+  it.effect("production needs an administrator and an operator; owners are active persons", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat, { environment: "production", by: w.ada })
+      assert.deepStrictEqual(made.policy_review!.required_roles, ["administrator", "operator"])
+      assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "four_eyes_required")
+      assert.strictEqual(yield* codeOf(sign(made, "operator", w.abe)), "role_required")
+      assert.strictEqual((yield* sign(made, "operator", w.oz)).state, "open")
+      assert.strictEqual((yield* sign(made, "administrator", w.abe)).state, "applied")
+      const gone = yield* person({ status: "suspended" })
+      assert.strictEqual(yield* codeOf(website(w, gone)), "owner_not_active")
+      assert.strictEqual(yield* codeOf(website(w, "nobody")), "owner_not_active")
+      assert.strictEqual(yield* codeOf(website(w, w.pat, { by: w.pat })), "not_found")
+      yield* member(w.fern, w.pat, "member")
+      assert.strictEqual(yield* codeOf(website(w, w.pat, { by: w.pat })), "role_required")
+    })))
+
+  it.effect("a declined registration is withdrawn, and its website may be registered anew", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat, { website: "https://declined.fern.example" })
+      yield* decline(made, "administrator", w.ada)
+      assert.strictEqual((yield* projectRow(made.project_id)).state, "withdrawn")
+      assert.deepStrictEqual((yield* jobsOf(made.project_id)).map(({ kind, state }) => [kind, state]), [
+        ["client.create", "effective"],
+      ])
+      assert.strictEqual((yield* told(made.project_id)).at(-1), "project-withdrawn")
+      yield* website(w, w.pat, { website: "https://declined.fern.example" })
+    })))
+
+  it.effect("a launch is proposed by an owner, under a verified domain, and launched once its path is complete", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat)
+      const { project_id: id } = made
+      assert.strictEqual(yield* codeOf(propose(id, w.sam)), "role_required")
+      assert.strictEqual(yield* codeOf(propose(id, yield* person())), "not_found")
+      assert.strictEqual(yield* codeOf(propose("unknown", w.pat)), "not_found")
+      assert.strictEqual(
+        yield* codeOf(propose(id, w.pat, "https://fern.example.evil.example/")),
+        "launch_url_unverified",
+      )
+      assert.strictEqual(yield* codeOf(propose(id, w.pat, "https://notfern.example/")), "launch_url_unverified")
+      const first = yield* propose(id, w.pat, "https://fern.example/first")
+      const second = yield* propose(id, w.pat, "https://Portal.Fern.example/")
+      assert.strictEqual((yield* requestRow(first.launch_id)).state, "superseded")
+      assert.strictEqual(yield* codeOf(sign(first, "administrator", w.ada)), "invalid_state")
+      assert.deepInclude(second, { state: "proposed", project_version: 3 })
+      // Approved before the registration was: it is held, and waits for the review, then for the client.
+      yield* sign(second, "administrator", w.abe)
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "registration_unreviewed" })
+      assert.deepInclude(yield* requestRow(second.launch_id), { state: "held", held_reason: "registration_unreviewed" })
+      yield* sign(made, "administrator", w.ada)
+      yield* TestClock.adjust(5_000)
+      yield* fire
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_not_provisioned" })
+      yield* workJobs
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      assert.deepInclude(yield* projectRow(id), {
+        ...{ state: "launched", held_reason: null, launch_url: "https://Portal.Fern.example/" },
+      })
+      const row = yield* requestRow(second.launch_id)
+      assert.deepInclude(row, { state: "launched", held_reason: null })
+      assert.isNotNull(row.event_id)
+      assert.strictEqual((yield* told(id)).at(-1), "project-launched")
+      assert.strictEqual(yield* codeOf(propose(id, w.pat)), "invalid_state")
+    })))
+
+  it.effect("without a redirect URI a launch waits for the directory, and the client is told of what came", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* provisioned(w, [])
+      const launch = yield* propose(id, w.pat)
+      // Ada approved that Pat is its owner, so she does not count beside Pat.
+      assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.ada)), "four_eyes_required")
+      yield* sign(launch, "administrator", w.abe)
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "redirect_uri_missing" })
+      const { sql } = yield* Database
+      const [row] = yield* sql<{ website: string }>`select website from projects where id = ${id}`
+      yield* tell("project", {
+        ...{ id, version: 1, institution_id: w.fern, name: "Portal", website: row!.website, environment: "staging" },
+        ...{ connector_kind: "standard_oidc", state: "registered", redirect_uris: ["https://portal.fern.example/cb"] },
+      })
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      assert.strictEqual((yield* projectRow(id)).state, "launched")
+      assert.strictEqual((yield* jobsOf(id)).at(-1)!.kind, "client.update")
+    })))
+
+  it.effect("what the owner proposed is what is launched: another version or preview is not", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* provisioned(w)
+      const launch = yield* propose(id, w.pat)
+      yield* own(id, w.ada, w.oz)
+      assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.abe)), "version_conflict")
+      const { sql } = yield* Database
+      yield* sql`update projects set preview_digest = 'other' where id = ${id}`
+      assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.abe)), "preview_changed")
+      const again = yield* propose(id, w.pat)
+      yield* decline(again, "administrator", w.abe)
+      assert.deepInclude(yield* projectRow(id), { state: "registered" })
+      assert.strictEqual((yield* requestRow(again.launch_id)).state, "declined")
+      const last = yield* propose(id, w.pat)
+      yield* sql`update projects set rollout = 'fail' where id = ${id}`
+      assert.strictEqual(yield* codeOf(sign(last, "administrator", w.abe)), "environment_held")
+      assert.strictEqual(yield* codeOf(propose(id, w.pat)), "environment_held")
+      yield* sql`update projects set rollout = null where id = ${id}`
+      yield* sign(last, "administrator", w.abe)
+      assert.strictEqual((yield* projectRow(id)).state, "launched")
+    })))
+
+  it.effect("a project of the directory's has its client made when it is launched", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* project(w.fern, { state: "registered" })
+      yield* owner(id, w.pat)
+      yield* sign(yield* propose(id, w.pat), "administrator", w.ada)
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_not_provisioned" })
+      yield* workJobs
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      assert.strictEqual((yield* projectRow(id)).state, "launched")
+    })))
+
+  it.effect("owners change by an administrator, and one always stays", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const { project_id: id } = yield* website(w, w.pat)
+      assert.strictEqual(yield* codeOf(own(id, w.sam, w.oz)), "role_required")
+      assert.strictEqual(yield* codeOf(own(id, w.pat, w.oz)), "role_required")
+      assert.strictEqual(yield* codeOf(own(id, yield* person(), w.oz)), "not_found")
+      assert.strictEqual(yield* codeOf(own(id, w.ada, "nobody")), "not_found")
+      assert.strictEqual(yield* codeOf(own(id, w.ada, yield* person({ status: "disabled" }))), "owner_not_active")
+      assert.strictEqual(yield* codeOf(own(id, w.ada, w.pat, false)), "last_owner")
+      const same = yield* own(id, w.ada, w.pat)
+      assert.deepStrictEqual(same, {
+        ...{ project_id: id, version: 1 },
+        owners: [{ person_id: w.pat, active: true, since: "2026-03-01T12:00:00.000Z" }],
+      })
+      assert.strictEqual((yield* own(id, w.ada, w.abe, false)).version, 1)
+      const added = yield* own(id, w.ada, w.abe)
+      assert.strictEqual(added.version, 2)
+      assert.deepStrictEqual(added.owners.filter(({ active }) => active).map(({ person_id }) => person_id).sort(), [
+        ...[w.pat, w.abe].sort(),
+      ])
+      const removed = yield* own(id, w.ada, w.pat, false)
+      assert.strictEqual(removed.version, 3)
+      assert.deepStrictEqual((yield* told(id)).slice(1), Array(3).fill("project-owner-changed"))
+      assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.pat, 3)), "not_found")
+    })))
+
+  it.effect("two owners who are removed at once: one stays", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const { project_id: id } = yield* website(w, w.pat)
+      yield* own(id, w.ada, w.oz)
+      const codes = yield* Effect.all(
+        [codeOf(own(id, w.ada, w.pat, false)), codeOf(own(id, w.abe, w.oz, false))],
+        { concurrency: 2 },
+      )
+      assert.deepStrictEqual(codes.sort(), ["done", "last_owner"])
+    })))
+
+  it.effect("a withdrawal ends client, sessions and service grants, and keeps the Access", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* provisioned(w)
+      const accessId = yield* access(w.fern, id, w.ola)
+      const grants = yield* ServiceGrants
+      const grant = yield* transact(grants.propose({
+        ...{ personId: w.pat, projectId: id, service_id: "reader", service_issuer: issuer, reason },
+        ...{ capabilities: ["events.read"], environment: "staging", expires_at: null },
+      }))
+      const asked = yield* askAccess(w.fern, id, w.sam)
+      const launch = yield* propose(id, w.pat)
+      const { client_id, revision } = yield* projectRow(id)
+      const { sql } = yield* Database
+      const now = new Date()
+      yield* sql`
+        insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr)
+        values (gen_random_uuid(), ${issuer}, ${`sid of ${id}`}, ${w.ola}, ${client_id}, ${now}, ${now}, ${now}, 'aal1', '{}')`
+      assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.sam, revision)), "role_required")
+      assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.oz, revision)), "role_required")
+      assert.strictEqual(yield* codeOf(withdraw("elsewhere", id, w.ada, revision)), "not_found")
+      assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.pat, revision + 1)), "version_conflict")
+      const gone = yield* withdraw(w.fern, id, w.pat, revision)
+      assert.deepInclude(gone, { state: "withdrawn", version: revision + 1, project_id: id, client_id, reason })
+      assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.ada, 99)), "invalid_state")
+      assert.strictEqual((yield* requestRow(launch.launch_id)).state, "superseded")
+      assert.strictEqual((yield* requestRow(asked.request_id)).state, "declined")
+      assert.strictEqual(yield* codeOf(sign(asked, "sponsor", w.sam)), "four_eyes_required")
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
+      const [state] = yield* sql<{ grant: string; session: Date | null; access: string; access_version: number }>`
+        select (select state from service_grants where id = ${grant.id}::uuid) as grant,
+          (select revoked_at from sessions where sid = ${`sid of ${id}`}) as session,
+          a.state as access, a.access_version from access a where a.id = ${accessId}`
+      assert.deepInclude(state, { grant: "revoked", access: "active", access_version: 1 })
+      assert.isNotNull(state!.session)
+      assert.includeMembers((yield* told(id)).slice(-2), ["project-withdrawn", "session-revoked"])
+      assert.strictEqual((yield* jobsOf(id)).find(({ id }) => id === gone.job_id)!.kind, "client.disable")
+      yield* workJobs
+      assert.deepStrictEqual(
+        yield* sql`select disabled from provider_clients where project_id = ${id}`,
+        [{ disabled: true }],
+      )
+    })))
+
+  it.effect("two withdrawals and an approval at once: each is the first or refused, none waits for ever", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* provisioned(w)
+      const launch = yield* propose(id, w.pat)
+      const { revision } = yield* projectRow(id)
+      const codes = yield* Effect.all([
+        codeOf(withdraw(w.fern, id, w.pat, revision)),
+        codeOf(withdraw(w.fern, id, w.ada, revision)),
+        codeOf(sign(launch, "administrator", w.abe)),
+      ], { concurrency: 3 })
+      assert.include([
+        "done,invalid_state,invalid_state",
+        "invalid_state,done,invalid_state",
+        "version_conflict,version_conflict,done",
+      ], codes.join())
+    })))
+})

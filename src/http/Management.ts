@@ -1,10 +1,11 @@
 /** The layer of the contract's `Managed` (what it promises stands in schemas/api/Management.ts). */
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Caller, Managed } from "../../schemas/api/Management.ts"
 import { RateLimited } from "../../schemas/problems/Floor.ts"
 import { Callers } from "../../services/people/Callers.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { peerOf } from "./floor/Peer.ts"
 import { actsAs } from "./floor/RequestActor.ts"
 
 /** Requests a minute and principal; 0: no limit. */
@@ -41,7 +42,7 @@ export const managed = (rates: ManagementRates) =>
           const request = yield* HttpServerRequest.HttpServerRequest
           const caller = yield* callers.recognise(request.headers["authorization"], {
             userAgent: request.headers["user-agent"] ?? null,
-            address: Option.getOrNull(request.remoteAddress),
+            address: peerOf(request),
           })
           yield* actsAs(caller.principal)
           yield* spend(caller.principal, request.method)

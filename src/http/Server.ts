@@ -14,6 +14,7 @@ import * as Edge from "./floor/Edge.ts"
 import { type HotRead, HotReads } from "./floor/HotReads.ts"
 import { hosts } from "./floor/Hosts.ts"
 import { type Flows, overNode, overWeb } from "./floor/LongAnswer.ts"
+import { cameBy, type Connection } from "./floor/Peer.ts"
 import * as Routes from "./floor/Routes.ts"
 import * as Validate from "./floor/Validate.ts"
 
@@ -64,7 +65,7 @@ interface Deno {
       readonly port: number
       readonly onListen: () => void
     },
-    handler: (request: Request) => Promise<Response>,
+    handler: (request: Request, connection: Connection) => Promise<Response>,
   ) => { readonly shutdown: () => Promise<void>; readonly finished: Promise<void> }
 }
 
@@ -83,7 +84,11 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
   )(Effect.map(listening.app(port), (response) => overWeb(response, listening.flows)))
   yield* Effect.acquireRelease(
     Effect.try({
-      try: () => serve({ hostname: host, port, onListen: () => {} }, (request) => handler(unsignalled(request))),
+      try: () =>
+        serve(
+          { hostname: host, port, onListen: () => {} },
+          (request, connection) => handler(cameBy(unsignalled(request), connection)),
+        ),
       catch: (cause) => new CannotListen({ host, port, cause }),
     }),
     (server) => {

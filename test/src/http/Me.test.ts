@@ -130,6 +130,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         aal: "aal2",
         client_id: "portal",
         user_agent: "Portal/1",
+        ip_prefix: "127.0.0.0/24",
         revoked_at: null,
       })
       assert.deepStrictEqual(mine.authentication_methods, [

@@ -19,7 +19,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
-import { type ClientTarget, IdentityProvider, type KnownClient, type ProviderFault } from "./IdentityProvider.ts"
+import { type ClientTarget, IdentityProvider, type KnownClient, ProviderFault } from "./IdentityProvider.ts"
 import { leaseMillis, providerTopic } from "./ProviderJobs.ts"
 import { clients, type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
@@ -41,11 +41,17 @@ type Verdict =
   | { readonly to: "effective"; readonly client?: KnownClient; readonly disabled?: boolean }
   | { readonly to: "pending" | "failed" | "ambiguous"; readonly code: string }
 
+const isRefusal = (error: unknown): error is ProviderFault =>
+  error instanceof ProviderFault && error.reason === "refused"
+
 export class ReviewedJobs extends Context.Service<ReviewedJobs, {
   /** OutcomeUnknown where the provider does not answer: the job stays as it is. */
   readonly reconcile: (reviewed: Reviewed) => Effect.Effect<Job, Fault | OutcomeUnknown>
   readonly retry: (reviewed: Reviewed) => Effect.Effect<Job, Fault>
-  /** The client that the provider made, as its operator reads it there. 422 where the provider knows no such client. */
+  /**
+   * The client that the provider made, as its operator reads it there; 422 where the provider knows no such client. Of
+   * one that was to end: that it is gone; 422 where it is still there.
+   */
   readonly repair: (
     reviewed: Reviewed & {
       readonly clientId: string
@@ -149,7 +155,13 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const reconcile = Effect.fn("ReviewedJobs.reconcile")(function* (by: Reviewed) {
         yield* operator(by.personId)
         const job = yield* take(by.jobId, ["ambiguous"])
-        return yield* settle(job, by, "reconcile", yield* asked(job, verdict(job)))
+        // A provider that refuses to tell has told nothing: from here on an operator may decide.
+        const found = Effect.catchIf(
+          verdict(job),
+          (error): error is ProviderFault => isRefusal(error),
+          () => Effect.succeed<Verdict>({ to: "ambiguous", code: unfindable }),
+        )
+        return yield* settle(job, by, "reconcile", yield* asked(job, found))
       })
 
       const retry = Effect.fn("ReviewedJobs.retry")(function* (by: Reviewed) {
@@ -172,12 +184,24 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
             (before.state === "ambiguous" && before.last_error === unfindable)
           if (!decided) return yield* new InvalidState({ state: viewOf(before).state, allowed: ["failed"] })
           const job = yield* take(by.jobId, ["failed", "ambiguous"])
-          const seen = yield* asked(job, provider.read({ clientId, managementToken, managementUri }))
-          if (seen === null) {
+          const read = Effect.catchIf(
+            provider.read({ clientId, managementToken, managementUri }),
+            isRefusal,
+            () => Effect.succeed(null),
+          )
+          const seen = yield* asked(job, read)
+          const ends = job.kind === "client.disable"
+          if ((seen === null) !== ends) {
             yield* letGo(job)
-            return yield* HTTPValidationError.at(["body", "client_id"], "value_error", "Value error, no such client")
+            const fault = ends ? "Value error, the client is still there" : "Value error, no such client"
+            return yield* HTTPValidationError.at(["body", "client_id"], "value_error", fault)
           }
-          return yield* settle(job, by, "repair", { to: "effective", client: seen.client })
+          return yield* settle(
+            job,
+            by,
+            "repair",
+            seen === null ? { to: "effective", disabled: true } : { to: "effective", client: seen.client },
+          )
         },
       )
 

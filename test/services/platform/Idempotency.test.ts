@@ -1,15 +1,11 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { type Asked, Idempotency, type Told } from "../../../services/platform/Idempotency.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { Vault } from "../../../services/platform/Vault.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-
-const key = Buffer.alloc(32, 7).toString("base64")
-const keys = Redacted.make(JSON.stringify({ active: "k1", keys: { k1: key } }))
-const vault = Vault.layer({ file: "/nowhere", keys })
+import { vault } from "../../support/TestVault.ts"
 
 const services = Idempotency.layer.pipe(Layer.provideMerge(vault), Layer.provideMerge(TestDatabase.layer))
 

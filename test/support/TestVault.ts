@@ -1,0 +1,10 @@
+/** A vault with one key of the tests. */
+import { Layer, Redacted } from "effect"
+import { Vault } from "../../services/platform/Vault.ts"
+
+const key = Buffer.alloc(32, 7).toString("base64")
+
+/** Stands on `Database`. */
+export const vault = Layer.suspend(() =>
+  Vault.layer({ file: "/nowhere", keys: Redacted.make(JSON.stringify({ active: "k1", keys: { k1: key } })) })
+)

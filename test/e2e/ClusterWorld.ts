@@ -73,3 +73,6 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
     )
   }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
 })
+
+/** How many commands of this process no actor answered, so that it carried them out itself. */
+export const unanswered = (instance: Instance) => instance.output().split("; the service does").length - 1

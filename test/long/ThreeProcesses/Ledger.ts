@@ -50,7 +50,7 @@ const auditOf = Effect.fnUntraced(function* (events: ReadonlyArray<string>) {
 const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walked }: Walks) {
   const { sql } = yield* Database
   const unpublished = sql<{ n: number }>`select count(*)::int as n from outbox where published_at is null`
-  yield* until("everything said", unpublished, ([row]) => row!.n === 0, 60)
+  yield* until("everything said", unpublished, ([row]) => row!.n === 0, 180)
   const said = yield* connected(natsUrl, async (connection) => {
     const consumer = await jetstream(connection).consumers.get("TRANSFERS")
     const { num_pending: pending } = await consumer.info()
@@ -84,7 +84,7 @@ const mailOf = Effect.fnUntraced(function* (letters: ReadonlyArray<string>) {
       select count(*)::int as n from mails
       where state = 'pending' and (claim is null or lease_until > ${new Date(Date.now() + young)})`
   )
-  yield* until("every letter sent", waiting, ([row]) => row!.n === 0, 90)
+  yield* until("every letter sent", waiting, ([row]) => row!.n === 0, 180)
   const rows = yield* sql<{ kind: string; state: string; n: number }>`
     select kind, state, count(*)::int as n from mails where kind like 'transfer.%' group by 1, 2`
   const kinds = [...Map.groupBy(rows, ({ kind }) => kind)]

@@ -1,0 +1,292 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { Links } from "../../../services/people/Links.ts"
+import { NewPeople } from "../../../services/people/NewPeople.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
+import {
+  codeOf,
+  day,
+  decline,
+  fire,
+  hour,
+  reason,
+  requestRow,
+  services,
+  sign,
+  timed,
+  told,
+  world,
+  writer,
+} from "../access/RequestWorld.ts"
+
+const prove = (personId: string, token: string) =>
+  Effect.flatMap(Links, (links) => transact(links.prove({ personId, token })))
+const ask = (personId: string, proof_id: string) =>
+  Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
+const object = (personId: string, linkRequestId: string) =>
+  Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId })))
+
+/** A link that `one` asks for, with a token of `other`. */
+const asked = Effect.fnUntraced(function* (one: string, other: string) {
+  const { proof_id } = yield* prove(one, yield* tokenFor(other))
+  return yield* ask(one, proof_id)
+})
+
+const identitiesOf = Effect.fnUntraced(function* (personId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ subject: string }>`
+    select subject from identities where person_id = ${personId} order by subject`
+  return rows.map(({ subject }) => subject)
+})
+
+const mailsAbout = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ recipient: string }>`select recipient from mails where subject_id = ${id}`
+  return rows.map(({ recipient }) => recipient)
+})
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (it) => {
+  it.effect("two identities become one, a day after the other side was told, and products hear of it", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const portal = yield* project(w.fern)
+      yield* access(w.fern, portal, one)
+      const link = yield* asked(one, other)
+      assert.deepInclude(link, { state: "pending_review", issuer, subject: other, effective_at: null, version: 1 })
+      assert.deepStrictEqual(link.policy_review!.required_roles, ["operator"])
+      assert.deepStrictEqual(yield* mailsAbout(link.link_request_id), [`${other}@example.com`])
+      assert.strictEqual(yield* codeOf(sign(link, "operator", w.sam)), "not_found")
+      yield* TestClock.adjust(hour)
+      assert.strictEqual((yield* sign(link, "operator", w.oz)).state, "applied")
+      const approved = yield* requestRow(link.link_request_id)
+      assert.deepInclude(approved, { state: "pending_review" })
+      assert.strictEqual(approved.effective_at!.toISOString(), "2026-03-02T12:00:00.000Z")
+      yield* TestClock.adjust(23 * hour - 1)
+      yield* fire
+      assert.strictEqual((yield* requestRow(link.link_request_id)).state, "pending_review")
+      yield* TestClock.adjust(1)
+      yield* fire
+      const linked = yield* requestRow(link.link_request_id)
+      assert.deepInclude(linked, { state: "linked", revision: 2, result_id: one })
+      assert.deepStrictEqual(yield* identitiesOf(one), [one, other].sort())
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select merged_into from people where id = ${other}`, [{ merged_into: one }])
+      assert.deepStrictEqual(
+        yield* sql`select made_by, approved_by from identities where subject = ${other}`,
+        [{ made_by: one, approved_by: [w.oz] }],
+      )
+      assert.strictEqual((yield* told(portal)).at(-1), "identity-linked")
+      assert.isNotNull(linked.event_id)
+      assert.strictEqual(yield* codeOf(object(other, link.link_request_id)), "invalid_state")
+    })))
+
+  it.effect("an approval that comes later takes effect at once; receipts go along", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const link = yield* asked(one, other)
+      const { sql } = yield* Database
+      const receipt = (personId: string, key: string) =>
+        sql`insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
+          values (${`person:${personId}`}, 'POST', '/v1/x', ${key}, ''::bytea, 'k1', ${new Date(0)})`
+      yield* receipt(other, "mine")
+      yield* receipt(one, "both")
+      yield* receipt(other, "both")
+      yield* TestClock.adjust(2 * day)
+      yield* sign(link, "operator", w.oz)
+      assert.strictEqual((yield* requestRow(link.link_request_id)).state, "linked")
+      assert.deepStrictEqual(
+        yield* sql`select principal, key from idempotency_receipts
+          where principal in (${`person:${one}`}, ${`person:${other}`}) order by key, principal = ${`person:${one}`}`,
+        [
+          { principal: `person:${other}`, key: "both" },
+          { principal: `person:${one}`, key: "both" },
+          { principal: `person:${one}`, key: "mine" },
+        ],
+      )
+    })))
+
+  it.effect("an identity of nobody's may be linked, too", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const one = yield* person()
+      const subject = randomUUID()
+      const token = yield* (yield* EmbeddedIssuer).mintAccessToken({ issuer, subject, clientId: "portal" })
+      const link = yield* ask(one, (yield* prove(one, token)).proof_id)
+      assert.deepStrictEqual(yield* mailsAbout(link.link_request_id), [])
+      yield* sign(link, "operator", w.oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      assert.deepStrictEqual(yield* identitiesOf(one), [one, subject].sort())
+    })))
+
+  it.effect("the other side objects, an operator declines, or nobody decides: nothing is linked", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other, third] = [yield* person(), yield* person(), yield* person()]
+      const first = yield* asked(one, other)
+      assert.strictEqual(yield* codeOf(object(third, first.link_request_id)), "not_found")
+      assert.strictEqual(yield* codeOf(object(other, "nonsense")), "not_found")
+      assert.strictEqual(yield* codeOf(object(one, first.link_request_id)), "role_required")
+      yield* sign(first, "operator", w.oz)
+      assert.strictEqual((yield* object(other, first.link_request_id)).state, "declined")
+      yield* TestClock.adjust(2 * day)
+      yield* fire
+      const second = yield* asked(one, other)
+      yield* decline(second, "operator", w.oz)
+      assert.strictEqual((yield* requestRow(second.link_request_id)).state, "declined")
+      const third_ = yield* asked(one, other)
+      yield* TestClock.adjust(14 * day)
+      assert.strictEqual(yield* codeOf(sign(third_, "operator", w.oz)), "invalid_state")
+      yield* fire
+      assert.strictEqual((yield* requestRow(third_.link_request_id)).state, "expired")
+      assert.deepStrictEqual(yield* identitiesOf(one), [one])
+    })))
+
+  it.effect("a proof counts once, for ten minutes, for whoever made it", () =>
+    timed(Effect.gen(function* () {
+      yield* world
+      const [one, other, third] = [yield* person(), yield* person(), yield* person()]
+      const token = yield* tokenFor(other)
+      const proof = yield* prove(one, token)
+      assert.strictEqual(proof.expires_at, "2026-03-01T12:10:00.000Z")
+      assert.strictEqual(yield* codeOf(prove(third, token)), "proof_consumed")
+      assert.strictEqual(yield* codeOf(ask(third, proof.proof_id)), "not_found")
+      assert.strictEqual(yield* codeOf(ask(one, "nonsense")), "not_found")
+      yield* ask(one, proof.proof_id)
+      assert.strictEqual(yield* codeOf(ask(one, proof.proof_id)), "proof_consumed")
+      const open = yield* prove(third, yield* tokenFor(other))
+      assert.strictEqual(yield* codeOf(ask(third, open.proof_id)), "request_exists")
+      yield* TestClock.adjust(600_000)
+      assert.strictEqual(yield* codeOf(ask(third, open.proof_id)), "proof_expired")
+    })))
+
+  it.effect("a token proves nothing where it is stale, foreign, a service's, or one's own", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const now = Date.parse("2026-03-01T12:00:00Z") / 1000
+      const refused = Effect.fnUntraced(function* (token: string) {
+        assert.strictEqual(yield* codeOf(prove(one, token)), "HTTPValidationError")
+      })
+      yield* refused("not a token")
+      yield* refused(yield* tokenFor(other, { authTime: now - 301 }))
+      yield* refused(yield* tokenFor(other, { authTime: null }))
+      yield* refused(yield* tokenFor(other, { audience: "service-lifecycle" }))
+      yield* refused(yield* serviceTokenFor("robot"))
+      yield* refused(yield* tokenFor(one))
+      yield* prove(one, yield* tokenFor(other, { authTime: now - 300 }))
+      // Nor where something hangs on the other: a membership, an ownership, an operator's right, a decision.
+      const portal = yield* project(w.fern)
+      const [owns, gone] = [yield* person(), yield* person()]
+      yield* owner(portal, owns)
+      for (const entangled of [w.sam, w.oz, owns]) yield* refused(yield* tokenFor(entangled))
+      const token = yield* tokenFor(gone)
+      yield* tell("person", { id: gone, version: 2, issuer, subject: gone, status: "suspended" })
+      yield* refused(token)
+    })))
+
+  it.effect("who became a member meanwhile is not merged away", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other, later] = [yield* person(), yield* person(), yield* person()]
+      const { proof_id } = yield* prove(one, yield* tokenFor(later))
+      const link = yield* asked(one, other)
+      yield* sign(link, "operator", w.oz)
+      yield* member(w.fern, other, "member")
+      yield* member(w.fern, later, "member")
+      assert.strictEqual(yield* codeOf(ask(one, proof_id)), "HTTPValidationError")
+      yield* TestClock.adjust(day)
+      yield* fire
+      assert.strictEqual((yield* requestRow(link.link_request_id)).state, "declined")
+      assert.deepStrictEqual(yield* identitiesOf(other), [other])
+    })))
+
+  it.effect("two who decided one thing together stay two: 409, and the table says so, too", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      // An operator who signed a stranger's link, and is no operator any more.
+      const [ex, stranger] = [yield* person({ operator: true }), yield* person()]
+      const link = yield* asked(stranger, yield* person())
+      yield* sign(link, "operator", ex)
+      const { proof_id } = yield* prove(stranger, yield* tokenFor(yield* person()))
+      const { owner: sql } = yield* Database
+      yield* sql`update link_proofs set subject = ${ex} where id = ${proof_id}::uuid`
+      assert.strictEqual(yield* codeOf(ask(stranger, proof_id)), "four_eyes_collapsed")
+      assert.strictEqual(
+        (yield* Effect.exit(sql`update people set merged_into = ${stranger} where id = ${ex}`))._tag,
+        "Failure",
+      )
+      assert.strictEqual(
+        (yield* Effect.exit(sql`update people set merged_into = ${w.pat} where id = ${ex}`))._tag,
+        "Success",
+      )
+    })))
+
+  it.effect("people who were merged count as one wherever two are needed", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const link = yield* asked(one, other)
+      yield* sign(link, "operator", w.oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      const roles = yield* Roles
+      assert.isFalse(yield* roles.independent(one, other))
+      // Who approved the link of one's identity does not count beside one for a while.
+      assert.isFalse(yield* roles.independent(one, w.oz))
+      assert.isTrue(yield* roles.independent(one, w.ola))
+      yield* TestClock.adjust(91 * day)
+      assert.isTrue(yield* roles.independent(one, w.oz))
+      assert.isFalse(yield* roles.independent(one, other))
+      // Chains are flat: who was merged into the second is found at the first.
+      const third = yield* person()
+      const next = yield* asked(third, one)
+      yield* sign(next, "operator", w.oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select distinct merged_into from people where id in (${one}, ${other})`,
+        [{ merged_into: third }],
+      )
+      assert.deepStrictEqual(yield* identitiesOf(third), [one, other, third].sort())
+    })))
+
+  it.effect("people are made by operators and by directory services, once for each identity", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const people = yield* NewPeople
+      const by = (personId: string | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
+        ...{ principal: "somebody", personId, issuer: from, clientId },
+      })
+      const create = (subject: string, who: ReturnType<typeof by>, at: string = issuer) =>
+        transact(people.create({ issuer: at, subject, reason, by: who }))
+      const subject = randomUUID()
+      const made = yield* create(subject, by(w.oz))
+      assert.deepInclude(made, { issuer, subject, state: "active", version: 1, policy_review: null })
+      assert.deepStrictEqual(yield* identitiesOf(made.person_id), [subject])
+      assert.strictEqual(yield* codeOf(create(subject, by(null))), "person_exists")
+      yield* create(subject, by(null), "")
+      assert.strictEqual(yield* codeOf(create(randomUUID(), by(w.sam))), "role_required")
+      assert.strictEqual(yield* codeOf(create(randomUUID(), by(null, "robot"))), "role_required")
+      assert.strictEqual(
+        yield* codeOf(create(randomUUID(), by(null, writer.clientId, "https://other"))),
+        "role_required",
+      )
+      // Longer than an index can tell apart, and nothing that repeats.
+      const endless = Array.from({ length: 200 }, () => randomUUID()).join("")
+      assert.strictEqual(yield* codeOf(create(endless, by(w.oz))), "HTTPValidationError")
+      const [moss, roles] = [yield* institution(), yield* Roles]
+      yield* member(moss, made.person_id, "sponsor")
+      assert.isFalse(yield* roles.independent(made.person_id, w.oz))
+    })))
+})

@@ -167,7 +167,7 @@ export class Live extends Context.Service<Live, {
           const outlet = new Outlet(all, accountId, sent, position, now() + recheckMillis)
           ofAccount.set(accountId, open + 1)
           outlets.add(outlet)
-          outlet.push(greeting)
+          outlet.push(greeting(outlets.size))
           arrived.openUnsafe()
           return Effect.succeed(outlet)
         })

@@ -28,8 +28,13 @@ const encoder = new TextEncoder()
 /** A comment, which no client sees. */
 export const heartbeat = encoder.encode(":\n\n")
 
-/** What a stream begins with: when to come back, in milliseconds. */
-export const greeting = encoder.encode("retry: 2000\n\n")
+const greetings = Array.from({ length: 16 }, (_, n) => encoder.encode(`retry: ${1_000 + 250 * n}\n\n`))
+
+/**
+ * What the nth stream begins with: when to come back, in milliseconds. Not all at the same moment, where all were cut by
+ * one restart.
+ */
+export const greeting = (n: number): Uint8Array => greetings[n % greetings.length]!
 
 interface Event {
   readonly version: number

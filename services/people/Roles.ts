@@ -98,7 +98,8 @@ export class Roles extends Context.Service<Roles, {
         const now = new Date(yield* Clock.currentTimeMillis)
         // Rows are locked in the order of the tables here: people, institutions, memberships.
         const held = yield* sql<Row>`
-          select m.role, (p.status = 'active' and not p.removed and i.status = 'active' and m.state = 'active'
+          select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
+            and i.status = 'active' and m.state = 'active'
             and (m.role <> 'administrator' or m.accepted_at <= ${now})
             and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true as effective
           from people p join institutions i on i.id = ${institutionId} and not i.removed
@@ -119,7 +120,8 @@ export class Roles extends Context.Service<Roles, {
 
       const isOperator = Effect.fnUntraced(function* (personId: string) {
         const [row] = yield* sql<{ operator: boolean }>`
-          select operator from people where id = ${personId} and status = 'active' and not removed for share`
+          select operator from people
+          where id = ${personId} and status = 'active' and not removed and merged_into is null for share`
         return row?.operator ?? false
       })
 
@@ -142,6 +144,7 @@ export class Roles extends Context.Service<Roles, {
           select institution_id from projects where id = ${projectId} and not removed for ${sql.literal(lock)}`
         const owned = yield* sql`
           select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
+            and p.merged_into is null
           where o.project_id = ${projectId} and o.person_id = ${personId} and o.active and not o.removed
           for share of o`
         const owner = owned.length > 0

@@ -1,5 +1,6 @@
 /** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
-import { NodeHttpClient, NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Layer, Logger, type LogLevel, References } from "effect"
 import { HttpRouter } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"

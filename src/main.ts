@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { forgiveLateWrites } from "./LateWrite.ts"
 import { program } from "./Program.ts"
 import { refuse } from "./Refusal.ts"

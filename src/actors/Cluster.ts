@@ -9,7 +9,7 @@
  *
  * The sockets know no credentials: whoever reaches CLUSTER_PORT is a process of this installation.
  */
-import { NodeClusterSocket } from "@effect/platform-node"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Option, type Redacted } from "effect"
 import {

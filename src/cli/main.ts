@@ -2,7 +2,8 @@
  * `deno task cli <command>`. Data goes to standard output, everything else to standard error; the exit code is 0, 1, or
  * 130 after Ctrl-C (a command that only ends that way says 0).
  */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, References } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import process from "node:process"

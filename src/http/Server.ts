@@ -6,7 +6,7 @@
  * left.
  * Whoever waits for the scope may then close what the handlers use.
  */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Data, Deferred, Effect, Fiber, Layer, Random, type Scope } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"

@@ -3,7 +3,7 @@
  * the server's own response, and no fiber, stream or scope of the request stays. A handler answers with
  * `HttpServerResponse.raw(new LongAnswer(flow), …)`; the server that has the connection attaches it.
  */
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ServerResponse } from "node:http"

@@ -78,7 +78,8 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       > {
         const mine = yield* known.of(job.project_id)
         if (job.kind === "client.create") {
-          if (mine !== null) return "nothing to do"
+          // One that was ended stays so; what takes its place is another client.
+          if (mine !== null && !mine.disabled) return "nothing to do"
           return yield* provider.create(target)
         }
         if (mine === null || mine.disabled) return "nothing to do"

@@ -7,6 +7,7 @@ import { doctor } from "./Doctor.ts"
 import { migrateCommand } from "./Migrate.ts"
 import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
+import { rollout } from "./Rollout.ts"
 import { session } from "./Session.ts"
 import { tail } from "./Tail.ts"
 import { token } from "./Token.ts"
@@ -15,5 +16,17 @@ export const cli = Command.make("cli").pipe(
   Command.withDescription(
     "Looks after a Bailiwick instance: the one that runs with BAILIWICK_HOME, or the one that DATABASE_URL and NATS_URL name.",
   ),
-  Command.withSubcommands([migrateCommand, directory, session, token, publish, tail, deadLetters, nats, audit, doctor]),
+  Command.withSubcommands([
+    migrateCommand,
+    directory,
+    session,
+    token,
+    publish,
+    tail,
+    deadLetters,
+    nats,
+    rollout,
+    audit,
+    doctor,
+  ]),
 )

@@ -32,8 +32,12 @@ export const embedded = Layer.effect(
       const [row] = yield* faulty(sql<{ client_id: string; metadata: Observed }>`
         insert into embedded_clients (client_id, reference, metadata, created_at, updated_at)
         values (${yield* ids.next}, ${target.software_id}, ${sql.json(target)}, ${now}, ${now})
+        on conflict (reference) do update set client_id = excluded.client_id, metadata = excluded.metadata,
+          disabled = false, created_at = excluded.created_at, updated_at = excluded.updated_at
+        where embedded_clients.disabled
         returning client_id, metadata`)
-      return { client: known(row!.client_id), observed: row!.metadata }
+      if (row === undefined) return yield* new ProviderFault({ reason: "refused", code: "client_exists" })
+      return { client: known(row.client_id), observed: row.metadata }
     })
 
     const update = Effect.fn("EmbeddedProvider.update")(function* ({ clientId }: KnownClient, target: ClientTarget) {
@@ -64,7 +68,7 @@ export const embedded = Layer.effect(
       find: (reference) =>
         Effect.map(
           faulty(sql<{ client_id: string }>`
-            select client_id from embedded_clients where reference = ${reference}`),
+            select client_id from embedded_clients where reference = ${reference} and not disabled`),
           ([row]) => row === undefined ? null : known(row.client_id),
         ),
     })

@@ -42,7 +42,7 @@ export const launches = Effect.gen(function* () {
       select exists (select from requests
           where kind = 'website' and project_id = ${project.id} and state = 'submitted') as waiting,
         (select disabled from provider_clients where project_id = ${project.id}) as disabled,
-        exists (select from provider_jobs where project_id = ${project.id}) as asked`
+        exists (select from provider_jobs where project_id = ${project.id} and state <> 'effective') as asked`
     const { asked, disabled, waiting } = row!
     const client = disabled === true ? "disabled" : disabled === false || project.client_id !== null ? "live" : "none"
     return { reviewed: !waiting, client, asked } as const
@@ -51,8 +51,11 @@ export const launches = Effect.gen(function* () {
   /** Launches what is complete, holds what is not. */
   const advance = Effect.fnUntraced(function* (project: ProjectRow, request: RequestRow) {
     const path = yield* pathOf(project)
-    // A project that the directory brought was never registered here, so nobody has asked for its client yet.
-    if (path.client === "none" && !path.asked) yield* jobs.add({ kind: "client.create", projectId: project.id })
+    // The directory's projects were never registered here, so nobody has asked for their clients yet; and one that was
+    // disabled by a failed rollout comes back with a launch that was reviewed anew, not by itself.
+    if (path.client !== "live" && !path.asked && project.rollout === null) {
+      yield* jobs.add({ kind: "client.create", projectId: project.id })
+    }
     const missing = missingOf(project, path)
     if (missing !== null) {
       const state = "held" as const

@@ -85,7 +85,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
       on conflict (project_id) do update
       set client_id = excluded.client_id, management_uri = excluded.management_uri,
         management_token = excluded.management_token, kid = excluded.kid, expected = excluded.expected,
-        expected_digest = excluded.expected_digest, looked_at = excluded.looked_at`
+        expected_digest = excluded.expected_digest, looked_at = excluded.looked_at, disabled = false`
     yield* sql`update projects set client_id = ${client.clientId} where id = ${projectId}`
   })
 

@@ -1,0 +1,120 @@
+/**
+ * A rollout that goes wrong (specification 000, Events 5). `hold`: nothing new is activated in the project. `fail`: beside
+ * that its client is disabled, sessions by way of it end, and launches that wait do so no longer. `release` ends either; it
+ * gives nothing back that was taken meanwhile: after a failure the project is `registered`, and its next launch, reviewed
+ * like any, makes the client anew. Revocations are never held.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { PolicyReviews } from "../access/PolicyReviews.ts"
+import { requestRows } from "../access/RequestRows.ts"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import { InvalidState } from "../../schemas/problems/Identity.ts"
+import { Positions } from "../lifecycle/Positions.ts"
+import { endClientSessions } from "../people/ClientSessions.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Timers } from "../platform/Timers.ts"
+import { type ProjectChange, type ProjectRow, projectRows } from "./Projects/Rows.ts"
+import { jobQueue } from "./ProviderJobs/Queue.ts"
+
+export type RolloutAction = "hold" | "fail" | "release"
+
+export interface RolloutChange {
+  readonly projectId: string
+  readonly state: ProjectRow["state"]
+  readonly rollout: ProjectRow["rollout"]
+  readonly version: number
+  /** The job that disables the client. */
+  readonly jobId: string | null
+}
+
+/** What a locked project becomes; null: it is so already. */
+const changeOf = (project: ProjectRow, action: RolloutAction): ProjectChange | null => {
+  const { held_from, held_reason, rollout, state } = project
+  if (action === "release") {
+    if (rollout === null) return null
+    const back = rollout === "fail" ? "registered" : held_from
+    return state === "held" && back !== null ? { state: back, rollout: null } : {
+      ...{ state, heldReason: held_reason, heldFrom: held_from, rollout: null },
+    }
+  }
+  // What failed is held already.
+  if (rollout === action || rollout === "fail") return null
+  const reason = action === "fail" ? "rollout_failed" : "rollout_held"
+  return state === "held"
+    ? {
+      state,
+      heldReason: rollout === null && held_reason !== null ? held_reason : reason,
+      heldFrom: held_from,
+      rollout: action,
+    }
+    : { state: "held", heldReason: reason, heldFrom: state === "withdrawn" ? null : state, rollout: action }
+}
+
+export class Rollouts extends Context.Service<Rollouts, {
+  /** In the current transaction of `Transact`. InvalidState: the project is withdrawn. Null: nothing to change. */
+  readonly set: (
+    projectId: string,
+    action: RolloutAction,
+    reason: string,
+  ) => Effect.Effect<RolloutChange | null, NotFound | InvalidState | SqlError.SqlError>
+}>()("bailiwick/services/projects/Rollouts") {
+  static readonly layer = Layer.effect(
+    Rollouts,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const jobs = yield* jobQueue
+      const positions = yield* Positions
+      const reviews = yield* PolicyReviews
+      const timers = yield* Timers
+      const endSessions = endClientSessions(sql)
+      const projects = projectRows(sql)
+      const requests = requestRows(sql)
+
+      /** What was approved before it failed is not launched by its release. */
+      const supersedeLaunches = Effect.fnUntraced(function* (projectId: string) {
+        for (const open of yield* requests.lockOpen(projectId)) {
+          if (open.kind !== "launch") continue
+          yield* requests.change(open, { state: "superseded" })
+          yield* reviews.supersede(open.id)
+          yield* timers.set(open.id, [])
+        }
+      })
+
+      const set = Effect.fn("Rollouts.set")(function* (projectId: string, action: RolloutAction, reason: string) {
+        yield* projects.turn(projectId)
+        const project = yield* projects.lock(projectId)
+        if (project === null) return yield* new NotFound()
+        if (project.state === "withdrawn") {
+          const allowed = ["registered", "launch_proposed", "launched", "held"]
+          return yield* new InvalidState({ state: project.state, allowed })
+        }
+        const to = changeOf(project, action)
+        if (to === null) return null
+        const changed = yield* projects.change(project, to)
+        let jobId: string | null = null
+        if (action === "fail") {
+          yield* supersedeLaunches(projectId)
+          if (project.client_id !== null) jobId = yield* jobs.add({ kind: "client.disable", projectId })
+          const ended = yield* endSessions({
+            ...{ projectId, institutionId: project.institution_id, clientId: project.client_id },
+            ...{ reason: "ROLLOUT_FAILED", initiatedBy: "system" },
+          })
+          yield* positions.append(...ended)
+        }
+        yield* audit.append({
+          action: `rollout.${action}`,
+          actor: "system",
+          subject: `project:${projectId}`,
+          outcome: "done",
+          details: { institution: project.institution_id, reason, version: changed.revision },
+        })
+        return { projectId, state: changed.state, rollout: changed.rollout, version: changed.revision, jobId }
+      })
+
+      return Rollouts.of({ set })
+    }),
+  )
+}

@@ -1,0 +1,61 @@
+/** `rollout`: what an operator does about a rollout that goes wrong (specification 000, Events 5). */
+import { Console, Effect, Layer } from "effect"
+import { Command, Flag } from "effect/cli"
+import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
+import { Positions } from "../../services/lifecycle/Positions.ts"
+import { Audit } from "../../services/platform/Audit.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Timers } from "../../services/platform/Timers.ts"
+import { transact } from "../../services/platform/Transact.ts"
+import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
+import { CliFault } from "./CliFault.ts"
+import { busIfKnown, database } from "./Instance.ts"
+import { printable } from "./Printable.ts"
+
+const ground = Rollouts.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, Positions.layer, Timers.layer)),
+  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(busIfKnown),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(database),
+)
+
+const flags = {
+  project: Flag.String("project").pipe(Flag.withMetavar("ID"), Flag.withDescription("The project")),
+  reason: Flag.String("reason").pipe(
+    Flag.withDescription("Why, for the audit: 8 to 500 characters"),
+    Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
+  ),
+}
+
+const told = Effect.fnUntraced(function* (action: RolloutAction, project: string, reason: string) {
+  const done = yield* transact((yield* Rollouts).set(project, action, reason)).pipe(
+    Effect.catchTags({
+      NotFound: () => new CliFault({ message: `there is no project ${printable(project)}` }),
+      InvalidState: () => new CliFault({ message: `project ${printable(project)} is withdrawn` }),
+      DependencyUnavailable: () => new CliFault({ message: "the database is busy: try again" }),
+    }),
+  )
+  if (done === null) return yield* Console.log(`${project} unchanged`)
+  const job = done.jobId === null ? "" : `, job ${done.jobId}`
+  yield* Console.log(`${project} ${done.state}, version ${done.version}${job}`)
+})
+
+const named = (action: RolloutAction, description: string) =>
+  Command.make(
+    action,
+    flags,
+    Effect.fn(`cli.rollout.${action}`)(
+      ({ project, reason }) => told(action, project, reason),
+      Effect.provide(ground),
+    ),
+  ).pipe(Command.withDescription(description))
+
+export const rollout = Command.make("rollout").pipe(
+  Command.withDescription("Holds back what a project's rollout would activate"),
+  Command.withSubcommands([
+    named("hold", "Nothing new is activated in the project until it is released"),
+    named("fail", "Disables the project's client, ends its sessions, and holds it"),
+    named("release", "Ends a hold; what was taken meanwhile is not given back"),
+  ]),
+)

@@ -1,0 +1,121 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { type RolloutAction, Rollouts } from "../../../services/projects/Rollouts.ts"
+import {
+  askAccess,
+  codeOf,
+  fire,
+  projectRow,
+  propose,
+  reason,
+  requestRow,
+  services as below,
+  sign,
+  timed,
+  told,
+  website,
+  withdraw,
+  workJobs,
+  type World,
+  world,
+} from "../access/RequestWorld.ts"
+import { access, person } from "../../support/TestIdentity.ts"
+
+const services = Layer.provideMerge(Rollouts.layer, below)
+
+const set = (projectId: string, action: RolloutAction) =>
+  Effect.flatMap(Rollouts, (rollouts) => transact(rollouts.set(projectId, action, reason)))
+
+/** A launched staging website that Pat owns. */
+const launched = Effect.fnUntraced(function* (w: World) {
+  const made = yield* website(w, w.pat)
+  yield* sign(made, "administrator", w.ada)
+  yield* workJobs
+  yield* sign(yield* propose(made.project_id, w.pat), "administrator", w.abe)
+  assert.strictEqual((yield* projectRow(made.project_id)).state, "launched")
+  return made.project_id
+})
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts", (it) => {
+  it.effect("on hold nothing new is activated, and a release gives the state back", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* launched(w)
+      const asked = yield* askAccess(w.fern, id, w.ola)
+      yield* sign(asked, "sponsor", w.sam)
+      const { revision } = yield* projectRow(id)
+      assert.deepInclude(yield* set(id, "hold"), { state: "held", rollout: "hold", version: revision + 1, jobId: null })
+      assert.isNull(yield* set(id, "hold"))
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "rollout_held" })
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "environment_held")
+      assert.strictEqual(yield* codeOf(propose(id, w.pat)), "environment_held")
+      assert.deepInclude(yield* set(id, "release"), { state: "launched", rollout: null })
+      assert.isNull(yield* set(id, "release"))
+      assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "applied")
+    })))
+
+  it.effect("a failed rollout takes client and sessions; its release gives neither back", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* launched(w)
+      yield* access(w.fern, id, w.ola)
+      const { client_id } = yield* projectRow(id)
+      const failed = yield* set(id, "fail")
+      assert.deepInclude(failed, { state: "held", rollout: "fail" })
+      assert.isNotNull(failed!.jobId)
+      assert.strictEqual((yield* told(id)).at(-1), "session-revoked")
+      assert.isNull(yield* set(id, "hold"))
+      yield* workJobs
+      const { sql } = yield* Database
+      const disabled = Effect.map(
+        sql<{ disabled: boolean }>`select disabled from provider_clients where project_id = ${id}`,
+        ([row]) => row!.disabled,
+      )
+      assert.isTrue(yield* disabled)
+      assert.deepInclude(yield* set(id, "release"), { state: "registered", rollout: null })
+      assert.isTrue(yield* disabled)
+      // A launch that is reviewed anew makes another client.
+      const again = yield* propose(id, w.pat)
+      yield* sign(again, "administrator", w.abe)
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_disabled" })
+      yield* workJobs
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      const back = yield* projectRow(id)
+      assert.strictEqual(back.state, "launched")
+      assert.notStrictEqual(back.client_id, client_id)
+      assert.isFalse(yield* disabled)
+      assert.deepStrictEqual(yield* sql`select client_id from embedded_clients where client_id = ${client_id}`, [])
+    })))
+
+  it.effect("a launch that waited when the rollout failed waits no longer", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat, {}, [])
+      yield* sign(made, "administrator", w.ada)
+      yield* workJobs
+      const launch = yield* propose(made.project_id, w.pat)
+      yield* sign(launch, "administrator", w.abe)
+      assert.strictEqual((yield* requestRow(launch.launch_id)).state, "held")
+      yield* set(made.project_id, "hold")
+      assert.strictEqual((yield* requestRow(launch.launch_id)).state, "held")
+      yield* set(made.project_id, "release")
+      assert.deepInclude(yield* projectRow(made.project_id), { state: "held", held_reason: "redirect_uri_missing" })
+      yield* set(made.project_id, "fail")
+      assert.strictEqual((yield* requestRow(launch.launch_id)).state, "superseded")
+      assert.deepInclude(yield* set(made.project_id, "release"), { state: "registered" })
+    })))
+
+  it.effect("a held project may be withdrawn; of a withdrawn or unknown one there is nothing to hold", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* launched(w)
+      yield* set(id, "hold")
+      yield* withdraw(w.fern, id, w.pat, (yield* projectRow(id)).revision)
+      assert.strictEqual(yield* codeOf(set(id, "release")), "invalid_state")
+      assert.strictEqual(yield* codeOf(set(yield* person(), "hold")), "not_found")
+    })))
+})

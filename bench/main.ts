@@ -12,6 +12,7 @@ import { reads } from "./claims/Reads.ts"
 import { streams } from "./claims/Streams.ts"
 import { throughput } from "./claims/Throughput.ts"
 import { transitions } from "./claims/Transitions.ts"
+import { upkeep } from "./claims/Upkeep.ts"
 import { BenchError } from "./harness/Child.ts"
 import type { Claim } from "./harness/Claim.ts"
 import { conditions, type Reported, save, terminal } from "./harness/Report.ts"
@@ -21,7 +22,7 @@ const args = process.argv.slice(2)
 const quick = args.includes("--quick")
 const profile = args.includes("--profile")
 const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
-const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams, transitions]
+const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams, transitions, upkeep]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
 

@@ -29,7 +29,7 @@ interface Driven {
 }
 
 /** The rows: ids over the last 20 hours, in their partitions, as intake would have written them. */
-const deliveries = ({ accountId, id }: Hook, count: number) =>
+export const deliveries = ({ accountId, id }: Hook, count: number) =>
   Effect.gen(function* () {
     const { owner } = yield* Database
     yield* (yield* Partitions).upkeep

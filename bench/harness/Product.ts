@@ -1,8 +1,9 @@
 /** The program as users start it, on a database and a broker of the bench's, with receivers allowed on loopback. */
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import process from "node:process"
+import { Database } from "../../services/platform/Database.ts"
 import * as Child from "./Child.ts"
 import type { Servers, World } from "./Servers.ts"
 
@@ -36,3 +37,11 @@ export const start = (servers: Servers, world: World, env?: Readonly<Record<stri
 /** Waits until it is ready and gives its address ("" without the role `api`). */
 export const ready = (program: Child.Child) =>
   Effect.map(program.line(/^bailiwick ready/), (line) => /http:\S+/.exec(line)?.[0] ?? "")
+
+/** The pools of a program, for what is measured without one. */
+export const databaseOf = (world: World) =>
+  Database.layer({
+    url: Redacted.make(world.databaseUrl),
+    ownerUrl: Redacted.make(world.ownerUrl),
+    maxConnections: 2,
+  })

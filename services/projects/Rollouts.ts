@@ -106,7 +106,7 @@ export class Rollouts extends Context.Service<Rollouts, {
         }
         yield* audit.append({
           action: `rollout.${action}`,
-          actor: "system",
+          actor: "operator",
           subject: `project:${projectId}`,
           outcome: "done",
           details: { institution: project.institution_id, reason, version: changed.revision },

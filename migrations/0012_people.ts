@@ -9,6 +9,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
+  // What came with somebody who turned out to be somebody else is looked for with every read of one's own.
+  `create index people_merged on people (merged_into) where merged_into is not null`,
   `create table sessions (
     id uuid primary key,
     issuer text not null,

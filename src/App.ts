@@ -68,6 +68,7 @@ import * as DevSignIn from "./http/DevSignIn.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
 import { managed } from "./http/Management.ts"
+import { hotMe } from "./http/Me.ts"
 import { notifications } from "./http/Notifications.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/System.ts"
@@ -255,7 +256,9 @@ const actors = (config: AppConfig, { database }: Places) => {
 
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
+  const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }
   const routes = Layer.mergeAll(
+    hotMe(rates),
     (config.transfersEnabled
       ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
@@ -268,7 +271,7 @@ const api = (config: AppConfig, places: Places) => {
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
-    Layer.provide(managed({ reads: config.managementReadRate, writes: config.managementWriteRate })),
+    Layer.provide(managed(rates)),
     Layer.provide(actors(config, places)),
   )
   return Server.layer(routes, {

@@ -15,6 +15,7 @@ import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { maxCodePoints, storable } from "../../schemas/Validation/Scalars.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
 import type { Outbound } from "../platform/Outbound.ts"
+import { remembered } from "./AccessTokens/Remembered.ts"
 
 /** Signature algorithms that an issuer may use. */
 export const TokenAlgorithm = Schema.Literals(["RS256", "ES256"])
@@ -112,8 +113,12 @@ export interface AccessTokenOptions {
 export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessTokens["Service"] => {
   const refused = Effect.fail(new InvalidToken())
 
-  const verify = Effect.fn("AccessTokens.verify")(function* (token: string) {
-    if (token.length > maxToken) return yield* refused
+  const known = remembered<AccessToken>()
+
+  const checked = Effect.fnUntraced(function* (token: string): Effect.fn.Return<
+    AccessToken,
+    InvalidToken | DependencyUnavailable
+  > {
     const name = issuerOf(token)
     const issuer = name === null ? undefined : issuers(name)
     if (name === null || issuer === undefined) return yield* refused
@@ -130,7 +135,7 @@ export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessT
     const authTime = claims.auth_time ?? null
     if (authTime !== null && authTime > (yield* Clock.currentTimeMillis) / 1000 + skew) return yield* refused
     return {
-      via: claims.sub === claims.client_id ? "service" as const : "person" as const,
+      via: claims.sub === claims.client_id ? "service" : "person",
       issuer: claims.iss,
       subject: claims.sub,
       clientId: claims.client_id,
@@ -143,6 +148,18 @@ export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessT
       issuedAt: claims.iat,
       expiresAt: claims.exp,
     }
+  })
+
+  // Once a request: a named function would take a stack trace a call.
+  const verify = Effect.fnUntraced(function* (token: string) {
+    if (token.length > maxToken) return yield* refused
+    const key = known.keyOf(token)
+    const millis = yield* Clock.currentTimeMillis
+    const found = known.find(key, millis)
+    if (found !== undefined) return found
+    const good = yield* checked(token)
+    known.keep(key, good, millis, (good.expiresAt + skew) * 1_000)
+    return good
   })
   return { verify }
 }

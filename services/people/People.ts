@@ -1,10 +1,16 @@
 /** One's own account. What is effective is judged as Roles judges it, at the moment of the read. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/Database.ts"
+import type { AccessToken } from "./AccessTokens.ts"
+import { type Found, who } from "./Callers.ts"
 
 export class People extends Context.Service<People, {
   /** A person's account as JSON text of `OwnAccount`; a defect for who does not exist. */
   readonly account: (personId: string) => Effect.Effect<string>
+  /** The same for whoever a token names, recognised in the same statement: `found` is for `Callers.seen`. */
+  readonly own: (
+    token: AccessToken,
+  ) => Effect.Effect<{ readonly found: Found | undefined; readonly body: string }>
 }>()("bailiwick/services/people/People") {
   static readonly layer = Layer.effect(
     People,
@@ -13,11 +19,14 @@ export class People extends Context.Service<People, {
       const time = (column: string) =>
         reads.literal(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
-      const account = Effect.fn("People.account")(function* (personId: string) {
-        const now = new Date(yield* Clock.currentTimeMillis)
-        const [row] = yield* reads<{ body: string }>`
-          with names as (select id from people where id = ${personId} or merged_into = ${personId})
-          select json_build_object(
+      /** SQL that joins `names.ids`: the person and whoever turned out to be them. */
+      const names = reads.literal(`cross join lateral (
+        select array(select x.id from people x where x.id = p.id or x.merged_into = p.id) as ids
+      ) names`)
+
+      /** SQL of the account of `p`, a row of people with `names`. */
+      const bodyAt = (now: Date) =>
+        reads`json_build_object(
             'person_id', p.id,
             'issuer', p.issuer,
             'subject', p.subject,
@@ -45,7 +54,7 @@ export class People extends Context.Service<People, {
                   and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true
               ) order by m.institution_id, m.role), '[]')
               from institution_memberships m left join institutions i on i.id = m.institution_id
-              where m.person_id in (select id from names) and not m.removed
+              where m.person_id = any(names.ids) and not m.removed
             ),
             'projects', (
               select coalesce(json_agg(json_build_object(
@@ -59,19 +68,33 @@ export class People extends Context.Service<People, {
                 select project_id, bool_or(owner) as owner, bool_or(active) as active, bool_or(revoked) as revoked
                 from (
                   select project_id, true as owner, false as active, false as revoked from project_owners
-                  where person_id in (select id from names) and active and not removed
+                  where person_id = any(names.ids) and active and not removed
                   union all
                   select project_id, false, state = 'active' and not removed, state = 'revoked' or removed from access
-                  where person_id in (select id from names) and state is not null
+                  where person_id = any(names.ids) and state is not null
                 ) relation group by project_id
               ) j left join projects project on project.id = j.project_id
             ),
             'operator', p.operator
-          )::text as body
-          from people p where p.id = ${personId}`.pipe(Effect.orDie)
+          )::text`
+
+      const account = Effect.fn("People.account")(function* (personId: string) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [row] = yield* reads<{ body: string }>`
+          select ${bodyAt(now)} as body from people p ${names} where p.id = ${personId}`.pipe(Effect.orDie)
         return row!.body
       })
-      return People.of({ account })
+
+      // A hot read: a named function would take a stack trace a call.
+      const own = Effect.fnUntraced(function* (token: AccessToken) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [row] = yield* reads<Found & { body: string }>`
+          with who as (${who(reads, token)})
+          select who.person_id, who.known, who.revoked, ${bodyAt(now)} as body
+          from who join people p on p.id = who.person_id ${names}`.pipe(Effect.orDie)
+        return { found: row, body: row?.body ?? "" }
+      })
+      return People.of({ account, own })
     }),
   )
 }

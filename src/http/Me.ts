@@ -1,5 +1,5 @@
 /** Handlers of `/v1/me`. */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { MeApi } from "../../schemas/api/Me.ts"
@@ -8,7 +8,9 @@ import { Authenticators, viewOf } from "../../services/people/Authenticators.ts"
 import { CredentialActions, ProofRejected } from "../../services/people/CredentialActions.ts"
 import { People } from "../../services/people/People.ts"
 import { Sessions } from "../../services/people/Sessions.ts"
+import { HotReads } from "./floor/HotReads.ts"
 import { keyed } from "./Keyed.ts"
+import { hotOwn, type ManagementRates } from "./Management.ts"
 import { ApprovalMaxAge, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(MeApi)
@@ -69,3 +71,11 @@ export const me = HttpApiBuilder.group(
     })
   }),
 )
+
+/** `GET /v1/me` is asked for with every page of a portal: it goes the short way. */
+export const hotMe = (rates: ManagementRates) =>
+  Layer.effectDiscard(Effect.gen(function* () {
+    const people = yield* People
+    const hot = yield* HotReads
+    hot.set("/v1/me", yield* hotOwn(rates, people.own))
+  }))

@@ -6,19 +6,24 @@
 import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Credential } from "../../../schemas/api/Credentials.ts"
-import type { DependencyUnavailable, InvalidCredentials } from "../../../schemas/problems/Floor.ts"
+import type { DependencyUnavailable, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
+import type { InvalidToken } from "../../../schemas/problems/Identity.ts"
 import type { Principals } from "../../../services/accounts/Principals.ts"
 import { accepts } from "./Media.ts"
 
 export type HotRead = (
   request: HttpServerRequest.HttpServerRequest,
   params: Readonly<Record<string, string | undefined>>,
-) => Effect.Effect<HttpServerResponse.HttpServerResponse | undefined, InvalidCredentials | DependencyUnavailable>
+) => Effect.Effect<
+  HttpServerResponse.HttpServerResponse | undefined,
+  InvalidCredentials | InvalidToken | RateLimited | DependencyUnavailable
+>
 
 export class HotReads
   extends Context.Reference<Map<string, HotRead>>("bailiwick/http/floor/HotReads", { defaultValue: () => new Map() }) {}
 
-const json = new Set(["application/json"])
+/** What hot reads answer with. */
+export const json = new Set(["application/json"])
 
 /**
  * A read that answers with JSON text. `read` gets the credential, which nobody has checked yet, the path's parameters and

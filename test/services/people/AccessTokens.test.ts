@@ -172,3 +172,26 @@ it.effect("acr means what the issuer's map says, no higher than the issuer is be
     assert.strictEqual(yield* level({ acrMap, maxAal: "aal1" }, "gold"), "aal1")
     assert.strictEqual(yield* level({ maxAal: "aal2" }, "urn:service:aal1"), "aal1")
   }))
+
+it.effect("a signature is checked once a minute, and no token outlives its end for that", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    let checks = 0
+    const known = fixedKeys({ keys: [key.jwk] })
+    const current = Effect.andThen(Effect.sync(() => checks++), known.current)
+    const verifier = trusting({ [issuer]: { keys: { ...known, current } } })
+    const [long, short] = [yield* sign(key, good), yield* sign(key, { ...good, exp: now - 30 })]
+    const outcomes = Effect.all([outcome(verifier, long), outcome(verifier, short)])
+    assert.deepStrictEqual(yield* outcomes, ["in", "in"])
+    yield* TestClock.setTime((now + 29) * 1_000 + 999)
+    assert.deepStrictEqual(yield* outcomes, ["in", "in"])
+    assert.strictEqual(checks, 2)
+    yield* TestClock.setTime((now + 30) * 1_000)
+    assert.deepStrictEqual(yield* outcomes, ["in", "invalid_token"])
+    yield* TestClock.setTime((now + 60) * 1_000)
+    assert.deepStrictEqual(yield* outcomes, ["in", "invalid_token"])
+    assert.strictEqual(checks, 5)
+    // What was refused is not remembered, nor is anything under another token's name.
+    assert.strictEqual(yield* outcome(verifier, `${long}x`), "invalid_token")
+  }))

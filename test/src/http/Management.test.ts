@@ -51,8 +51,12 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
           yield* mintAccessToken({ issuer, subject: "a\u0000b", clientId: "portal" }),
         ),
       }
-      for (const [name, headers] of Object.entries(refused)) {
-        const answer = yield* call("GET", "/v1/me", headers)
+      // A query sends the read the ordinary way: both ways refuse alike.
+      const both = Object.entries(refused).flatMap(([name, headers]) =>
+        ["/v1/me", "/v1/me?ordinary"].map((path) => [`${name}, ${path}`, path, headers] as const)
+      )
+      for (const [name, path, headers] of both) {
+        const answer = yield* call("GET", path, headers)
         assert.deepStrictEqual(codeOf(answer), [401, "invalid_token"], name)
         assert.strictEqual(answer.headers.get("www-authenticate"), `Bearer error="invalid_token"`, name)
         assert.isNotNull(answer.headers.get("x-request-id"), name)
@@ -65,8 +69,13 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         }, name)
       }
       assert.deepStrictEqual(codeOf(yield* call("GET", `/v1/me?access_token=${good}`)), [401, "invalid_token"])
-      bodyOf(yield* call("GET", "/v1/me", as(good)))
-      bodyOf(yield* call("GET", "/v1/me", { authorization: `bearer ${good}` }))
+      const short = yield* call("GET", "/v1/me", as(good))
+      const ordinary = yield* call("GET", "/v1/me?ordinary", { authorization: `bearer ${good}` })
+      assert.deepStrictEqual(bodyOf(short), bodyOf(ordinary))
+      const told = ({ headers }: typeof short) =>
+        [...headers].filter(([name]) => name !== "x-request-id" && name !== "date")
+      assert.deepStrictEqual(told(short), told(ordinary))
+      assert.strictEqual((yield* call("GET", "/v1/me", { ...as(good), accept: "text/html" })).status, 406)
       // And the other way round: the mail service knows no such token.
       assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/api-keys/", as(good))), [401, "invalid_credentials"])
     }))
@@ -148,7 +157,9 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         }),
       )
       assert.strictEqual(yield* there(other), "invalid_token")
-      assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/me", other)), [401, "invalid_token"])
+      for (const path of ["/v1/me", "/v1/me?ordinary"]) {
+        assert.deepStrictEqual(codeOf(yield* call("GET", path, other)), [401, "invalid_token"])
+      }
       assert.strictEqual(yield* there(mine), "in")
       // A later token of the dead session is as dead, whatever it says of itself.
       assert.strictEqual(
@@ -174,7 +185,9 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         }),
       )
       for (const headers of [unseen, silent]) {
-        assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/me", headers)), [401, "invalid_token"])
+        for (const path of ["/v1/me", "/v1/me?ordinary"]) {
+          assert.deepStrictEqual(codeOf(yield* call("GET", path, headers)), [401, "invalid_token"])
+        }
       }
       bodyOf(yield* call("GET", "/v1/me", mine))
       // Who signs in again is in.
@@ -187,6 +200,7 @@ layer(world({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management
     Effect.gen(function* () {
       const headers = yield* bearer(yield* person())
       for (let i = 0; i < 3; i++) bodyOf(yield* call("GET", "/v1/me", headers))
+      assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/me", headers)), [429, "rate_limited"])
       const limited = yield* call("GET", "/v1/me/freshness", headers)
       assert.deepStrictEqual(codeOf(limited), [429, "rate_limited"])
       const seconds = Number(limited.headers.get("retry-after"))

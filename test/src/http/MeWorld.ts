@@ -21,7 +21,7 @@ import { apiKeys } from "../../../src/http/ApiKeys.ts"
 import { authenticated, presented } from "../../../src/http/Credentials.ts"
 import { Refusals } from "../../../src/http/floor/Refusals.ts"
 import type { ManagementRates } from "../../../src/http/Management.ts"
-import { me } from "../../../src/http/Me.ts"
+import { hotMe, me } from "../../../src/http/Me.ts"
 import { Server } from "../../../src/http/Server.ts"
 import { identity } from "../../support/TestIdentity.ts"
 import { bearer, managedBy, type TokenOptions } from "../../support/TestTokens.ts"
@@ -48,7 +48,7 @@ const mailKeys = ApiKeys.layer.pipe(
 /** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
 export const world = (rates?: ManagementRates, at = portal) =>
   Server.layer(
-    HttpApiBuilder.layer(Api).pipe(
+    Layer.merge(HttpApiBuilder.layer(Api), hotMe(rates ?? { reads: 0, writes: 0 })).pipe(
       Layer.provide([me, apiKeys]),
       Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     ),

@@ -3,17 +3,14 @@
  * at the timers costs beside a million that are not; commands through the API, on one process and on two. The yardstick
  * of each is the same transition as one bare SQL statement, in the same round.
  */
-import { Effect, Redacted, Schedule } from "effect"
-import { Database } from "../../services/platform/Database.ts"
-import { Timers } from "../../services/platform/Timers.ts"
-import { transferTimers } from "../../services/transfers/Transfers.ts"
+import { Effect, Schedule } from "effect"
 import * as Child from "../harness/Child.ts"
 import { BenchError } from "../harness/Child.ts"
 import { type Claim, type Finding, median, rounded, type Run, type Table } from "../harness/Claim.ts"
 import { cpuMillis } from "../harness/Cpu.ts"
 import * as Product from "../harness/Product.ts"
-import type { World } from "../harness/Servers.ts"
-import { due, fill, pending } from "../harness/TransferFixture.ts"
+import { type Look, looks as look } from "../harness/TimerLooks.ts"
+import { due, fill } from "../harness/TransferFixture.ts"
 import type { Order as BareOrder } from "../programs/bareTransitions.ts"
 import type { Order } from "../programs/commands.ts"
 
@@ -142,44 +139,9 @@ interface Driven {
   readonly fault: string | null
 }
 
-interface Look {
-  readonly pending: number
-  /** Milliseconds. */
-  readonly claim: number
-  readonly next: number
-}
-
-/** What it costs to see that nothing is due. */
 const looked = (run: Run, beside: number): Effect.Effect<Look, BenchError> =>
-  Effect.scoped(Effect.flatMap(run.servers.world(template), (world) => looks(world, beside))).pipe(
+  Effect.scoped(Effect.flatMap(run.servers.world(template), (world) => look(world, beside))).pipe(
     Effect.mapError(broken),
-  )
-
-const looks = (world: World, beside: number) =>
-  Effect.gen(function* () {
-    yield* pending(world.sql, beside)
-    yield* world.sql`vacuum analyze timers`
-    const timers = yield* Timers
-    const once = Effect.fnUntraced(function* <A, E>(look: Effect.Effect<A, E>) {
-      const at = performance.now()
-      yield* look
-      return performance.now() - at
-    })
-    const timed = <A, E>(look: Effect.Effect<A, E>) =>
-      Effect.map(Effect.forEach(Array.from({ length: 200 }), () => once(look)), median)
-    yield* timed(timers.claim(transferTimers, 400))
-    return {
-      pending: beside,
-      claim: yield* timed(timers.claim(transferTimers, 400)),
-      next: yield* timed(timers.untilNext(transferTimers, 1_000)),
-    } satisfies Look
-  }).pipe(
-    Effect.provide(Timers.layer),
-    Effect.provide(Database.layer({
-      url: Redacted.make(world.databaseUrl),
-      ownerUrl: Redacted.make(world.ownerUrl),
-      maxConnections: 2,
-    })),
   )
 
 interface Contender {

@@ -27,7 +27,7 @@ const told = `audited as (
   insert into outbox (id, stream, subject, payload, aggregate_id, seq, created_at, not_before)
   select gen_random_uuid(), 'TRANSFERS', 'transfers.v1.' || t.domain_id || '.' || t.status,
     json_build_object('id', t.id, 'domain_id', t.domain_id, 'status', t.status, 'source_user_id', t.source_user_id,
-      'target_user_id', t.target_user_id)::text, t.domain_id, fence.revision, now(), now()
+      'target_user_id', t.target_user_id)::text, t.domain_id::text, fence.revision, now(), now()
   from t, fence`
 
 const fence = (set: string) =>
@@ -41,7 +41,7 @@ const settled = (status: string, set: string, domain: string) => `
     update transfers set version = version + 1, status = '${status}'${set}
     where id = $1::uuid and status in ('pending', 'accepted') and $3::uuid is not null and $4::uuid is not null
     returning *
-  ), gone as (delete from timers where aggregate_id = $1), ${told}`
+  ), gone as (delete from timers where aggregate_id = $1::uuid::text), ${told}`
 
 const statements: Readonly<Record<Kind, string>> = {
   initiate: `
@@ -50,20 +50,20 @@ const statements: Readonly<Record<Kind, string>> = {
         source_label, initiated_by, target_user_id, target_email, status, rotate_dkim, forced, initiated_at, expires_at,
         accept_hash)
       select $1::uuid, 1, gen_random_uuid(), d.id, d.name, d.account_id, d.workspace_id, 'Account', d.account_id,
-        $3::uuid, $5, 'pending', false, false, now(), now() + interval '7 days', sha256($1::text::bytea)
+        $3::uuid, $5, 'pending', false, false, now(), now() + interval '7 days', sha256($1::uuid::text::bytea)
       from domains d where d.id = $2::uuid and $4::uuid is not null returning *
     ), timer as (
       insert into timers (aggregate_id, kind, due_at, not_before)
-      select id, 'transfer.expire', expires_at, expires_at from t
+      select id::text, 'transfer.expire', expires_at, expires_at from t
     ), ${told}`,
   accept: `
     with ${fence("")}, t as (
       update transfers set version = version + 1, status = 'accepted', target_org_id = $4::uuid, accepted_at = now(),
-        cooloff_until = now() + interval '1 day', stop_hash = sha256($1::text::bytea)
+        cooloff_until = now() + interval '1 day', stop_hash = sha256($1::uuid::text::bytea)
       where id = $1::uuid and status = 'pending' and $3::uuid is not null returning *
-    ), gone as (delete from timers where aggregate_id = $1 and kind = 'transfer.expire'), timer as (
+    ), gone as (delete from timers where aggregate_id = $1::uuid::text and kind = 'transfer.expire'), timer as (
       insert into timers (aggregate_id, kind, due_at, not_before)
-      select id, 'transfer.complete', cooloff_until, cooloff_until from t
+      select id::text, 'transfer.complete', cooloff_until, cooloff_until from t
     ), ${told}`,
   expire: settled("expired", "", ""),
   complete: settled(

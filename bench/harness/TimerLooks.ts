@@ -1,0 +1,43 @@
+/** What the timers' worker asks when there is nothing to do. */
+import { Effect, Redacted } from "effect"
+import { Database } from "../../services/platform/Database.ts"
+import { Timers } from "../../services/platform/Timers.ts"
+import { transferTimers } from "../../services/transfers/Transfers.ts"
+import { median } from "./Claim.ts"
+import type { World } from "./Servers.ts"
+import { pending } from "./TransferFixture.ts"
+
+export interface Look {
+  readonly pending: number
+  /** Milliseconds. */
+  readonly claim: number
+  readonly next: number
+}
+
+/** What it costs to see that nothing is due, beside so many timers that are not. */
+export const looks = (world: World, beside: number) =>
+  Effect.gen(function* () {
+    yield* pending(world.sql, beside)
+    yield* world.sql`vacuum analyze timers`
+    const timers = yield* Timers
+    const once = Effect.fnUntraced(function* <A, E>(look: Effect.Effect<A, E>) {
+      const at = performance.now()
+      yield* look
+      return performance.now() - at
+    })
+    const timed = <A, E>(look: Effect.Effect<A, E>) =>
+      Effect.map(Effect.forEach(Array.from({ length: 200 }), () => once(look)), median)
+    yield* timed(timers.claim(transferTimers, 400))
+    return {
+      pending: beside,
+      claim: yield* timed(timers.claim(transferTimers, 400)),
+      next: yield* timed(timers.untilNext(transferTimers, 1_000)),
+    } satisfies Look
+  }).pipe(
+    Effect.provide(Timers.layer),
+    Effect.provide(Database.layer({
+      url: Redacted.make(world.databaseUrl),
+      ownerUrl: Redacted.make(world.ownerUrl),
+      maxConnections: 2,
+    })),
+  )

@@ -195,6 +195,8 @@ export const OwnRequest = Schema.Struct({
   reason: Schema.String,
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),
+  /** What it made: an institution, an Access, a membership, a project. */
+  result_id: orNull(Schema.String),
   /** Of an enrollment: what became of its mail. */
   delivery: orNull(MailDelivery),
   ...filed,

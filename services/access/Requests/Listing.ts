@@ -29,6 +29,7 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
   reason: row.reason,
   expires_at: stampOrNull(row.expires_at),
   decided_at: stampOrNull(row.decided_at),
+  result_id: row.result_id,
   delivery: deliveryOfRow(row),
   ...filedOf(row, null),
   policy_review: row.review_id === null ? null : { review_id: row.review_id, required_roles: row.required_roles },

@@ -85,7 +85,8 @@ export const registrations = Effect.gen(function* () {
         payload: { project: { version: project.revision, environment } },
         initiatedBy: "admin",
       })
-      yield* tellOwners("id", [yield* projects.own(project.id, owner.id, true, personId)])
+      const ownerId = yield* projects.own(project.id, owner.id, true, personId)
+      yield* tellOwners("id", [ownerId])
       const filed = (yield* requests.insert({
         id: requestId!,
         kind: "website",
@@ -93,7 +94,7 @@ export const registrations = Effect.gen(function* () {
         author: personId,
         institutionId,
         projectId: project.id,
-        fields: { owner_person_id },
+        fields: { owner_person_id, owner_id: ownerId },
         reason,
         eventId: eventId!,
       }))!
@@ -116,10 +117,10 @@ export const registrations = Effect.gen(function* () {
     if (project.rollout !== null) return yield* new EnvironmentHeld()
     const signed = [...approvedBy]
     yield* sql`update projects set approved_by = ${signed}::text[] where id = ${project.id}`
+    // Unless an administrator changed it meanwhile: then it is not what was registered.
     yield* sql`
       update project_owners set approved_by = ${signed}::text[]
-      where project_id = ${project.id} and person_id = ${String(request.fields["owner_person_id"])}
-        and made_by = ${request.author} and created_at = ${request.created_at}`
+      where id = ${String(request.fields["owner_id"])} and made_by = ${request.author} and revision = 1`
     yield* jobs.release(project.id)
     yield* requests.change(request, { state: "approved", resultId: project.id })
   })

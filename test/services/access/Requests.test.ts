@@ -199,7 +199,15 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       assert.deepStrictEqual(items.map(({ kind }) => kind), ["access", "organization"])
       assert.deepStrictEqual(items[0], {
         ...{ id: asked.request_id, kind: "access", state: "submitted", institution_id: w.fern, project_id: portal },
-        ...{ reason, expires_at: asked.expires_at, decided_at: null, delivery: null, version: 1, event_id: null },
+        ...{
+          reason,
+          expires_at: asked.expires_at,
+          decided_at: null,
+          result_id: null,
+          delivery: null,
+          version: 1,
+          event_id: null,
+        },
         ...{ job_id: null, created_at: asked.created_at, policy_review: asked.policy_review },
       })
       assert.deepStrictEqual(yield* mine(w.abe), { items: [] })

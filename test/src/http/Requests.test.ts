@@ -1,0 +1,255 @@
+/** Requests, websites, invitations and policy reviews as a client meets them. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { randomUUID } from "node:crypto"
+import { EnrollmentsApi } from "../../../schemas/api/Enrollments.ts"
+import { PoliciesApi } from "../../../schemas/api/Policies.ts"
+import { RequestsApi } from "../../../schemas/api/Requests.ts"
+import { WebsitesApi } from "../../../schemas/api/Websites.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Idempotency } from "../../../services/platform/Idempotency.ts"
+import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { enrollments } from "../../../src/http/Enrollments.ts"
+import { Refusals } from "../../../src/http/floor/Refusals.ts"
+import { managed } from "../../../src/http/Management.ts"
+import { policies } from "../../../src/http/Policies.ts"
+import { requests } from "../../../src/http/Requests.ts"
+import { Server } from "../../../src/http/Server.ts"
+import { websites } from "../../../src/http/Websites.ts"
+import { services, tokenOf, workJobs, writer } from "../../services/access/RequestWorld.ts"
+import { institution, member, person, project } from "../../support/TestIdentity.ts"
+import { bearer, serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
+
+const publicUrl = new URL("https://id.example")
+const Api = HttpApi.make("bailiwick").add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+
+const served = Server.layer(
+  HttpApiBuilder.layer(Api).pipe(Layer.provide([requests, enrollments, websites, policies])),
+  { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },
+).pipe(
+  Layer.provide(Refusals.layer),
+  Layer.provideMerge(managed({ reads: 0, writes: 0 })),
+  Layer.provideMerge(Layer.merge(RateLimits.layer, Idempotency.layer)),
+  Layer.provideMerge(services),
+)
+
+interface Answer {
+  readonly status: number
+  readonly headers: globalThis.Headers
+  readonly text: string
+  // deno-lint-ignore no-explicit-any
+  readonly body: any
+}
+
+const call = Effect.fnUntraced(
+  function* (method: string, path: string, headers: Record<string, string>, body?: unknown) {
+    const { url } = yield* Server
+    return yield* Effect.promise(async (): Promise<Answer> => {
+      const response = await fetch(url + path, {
+        method,
+        headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        body: body === undefined ? null : JSON.stringify(body),
+      })
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text, body: JSON.parse(text) }
+    })
+  },
+)
+
+/** A POST of somebody who is signed in, with a key of its own unless it brings one. */
+const post = Effect.fnUntraced(
+  function* (personId: string, path: string, body?: unknown, key: string | null = randomUUID()) {
+    const headers = yield* bearer(personId)
+    return yield* call("POST", path, { ...headers, ...(key === null ? {} : { "idempotency-key": key }) }, body)
+  },
+)
+const get = Effect.fnUntraced(function* (personId: string, path: string) {
+  return yield* call("GET", path, yield* bearer(personId))
+})
+
+const is = (answer: Answer, status: number, code?: string) => {
+  assert.deepStrictEqual([answer.status, answer.body.code], [status, code], answer.text)
+  return answer.body
+}
+
+const reason = "as we agreed on Monday"
+
+const approve = (personId: string, of: { readonly policy_review: { readonly review_id: string } }, role: string) =>
+  post(personId, `/v1/policies/reviews/${of.policy_review.review_id}/approve`, { role, reason })
+
+layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests over HTTP", (it) => {
+  it.effect("from nothing to a launched website: a whole walk", () =>
+    Effect.gen(function* () {
+      const [mo, pat, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]
+      const ann = yield* person({ email: "ann@walk.example" })
+      const organization = is(
+        yield* post(mo, "/v1/me/organization-requests", {
+          ...{ name: "Moss", organization_type: "school", website: "https://walk.example", domains: ["walk.example"] },
+          ...{ purpose: "to teach what we know", contacts: [{ name: "Mo", email: "mo@walk.example" }], reason },
+        }),
+        201,
+      )
+      const waiting = is(yield* get(oz, "/v1/policies/reviews?limit=100"), 200)
+      const listed = waiting.items.find((one: { request_id: string }) => one.request_id === organization.request_id)
+      assert.deepInclude(listed, { kind: "organization", author_person_id: mo, reason, approvals: [], state: "open" })
+      is(yield* approve(oz, organization, "operator"), 200)
+      const [{ result_id: moss, state }] = is(yield* get(mo, "/v1/me/requests"), 200).items
+      assert.strictEqual(state, "approved")
+
+      const enrollment = is(
+        yield* post(mo, `/v1/institutions/${moss}/enrollments`, { recipient: "ann@walk.example", reason }),
+        201,
+      )
+      is(yield* approve(oz, enrollment, "administrator"), 200)
+      const token = yield* tokenOf(enrollment.enrollment_id)
+      const accepted = is(yield* post(ann, `/v1/enrollments/${token}/accept`, undefined, "once"), 200)
+      assert.deepStrictEqual(accepted.membership, { role: "administrator", state: "active" })
+      const again = yield* post(ann, `/v1/enrollments/${token}/accept`, undefined, "once")
+      assert.deepStrictEqual([again.body, again.headers.get("idempotency-replayed")], [accepted, "true"])
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select from idempotency_receipts where path like ${`%${token}%`}`,
+        [],
+        "a receipt holds the token of a link",
+      )
+
+      const website = is(
+        yield* post(mo, `/v1/institutions/${moss}/websites`, {
+          ...{
+            name: "Moss",
+            website: "https://www.walk.example",
+            owner_person_id: pat,
+            environment: "staging",
+            reason,
+          },
+          ...{ requested_scopes: ["openid"], redirect_uris: ["https://www.walk.example/cb"] },
+        }),
+        201,
+      )
+      is(yield* approve(ann, website, "administrator"), 200)
+      yield* workJobs
+      const launch = is(
+        yield* post(pat, `/v1/projects/${website.project_id}/launch-proposals`, {
+          ...{ launch_url: "https://www.walk.example/", reason },
+        }),
+        201,
+      )
+      // The only administrator approved that Pat is the owner, and does not count beside Pat: an operator stands in.
+      is(yield* approve(ann, launch, "administrator"), 403, "four_eyes_required")
+      assert.strictEqual(is(yield* approve(oz, launch, "administrator"), 200).state, "applied")
+      const owners = is(yield* post(ann, `/v1/projects/${website.project_id}/owners`, { person_id: mo, reason }), 200)
+      assert.strictEqual(owners.owners.length, 2)
+      const gone = is(
+        yield* post(ann, `/v1/institutions/${moss}/websites/${website.project_id}/withdraw`, {
+          ...{ expected_version: owners.version, reason },
+        }),
+        200,
+      )
+      assert.deepInclude(gone, { state: "withdrawn", version: owners.version + 1 })
+    }))
+
+  it.effect("a key is required on the specification's POSTs, and taken on ours; a replay is the same bytes", () =>
+    Effect.gen(function* () {
+      const [sam, pat, fern] = [yield* person(), yield* person(), yield* institution()]
+      yield* member(fern, sam, "sponsor")
+      const portal = yield* project(fern)
+      const body = { institution_id: fern, project_id: portal, reason }
+      const paths: ReadonlyArray<string> = [
+        ...["/v1/me/organization-requests", `/v1/institutions/${fern}/websites`, "/v1/me/access-requests"],
+        ...["/v1/people", `/v1/institutions/${fern}/websites/${portal}/withdraw`, "/v1/link-requests"],
+        ...[`/v1/institutions/${fern}/enrollments`, `/v1/projects/${portal}/launch-proposals`],
+        ...[`/v1/projects/${portal}/owners`, "/v1/policies/reviews/x/approve"],
+      ]
+      for (const path of paths) {
+        const answer = yield* post(sam, path, { reason }, null)
+        assert.strictEqual(answer.status, 422, path)
+        assert.deepInclude(answer.body.detail[0], { type: "missing", loc: ["header", "idempotency-key"] }, path)
+      }
+      const first = yield* post(pat, "/v1/me/access-requests", body, "k")
+      const second = yield* post(pat, "/v1/me/access-requests", body, "k")
+      is(first, 201)
+      assert.deepStrictEqual([second.status, second.text], [first.status, first.text])
+      assert.strictEqual(second.headers.get("idempotency-replayed"), "true")
+      is(
+        yield* post(pat, "/v1/me/access-requests", { ...body, reason: `${reason}!` }, "k"),
+        409,
+        "idempotency_key_reused",
+      )
+      is(yield* post(pat, "/v1/me/access-requests", body), 409, "request_exists")
+      const asked = { person_id: pat, role: "member", state: "active", reason }
+      is(yield* post(sam, `/v1/institutions/${fern}/memberships`, asked, null), 201)
+    }))
+
+  it.effect("what does not decode is 422 with every fault; who is not known is 401; what is not there is 404", () =>
+    Effect.gen(function* () {
+      const [sam, pat, fern] = [yield* person(), yield* person(), yield* institution()]
+      yield* member(fern, sam, "sponsor")
+      const refused = yield* post(sam, `/v1/institutions/${fern}/websites`, {
+        ...{ name: "x", website: "short", owner_person_id: "", environment: "test", requested_scopes: [], reason },
+        ...{ redirect_uris: ["http://a"], colour: "red" },
+      })
+      assert.strictEqual(refused.status, 422)
+      assert.deepStrictEqual(
+        refused.body.detail.map(({ loc, type }: { loc: ReadonlyArray<string>; type: string }) => [loc.join("."), type]),
+        [
+          ["body.name", "string_too_short"],
+          ["body.website", "string_too_short"],
+          ["body.owner_person_id", "string_too_short"],
+          ["body.environment", "literal_error"],
+          ["body.redirect_uris.0", "value_error"],
+          ["body.requested_scopes", "too_short"],
+          ["body.colour", "extra_forbidden"],
+        ],
+      )
+      is(yield* call("POST", "/v1/link-requests", {}, {}), 401, "invalid_token")
+      is(yield* call("GET", "/v1/me/requests", {}), 401, "invalid_token")
+      const enrollment = { recipient: "a@b.example", reason }
+      is(yield* post(pat, `/v1/institutions/${fern}/enrollments`, enrollment), 404, "not_found")
+      is(yield* post(pat, "/v1/institutions/unknown/enrollments", enrollment), 404, "not_found")
+      is(yield* post(pat, "/v1/enrollments/unknown/accept"), 404, "not_found")
+      is(yield* post(pat, "/v1/link-requests/unknown/object", {}), 404, "not_found")
+      is(yield* post(pat, "/v1/policies/reviews/unknown/decline", { role: "operator", reason }), 404, "not_found")
+      const bad = yield* get(pat, "/v1/policies/reviews?limit=0&after_id=x")
+      assert.deepStrictEqual(
+        bad.body.detail.map(({ loc, type }: { loc: ReadonlyArray<string>; type: string }) => [loc.join("."), type]),
+        [["query.limit", "string_pattern_mismatch"], ["query.after_id", "uuid_parsing"]],
+      )
+      assert.deepStrictEqual(is(yield* get(pat, "/v1/policies/reviews?state=nonsense"), 200), { items: [] })
+    }))
+
+  it.effect("links by a token that is never told again; people by a service", () =>
+    Effect.gen(function* () {
+      const [one, other, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]
+      const wrong = yield* post(one, "/v1/me/link-proofs", { token: "secret-of-somebody" }, null)
+      assert.deepStrictEqual([wrong.status, wrong.body.detail[0].type], [422, "proof_rejected"])
+      assert.notInclude(wrong.text, "secret-of-somebody")
+      assert.notInclude((yield* post(one, "/v1/me/link-proofs", { token: 12_345 }, null)).text, "12345")
+      const { proof_id } = is(yield* post(one, "/v1/me/link-proofs", { token: yield* tokenFor(other) }, null), 201)
+      const link = is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 201)
+      is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 409, "proof_consumed")
+      is(yield* post(one, `/v1/link-requests/${link.link_request_id}/object`, {}), 403, "role_required")
+      const objected = is(yield* post(other, `/v1/link-requests/${link.link_request_id}/object`, {}, null), 200)
+      assert.strictEqual(objected.state, "declined")
+      is(yield* approve(oz, link, "operator"), 409, "invalid_state")
+
+      const subject = randomUUID()
+      const asService = Effect.fnUntraced(function* (clientId: string, path: string, body: unknown) {
+        const token = yield* serviceTokenFor(clientId, { issuer: writer.issuer })
+        return yield* call("POST", path, { authorization: `Bearer ${token}`, "idempotency-key": randomUUID() }, body)
+      })
+      const body = { issuer: "https://id.example", subject, reason }
+      const created = is(yield* asService(writer.clientId, "/v1/people", body), 201)
+      assert.deepInclude(created, { ...body, state: "active", version: 1, policy_review: null })
+      is(yield* asService(writer.clientId, "/v1/people", body), 409, "person_exists")
+      is(yield* asService("robot", "/v1/people", { ...body, subject: "x" }), 403, "role_required")
+      is(yield* asService(writer.clientId, "/v1/link-requests", { proof_id, reason }), 403, "role_required")
+      is(
+        yield* asService(writer.clientId, "/v1/policies/reviews/x/approve", { role: "operator", reason }),
+        404,
+        "not_found",
+      )
+      // Who was made can sign in.
+      is(yield* get(created.person_id, "/v1/me/requests"), 200)
+    }))
+})

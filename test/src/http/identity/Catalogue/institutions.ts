@@ -1,0 +1,110 @@
+/** What is decided in an institution: reviews of Access, invitations, roles, websites, policy reviews; and people. */
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { access, issuer, person } from "../../../../support/TestIdentity.ts"
+import { ask, done } from "../Ask.ts"
+import type { Stage } from "../Stage.ts"
+import { type Case, reason } from "./Case.ts"
+
+const reviews = ({ institution }: Stage) => `/v1/institutions/${institution}/access-grant-reviews`
+
+const proposal = Effect.fnUntraced(function* (stage: Stage) {
+  const access_id = yield* access(stage.institution, stage.project, yield* person())
+  return { access_id, access_version: 1, reason }
+})
+
+/** A review that waits for its administrator. */
+export const proposed = Effect.fnUntraced(function* (stage: Stage) {
+  const receipt = done(yield* ask(stage.people.sponsor, "POST", reviews(stage), yield* proposal(stage)))
+  return { params: { institution_id: stage.institution, review_id: receipt.review_id as string }, body: { reason } }
+})
+
+const inInstitution = ({ institution }: Stage) => ({ institution_id: institution })
+
+export const registration = ({ people }: Stage) => ({
+  ...{ name: "Portal", website: `https://${randomUUID()}.example`, owner_person_id: people.owner },
+  ...{ environment: "staging", redirect_uris: ["https://portal.fern.example/callback"] },
+  ...{ requested_scopes: ["openid"], reason },
+})
+
+/** A website that its Sponsor registered; its review waits for an administrator. */
+export const registered = Effect.fnUntraced(function* (stage: Stage) {
+  const path = `/v1/institutions/${stage.institution}/websites`
+  return done(yield* ask(stage.people.sponsor, "POST", path, registration(stage)))
+})
+
+const openReview = Effect.fnUntraced(function* (stage: Stage) {
+  const { policy_review } = yield* registered(stage)
+  return { params: { review_id: policy_review.review_id as string }, body: { role: "administrator", reason } }
+})
+
+const change = Effect.fnUntraced(function* (stage: Stage) {
+  const body = { person_id: yield* person(), role: "member", state: "active", reason }
+  return { params: inInstitution(stage), body }
+})
+
+export const institutions: ReadonlyArray<Case> = [
+  {
+    operation: "access-grant-reviews.listAccessGrantReviews",
+    ...{ by: "sponsor", second: "administrator", status: 200 },
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage) }),
+  },
+  {
+    operation: "access-grant-reviews.proposeAccessGrantReview",
+    ...{ by: "sponsor", second: "sponsor2", status: 201 },
+    asked: (stage) => Effect.map(proposal(stage), (body) => ({ params: inInstitution(stage), body })),
+  },
+  {
+    operation: "access-grant-reviews.approveAccessGrantReview",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: proposed,
+  },
+  {
+    operation: "access-grant-reviews.revokeAccessGrantReview",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: proposed,
+  },
+  {
+    operation: "enrollments.createEnrollment",
+    ...{ by: "sponsor", second: "administrator", status: 201 },
+    asked: (stage) =>
+      Effect.succeed({
+        params: inInstitution(stage),
+        body: { recipient: `${randomUUID()}@example.com`, reason },
+      }),
+  },
+  {
+    operation: "enrollments.changeMembership",
+    ...{ by: "administrator", second: "sponsor", status: 201 },
+    asked: change,
+  },
+  {
+    operation: "websites.registerWebsite",
+    ...{ by: "sponsor", second: "administrator", status: 201 },
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage), body: registration(stage) }),
+  },
+  {
+    operation: "websites.withdrawWebsite",
+    ...{ by: "administrator", second: "owner", status: 200 },
+    asked: (stage) =>
+      Effect.map(registered(stage), ({ project_id, version }) => ({
+        params: { ...inInstitution(stage), project_id },
+        body: { expected_version: version, reason },
+      })),
+  },
+  {
+    operation: "policies.approvePolicyReview",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: openReview,
+  },
+  {
+    operation: "policies.declinePolicyReview",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: openReview,
+  },
+  {
+    operation: "requests.createPerson",
+    ...{ by: "operator", second: "operator", status: 201 },
+    asked: () => Effect.sync(() => ({ body: { issuer, subject: randomUUID(), reason } })),
+  },
+]

@@ -1,0 +1,123 @@
+/** What everyone does on their own account. */
+import { Effect, Redacted } from "effect"
+import { randomUUID } from "node:crypto"
+import { invitationToken } from "../../../../../services/access/RequestLetters.ts"
+import { Database } from "../../../../../services/platform/Database.ts"
+import { OneShotTokens } from "../../../../../services/platform/OneShotTokens.ts"
+import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
+import { issuer, person, project } from "../../../../support/TestIdentity.ts"
+import { tokenFor } from "../../../../support/TestTokens.ts"
+import { ask, done, secret } from "../Ask.ts"
+import type { Stage } from "../Stage.ts"
+import { type Case, reason } from "./Case.ts"
+
+const nothing = () => Effect.succeed({})
+const read = (operation: string): Case => ({
+  ...{ operation, by: "stranger", second: "member", asked: nothing, status: 200 },
+})
+
+const binding = () => secret(`portal-binding-${randomUUID()}`)
+
+const organization = {
+  ...{ name: "Moss", organization_type: "school", website: "https://moss.example", domains: ["moss.example"] },
+  ...{ purpose: "to teach what we know", contacts: [{ name: "Mo", email: "mo@moss.example" }], reason },
+}
+
+/** A token of somebody new at the issuer, to be linked. */
+const unknownIdentity = Effect.gen(function* () {
+  const { mintAccessToken } = yield* EmbeddedIssuer
+  return secret(yield* mintAccessToken({ issuer, subject: randomUUID(), clientId: "portal" }))
+})
+
+const proofOf = Effect.fnUntraced(function* (personId: string) {
+  const token = yield* unknownIdentity
+  return done(yield* ask(personId, "POST", "/v1/me/link-proofs", { token })).proof_id as string
+})
+
+/** A request of somebody to link the identity of `personId`, who must be in no institution, with theirs. */
+const linkOf = Effect.fnUntraced(function* (personId: string) {
+  const author = yield* person()
+  const token = secret(yield* tokenFor(personId))
+  const { proof_id } = done(yield* ask(author, "POST", "/v1/me/link-proofs", { token }))
+  const { link_request_id } = done(yield* ask(author, "POST", "/v1/link-requests", { proof_id, reason }))
+  return link_request_id as string
+})
+
+/** The token of an invitation to somebody's own address. */
+export const invitation = Effect.fnUntraced(function* (stage: Stage, recipient: string) {
+  const { administrator, sponsor } = stage.people
+  const path = `/v1/institutions/${stage.institution}/enrollments`
+  const { enrollment_id, policy_review } = done(yield* ask(sponsor, "POST", path, { recipient, reason }))
+  const approval = `/v1/policies/reviews/${policy_review.review_id}/approve`
+  done(yield* ask(administrator, "POST", approval, { role: "administrator", reason }))
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
+    select token_kid, token_nonce from requests where id = ${enrollment_id}::uuid`.pipe(Effect.orDie)
+  const place = { kind: invitationToken, id: enrollment_id, kid: row!.token_kid, nonce: row!.token_nonce }
+  return secret(Redacted.value((yield* OneShotTokens).derive(place)))
+})
+
+export const own: ReadonlyArray<Case> = [
+  read("me.me"),
+  read("me.freshness"),
+  read("me.listSessions"),
+  read("me.listAuthenticators"),
+  read("me.credentialCapabilities"),
+  read("requests.listOwnRequests"),
+  read("policies.listPolicyReviews"),
+  read("operations.operations"),
+  {
+    operation: "me.startCredentialAction",
+    ...{ by: "stranger", second: "member", status: 201 },
+    asked: () =>
+      Effect.succeed({
+        body: { kind: "totp.enroll", label: "Phone" },
+        headers: { "x-portal-binding": binding() },
+      }),
+  },
+  {
+    operation: "me.completeCredentialAction",
+    ...{ by: "stranger", second: "member", status: 200 },
+    asked: Effect.fnUntraced(function* (_stage, personId) {
+      const headers = { "x-portal-binding": binding() }
+      const start = { kind: "sessions.revoke_others" }
+      const { intent_id } = done(yield* ask(personId, "POST", "/v1/me/credential-actions", start, headers))
+      return { params: { intent_id }, body: { proof: { type: "confirm", acknowledged: true } }, headers }
+    }),
+  },
+  {
+    operation: "requests.createOrganizationRequest",
+    ...{ by: "stranger", second: "member", status: 201 },
+    asked: () => Effect.succeed({ body: organization }),
+  },
+  {
+    operation: "requests.createAccessRequest",
+    ...{ by: "stranger", second: "member", status: 201 },
+    asked: (stage) =>
+      Effect.map(project(stage.institution), (project_id) => ({
+        body: { institution_id: stage.institution, project_id, reason },
+      })),
+  },
+  {
+    operation: "requests.createLinkProof",
+    ...{ by: "stranger", second: "member", status: 201 },
+    asked: () => Effect.map(unknownIdentity, (token) => ({ body: { token } })),
+  },
+  {
+    operation: "requests.createLinkRequest",
+    ...{ by: "stranger", second: "member", status: 201 },
+    asked: (_stage, personId) => Effect.map(proofOf(personId), (proof_id) => ({ body: { proof_id, reason } })),
+  },
+  {
+    operation: "requests.objectToLinkRequest",
+    ...{ by: "stranger", second: "member", status: 200 },
+    asked: (_stage, personId) =>
+      Effect.map(linkOf(personId), (link_request_id) => ({ params: { link_request_id }, body: { reason } })),
+  },
+  {
+    operation: "enrollments.acceptEnrollment",
+    ...{ by: "stranger", second: "member", status: 200 },
+    asked: (stage, personId) =>
+      Effect.map(invitation(stage, `${personId}@example.com`), (token) => ({ params: { token } })),
+  },
+]

@@ -1,0 +1,103 @@
+/** What is decided about a project, and what an operator does about its jobs. */
+import { Effect } from "effect"
+import { Database } from "../../../../../services/platform/Database.ts"
+import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
+import { owner, person, project } from "../../../../support/TestIdentity.ts"
+import { ask, done } from "../Ask.ts"
+import type { Stage } from "../Stage.ts"
+import { type Case, reason } from "./Case.ts"
+
+const onProject = ({ project }: Stage) => ({ project_id: project })
+
+const grant = { service_id: "fern-backend", capabilities: ["events.read"], environment: "production", reason }
+
+/** A service grant that waits for its administrator. */
+export const proposedGrant = Effect.fnUntraced(function* (stage: Stage) {
+  const path = `/v1/projects/${stage.project}/lifecycle-service-grants`
+  const { id } = done(yield* ask(stage.people.owner, "POST", path, grant))
+  return { ...onProject(stage), grant_id: id as string }
+})
+
+/** A job of a project of its own, in this state. */
+const jobIn = Effect.fnUntraced(function* (stage: Stage, state: "ambiguous" | "failed") {
+  const { sql } = yield* Database
+  const { add } = yield* ProviderJobs
+  const id = yield* add({ kind: "client.create", projectId: yield* project(stage.institution), held: true })
+  yield* sql`update provider_jobs set state = ${state}, held = false, begun_at = created_at where id = ${id}::uuid`
+  return { job_id: id }
+}, Effect.orDie)
+
+/** A failed job whose client the provider has after all. */
+const repairable = Effect.fnUntraced(function* (stage: Stage) {
+  const { sql } = yield* Database
+  const { add, work } = yield* ProviderJobs
+  const projectId = yield* project(stage.institution)
+  const id = yield* add({ kind: "client.create", projectId })
+  const done = sql<
+    { client_id: string }
+  >`select client_id from projects where id = ${projectId} and client_id is not null`
+  yield* Effect.repeat(work, { while: (more) => more })
+  const [{ client_id }] = (yield* done) as [{ client_id: string }]
+  yield* sql`update provider_jobs set state = 'failed' where id = ${id}::uuid`
+  return { params: { job_id: id }, body: { client_id, reason } }
+}, Effect.orDie)
+
+const launchable = Effect.fnUntraced(function* (stage: Stage) {
+  const project_id = yield* project(stage.institution, { state: "registered" })
+  for (const who of ["owner", "owner2"] as const) yield* owner(project_id, stage.people[who])
+  return { params: { project_id }, body: { launch_url: "https://portal.fern.example/", reason } }
+})
+
+const operates = { by: "operator", second: "operator", status: 200 } as const
+
+export const projects: ReadonlyArray<Case> = [
+  {
+    operation: "lifecycle-service-grants.proposeLifecycleServiceGrant",
+    ...{ by: "owner", second: "owner2", status: 201 },
+    asked: (stage) => Effect.succeed({ params: onProject(stage), body: grant }),
+  },
+  {
+    operation: "lifecycle-service-grants.listLifecycleServiceGrants",
+    ...{ by: "owner", second: "administrator", status: 200 },
+    asked: (stage) => Effect.succeed({ params: onProject(stage), query: "?limit=1" }),
+  },
+  {
+    operation: "lifecycle-service-grants.approveLifecycleServiceGrant",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: (stage) => Effect.map(proposedGrant(stage), (params) => ({ params, body: { expected_version: 1, reason } })),
+  },
+  {
+    operation: "lifecycle-service-grants.revokeLifecycleServiceGrant",
+    ...{ by: "owner", second: "administrator", status: 200 },
+    asked: (stage) => Effect.map(proposedGrant(stage), (params) => ({ params, body: { reason } })),
+  },
+  {
+    operation: "websites.proposeLaunch",
+    ...{ by: "owner", second: "owner2", status: 201 },
+    asked: launchable,
+  },
+  {
+    operation: "websites.changeProjectOwner",
+    ...{ by: "administrator", second: "administrator2", status: 200 },
+    asked: (stage) =>
+      Effect.map(person(), (person_id) => ({ params: onProject(stage), body: { person_id, active: true, reason } })),
+  },
+  {
+    operation: "operations.projectDiagnostics",
+    ...{ by: "owner", second: "owner2", status: 200 },
+    asked: (stage) => Effect.succeed({ params: onProject(stage) }),
+  },
+  { operation: "operations.operationsDiagnostics", ...operates, asked: () => Effect.succeed({}) },
+  { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({}) },
+  {
+    operation: "operations.reconcileJob",
+    ...operates,
+    asked: (stage) => Effect.map(jobIn(stage, "ambiguous"), (params) => ({ params, body: { reason } })),
+  },
+  {
+    operation: "operations.retryJob",
+    ...operates,
+    asked: (stage) => Effect.map(jobIn(stage, "failed"), (params) => ({ params, body: { reason } })),
+  },
+  { operation: "operations.repairJob", ...operates, asked: repairable },
+]

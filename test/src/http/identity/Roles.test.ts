@@ -1,0 +1,227 @@
+/** Who may do what (DECISIONS-identity 1.3): each operation by everybody, a row of the table each. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { person } from "../../../support/TestIdentity.ts"
+import { management } from "../../../support/TestManagement.ts"
+import { serviceTokenFor } from "../../../support/TestTokens.ts"
+import { as, codeOf, type Headers, key, secret, send } from "./Ask.ts"
+import { type Asked, type Case, catalogue, operationOf, operations, pathOf } from "./Catalogue.ts"
+import { everybody, type Stage, stage, type Who } from "./Stage.ts"
+
+type Outcome =
+  | "ok"
+  | "administrator_not_effective"
+  | "four_eyes_required"
+  | "membership_not_active"
+  | "not_found"
+  | "role_required"
+type Row = Readonly<Record<Who | "service", Outcome>>
+
+const row = (others: Outcome, some: Partial<Record<Outcome, string>>, service: Outcome = others): Row => {
+  const cells = Object.fromEntries(everybody.map((who) => [who, others])) as Record<Who, Outcome>
+  for (const [outcome, people] of Object.entries(some)) {
+    for (const who of people.split(" ")) cells[who as Who] = outcome as Outcome
+  }
+  return { ...cells, service }
+}
+
+const own = row("ok", {}, "role_required")
+const operating = row("role_required", { ok: "operator" })
+const bothRoles = row("not_found", {
+  ok: "sponsor sponsor2 administrator administrator2",
+  administrator_not_effective: "early suspended",
+  role_required: "member",
+})
+/** Of a website's registration, which `sponsor` wrote. */
+const policy = row("not_found", {
+  ok: "administrator administrator2",
+  administrator_not_effective: "early suspended",
+  four_eyes_required: "sponsor",
+  role_required: "sponsor2 member operator",
+})
+
+const table: Readonly<Record<string, Row>> = {
+  "me.me": own,
+  "me.freshness": own,
+  "me.listSessions": own,
+  "me.listAuthenticators": own,
+  "me.credentialCapabilities": own,
+  "me.startCredentialAction": own,
+  "me.completeCredentialAction": own,
+  "requests.createOrganizationRequest": own,
+  "requests.createAccessRequest": own,
+  "requests.listOwnRequests": own,
+  "requests.createLinkProof": own,
+  "requests.createLinkRequest": own,
+  // Of a link with the identity of `stranger`.
+  "requests.objectToLinkRequest": row("not_found", { ok: "stranger" }),
+  "enrollments.acceptEnrollment": row("ok", {}, "not_found"),
+  "policies.listPolicyReviews": own,
+  "operations.operations": own,
+  "access-grant-reviews.listAccessGrantReviews": bothRoles,
+  "access-grant-reviews.proposeAccessGrantReview": row("not_found", {
+    ok: "sponsor sponsor2",
+    membership_not_active: "early suspended",
+    role_required: "administrator administrator2 member",
+  }),
+  "access-grant-reviews.approveAccessGrantReview": row("not_found", {
+    ok: "administrator administrator2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member",
+  }),
+  "access-grant-reviews.revokeAccessGrantReview": row("not_found", {
+    ok: "administrator administrator2 sponsor",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor2 member",
+  }),
+  "enrollments.createEnrollment": bothRoles,
+  "enrollments.changeMembership": bothRoles,
+  "websites.registerWebsite": bothRoles,
+  "websites.withdrawWebsite": row("not_found", {
+    ok: "administrator administrator2 owner",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member operator",
+  }),
+  "policies.approvePolicyReview": policy,
+  "policies.declinePolicyReview": policy,
+  "requests.createPerson": operating,
+  "lifecycle-service-grants.proposeLifecycleServiceGrant": row("not_found", {
+    ok: "owner owner2",
+    membership_not_active: "early suspended",
+    role_required: "sponsor sponsor2 administrator administrator2 member operator",
+  }),
+  "lifecycle-service-grants.listLifecycleServiceGrants": row("not_found", {
+    ok: "owner owner2 administrator administrator2 operator",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member",
+  }),
+  "lifecycle-service-grants.approveLifecycleServiceGrant": row("not_found", {
+    ok: "administrator administrator2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member operator owner owner2",
+  }),
+  "lifecycle-service-grants.revokeLifecycleServiceGrant": row("not_found", {
+    ok: "owner owner2 administrator administrator2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member operator",
+  }),
+  "websites.proposeLaunch": row("not_found", {
+    ok: "owner owner2",
+    membership_not_active: "early suspended",
+    role_required: "sponsor sponsor2 administrator administrator2 member operator",
+  }),
+  "websites.changeProjectOwner": row("not_found", {
+    ok: "administrator administrator2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member operator owner owner2",
+  }),
+  "operations.projectDiagnostics": row("not_found", {
+    ok: "owner owner2",
+    role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
+  }),
+  "operations.operationsDiagnostics": operating,
+  "operations.listJobs": operating,
+  "operations.reconcileJob": operating,
+  "operations.retryJob": operating,
+  "operations.repairJob": operating,
+}
+
+const sent = (one: Case, asked: Asked, headers: Headers) => {
+  const operation = operationOf(one)
+  const keyed = operation.method === "POST" ? key() : {}
+  return send(operation.method, pathOf(operation, asked), { ...headers, ...keyed, ...asked.headers }, asked.body)
+}
+
+const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null] =>
+  outcome === "ok" ? [one.status, null] : [outcome === "not_found" ? 404 : 403, outcome]
+
+/** What is one's own is made for whoever asks; anything else is there before anybody asks, and new for who may. */
+const isOwn = (one: Case) => table[one.operation]!.stranger === "ok"
+
+const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
+  const shared = yield* one.asked(world, world.people[one.by])
+  const found: Record<string, unknown> = {}
+  const service = { authorization: `Bearer ${secret(yield* serviceTokenFor("unknown-service"))}` }
+  found["service"] = codeOf(yield* sent(one, shared, service))
+  for (const who of everybody) {
+    const personId = world.people[who]
+    const fresh = isOwn(one) || table[one.operation]![who] === "ok"
+    const asked = fresh ? yield* one.asked(world, personId) : shared
+    found[who] = codeOf(yield* sent(one, asked, yield* as(personId)))
+  }
+  return found
+})
+
+layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Roles over HTTP", (it) => {
+  it.effect("every operation has a row and a request", () =>
+    Effect.sync(() => {
+      const served = operations.map(({ operationId }) => operationId).sort()
+      assert.deepStrictEqual(Object.keys(table).sort(), served)
+      assert.deepStrictEqual(catalogue.map(({ operation }) => operation).sort(), served)
+    }))
+
+  it.effect("each operation answers everybody as the table says", () =>
+    Effect.gen(function* () {
+      const world = yield* stage
+      for (const one of catalogue) {
+        const expected = Object.entries(table[one.operation]!).map(([who, outcome]) => [who, statusOf(outcome, one)])
+        assert.deepStrictEqual(yield* cells(world, one), Object.fromEntries(expected), one.operation)
+      }
+    }), 120_000)
+
+  it.effect(
+    "without a good token of an active person nothing is told, whatever is asked",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* stage
+        const { operator } = world.people
+        const disabled = yield* person({ status: "suspended", operator: true })
+        const bad: Record<string, Headers> = {
+          "no token": {},
+          "another audience": yield* as(operator, { audience: "service-lifecycle" }),
+          "expired": yield* as(operator, { ttl: "-2 minutes" }),
+          "a suspended person": yield* as(disabled),
+        }
+        for (const one of catalogue) {
+          const asked = yield* one.asked(world, world.people[one.by])
+          for (const [name, headers] of Object.entries(bad)) {
+            const answer = yield* sent(one, asked, headers)
+            assert.deepStrictEqual(codeOf(answer), [401, "invalid_token"], `${one.operation}: ${name}`)
+            assert.strictEqual(answer.headers["www-authenticate"], `Bearer error="invalid_token"`)
+          }
+        }
+      }),
+    60_000,
+  )
+
+  it.effect("what one may not see is answered as what is not there, to the byte", () =>
+    Effect.gen(function* () {
+      const world = yield* stage
+      const { elsewhere } = world.people
+      const blank = (text: string) => text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
+      const seen: Array<string> = []
+      for (const one of catalogue) {
+        // Whoever has an invitation's token may ask to come in.
+        if (!operationOf(one).template.includes("{") || one.operation === "enrollments.acceptEnrollment") continue
+        const asked = yield* one.asked(world, world.people[one.by])
+        const unknown = {
+          ...asked,
+          params: Object.fromEntries(Object.keys(asked.params!).map((k) => [k, randomUUID()])),
+        }
+        const headers = yield* as(elsewhere)
+        const [hidden, missing] = [yield* sent(one, asked, headers), yield* sent(one, unknown, headers)]
+        assert.strictEqual(blank(hidden.text), blank(missing.text), one.operation)
+        const { date: _, "x-request-id": __, ...shown } = hidden.headers
+        const { date: ___, "x-request-id": ____, ...shownMissing } = missing.headers
+        assert.deepStrictEqual(shown, shownMissing, one.operation)
+        assert.strictEqual(
+          hidden.status,
+          table[one.operation]!.elsewhere === "role_required" ? 403 : 404,
+          one.operation,
+        )
+        seen.push(one.operation)
+      }
+      assert.isAbove(seen.length, 20)
+    }), 60_000)
+})

@@ -9,7 +9,16 @@ import { type Fact, Positions } from "../lifecycle/Positions.ts"
 import { Database } from "../platform/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/Jobs.ts"
 import { inTransaction } from "../platform/Transact.ts"
-import { type Audience, type Person, personOf, persons, standingOf } from "./Persons.ts"
+import {
+  type Audience,
+  type NewsLimits,
+  newsLimits,
+  type Person,
+  personOf,
+  persons,
+  some as someOf,
+  standingOf,
+} from "./Persons.ts"
 
 /** Who a token speaks for. */
 export interface Identity {
@@ -33,14 +42,6 @@ interface Args extends PersonChange {
 }
 
 const newsJob: JobKind<Args> = { kind: "people.news" }
-
-/** Projects that one transaction tells at most, and how many of them at a time where there are more. */
-export interface NewsLimits {
-  readonly atOnce: number
-  readonly chunk: number
-}
-
-const specified: NewsLimits = { atOnce: 200, chunk: 100 }
 
 const codes = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
 const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
@@ -69,7 +70,7 @@ export class PersonNews extends Context.Service<PersonNews, {
   /** For whoever works off jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/PersonNews") {
-  static readonly layer = (limits: NewsLimits = specified) =>
+  static readonly layer = (limits: NewsLimits = newsLimits) =>
     Layer.effect(
       PersonNews,
       Effect.gen(function* () {
@@ -82,11 +83,7 @@ export class PersonNews extends Context.Service<PersonNews, {
         const some = Effect.fnUntraced(function* (change: PersonChange, at: number, cursor: string, most: NewsLimits) {
           const [person] = yield* people.lock([change.personId])
           if (person === undefined) return { done: 0, last: null }
-          const left = (yield* people.audienceOf(change.personId, at)).filter(({ projectId }) => projectId > cursor)
-            .toSorted((a, b) => a.projectId < b.projectId ? -1 : a.projectId > b.projectId ? 1 : 0)
-          const projects = [...new Set(left.map(({ projectId }) => projectId))]
-          const last = projects.length > most.atOnce ? projects[most.chunk - 1]! : null
-          const now = last === null ? left : left.filter(({ projectId }) => projectId <= last)
+          const { last, now } = someOf(yield* people.audienceOf(change.personId, at), cursor, most)
           yield* positions.append(...now.flatMap((hearer) => factsOf(change, person, hearer)))
           return { done: now.length, last }
         })

@@ -25,6 +25,24 @@ export interface Audience extends Person {
   readonly institutionId: string
 }
 
+/** Projects that one transaction tells at most, and how many of them at a time where there are more. */
+export interface NewsLimits {
+  readonly atOnce: number
+  readonly chunk: number
+}
+
+/** Heads of more projects than that are held for too long by one transaction (RULES, Lifecycle). */
+export const newsLimits: NewsLimits = { atOnce: 200, chunk: 100 }
+
+/** Those of an audience who are told now, after the project `cursor`; `last` is the last of them where some are left. */
+export const some = (audience: ReadonlyArray<Audience>, cursor: string, { atOnce, chunk }: NewsLimits) => {
+  const left = audience.filter(({ projectId }) => projectId > cursor)
+    .toSorted((a, b) => a.projectId < b.projectId ? -1 : a.projectId > b.projectId ? 1 : 0)
+  const projects = [...new Set(left.map(({ projectId }) => projectId))]
+  const last = projects.length > atOnce ? projects[chunk - 1]! : null
+  return { now: last === null ? left : left.filter(({ projectId }) => projectId <= last), last }
+}
+
 const hearsForMillis = 90 * 86_400_000
 
 export const personOf = ({ canonical, issuer, subject }: Person): NonNullable<Fact["person"]> => ({

@@ -80,6 +80,8 @@ export class Sessions extends Context.Service<Sessions, {
   ) => Effect.Effect<ReadonlyArray<Happening>, NotFound | SqlError.SqlError>
   /** Ends all of the person's sessions but the present one, in the current transaction. */
   readonly revokeOthers: (me: Me) => Effect.Effect<ReadonlyArray<Happening>, SqlError.SqlError>
+  /** Deletes sessions that are not shown any more, at most 10,000; gives how many. */
+  readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/Sessions") {
   static readonly layer = Layer.effect(
     Sessions,
@@ -135,7 +137,16 @@ export class Sessions extends Context.Service<Sessions, {
             returning sid`,
         )
       })
-      return Sessions.of({ list, find, revoke, revokeOthers })
+      // A token of a session outlives neither its session's expiry nor, by far, these 90 days.
+      const prune = Effect.gen(function* () {
+        const before = new Date((yield* Clock.currentTimeMillis) - kept)
+        const gone = yield* sql`
+          delete from sessions where id in (
+            select id from sessions where expires_at < ${before} and last_seen_at < ${before} limit 10000
+          ) returning 1`
+        return gone.length
+      })
+      return Sessions.of({ list, find, revoke, revokeOthers, prune })
     }),
   )
 }

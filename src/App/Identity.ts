@@ -49,7 +49,7 @@ const provider = ({ identityProvider }: AppConfig) =>
 const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
   CredentialActions.layer(relyingPartyAt(new URL(portalUrl ?? publicUrl))).pipe(
     Layer.merge(People.layer),
-    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer())),
   )
 
 /** What people ask for, and who decides it. */

@@ -2,6 +2,8 @@
 import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
+import { Sessions } from "../../services/people/Sessions.ts"
+import { Tellings } from "../../services/people/Tellings.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
@@ -24,14 +26,17 @@ export const Upkeep = {
     const retention = yield* Retention
     const { workers } = yield* WebhookJobs
     const news = yield* PersonNews
+    const tellings = yield* Tellings
+    const sessions = yield* Sessions
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
+    yield* every("sessions", hour, sessions.prune)
     yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
-    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker]))
+    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker, tellings.worker]))
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("rate limits", 60_000, limits.prune)
   })),

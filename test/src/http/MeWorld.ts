@@ -34,7 +34,7 @@ const ring = JSON.stringify({ active: "k1", keys: { k1: randomBytes(32).toString
 
 const personal = (at: URL) =>
   CredentialActions.layer(relyingPartyAt(at)).pipe(
-    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer)),
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer())),
     Layer.merge(People.layer),
     Layer.merge(Idempotency.layer),
   )

@@ -11,8 +11,8 @@ export const isUuid = (id: string): boolean => hyphenated.test(id)
 
 /** RFC 3339 in UTC with milliseconds and `Z`, as every time of this product is written. */
 export const Timestamp = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u),
 ).annotate({ identifier: "Timestamp", format: "date-time", description: "RFC 3339, UTC, milliseconds" })
 
 /** Ids that arrive from outside become subject tokens, so they are held to this alphabet. */
-export const ForeignId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/))
+export const ForeignId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}$/u))

@@ -38,7 +38,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       params: project,
       query: {
         /** A decimal integer from 1 to 100 without leading zeros. */
-        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/)).pipe(
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("50")),
         ),
         after_id: Schema.optionalKey(Uuid),

@@ -9,7 +9,7 @@ import { Acknowledgement, Delivery, Effective } from "./Lifecycle.ts"
 import { Reason } from "./Reason.ts"
 
 const orNull = Schema.NullOr
-const Digest = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/)).annotate({ identifier: "Digest" })
+const Digest = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u)).annotate({ identifier: "Digest" })
 
 export const GrantProposal = Schema.Struct({
   access_id: Schema.String,

@@ -116,7 +116,7 @@ export type StartedAction = typeof StartedAction.Type
 const open = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.StructWithRest(Schema.Struct(fields), [Schema.Record(Schema.String, Schema.Unknown)])
 
-const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/), Schema.isMaxLength(100_000))
+const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/u), Schema.isMaxLength(100_000))
 
 /** RegistrationResponseJSON (WebAuthn Level 3, 5.1.8), as `PublicKeyCredential.toJSON()` gives it. */
 export const RegistrationResponse = open({
@@ -139,7 +139,7 @@ export type RegistrationResponse = typeof RegistrationResponse.Type
 
 export const Proof = Schema.Union([
   Schema.Struct({ type: Schema.Literal("webauthn.create"), credential: RegistrationResponse }),
-  Schema.Struct({ type: Schema.Literal("totp"), code: Schema.String.check(Schema.isPattern(/^[0-9]{6}$/)) }),
+  Schema.Struct({ type: Schema.Literal("totp"), code: Schema.String.check(Schema.isPattern(/^[0-9]{6}$/u)) }),
   Schema.Struct({ type: Schema.Literal("confirm"), acknowledged: Schema.Literal(true) }),
 ])
 export type Proof = typeof Proof.Type

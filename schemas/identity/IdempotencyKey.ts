@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 
 /** A header sent twice arrives joined by a comma and a space, which no key holds. */
-export const IdempotencyKey = Schema.String.check(Schema.isPattern(/^[\x21-\x7e]{1,255}$/))
+export const IdempotencyKey = Schema.String.check(Schema.isPattern(/^[\x21-\x7e]{1,255}$/u))
 
 /** The headers of an operation that needs a key, and of one that takes it where it is sent. */
 export const keyed = { "idempotency-key": IdempotencyKey }

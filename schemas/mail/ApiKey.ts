@@ -14,7 +14,7 @@ export const ApiKeyName = Text(1, 200).check(Schema.isPattern(/^\P{Cc}*$/u))
   .annotate({ description: "1 to 200 characters, no control characters" })
 
 /** `mail_k_` and 43 base62 digits: 256 random bits. */
-export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/))
+export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/u))
 
 /** A key's id in a path: a UUID of any version and variant, as pydantic takes it. */
 export const ApiKeyId = Schema.String.check(
@@ -27,7 +27,7 @@ export const ApiKeyId = Schema.String.check(
 const shown = {
   id: Uuid,
   name: Schema.String,
-  key_prefix: Schema.String.check(Schema.isPattern(/^[0-9A-Za-z]{8}$/)),
+  key_prefix: Schema.String.check(Schema.isPattern(/^[0-9A-Za-z]{8}$/u)),
   permissions: Schema.Array(Permission),
   created_at: Timestamp,
 }

@@ -15,6 +15,6 @@ export type WebhookView = typeof WebhookView.Type
 /** The form that creation and rotation answer with: the only two moments at which the secret is shown. */
 export const WebhookWithSecret = Schema.Struct({
   ...WebhookView.fields,
-  secret: Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/)),
+  secret: Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/u)),
 }).annotate({ identifier: "WebhookWithSecret" })
 export type WebhookWithSecret = typeof WebhookWithSecret.Type

@@ -55,6 +55,7 @@ import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import { identityHandlers, identityServices } from "./App/Identity.ts"
+import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
@@ -264,6 +265,7 @@ const api = (config: AppConfig, places: Places) => {
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, apiKeys, webhooks, notifications]),
         Layer.provide(identityHandlers(config)),
+        Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places))),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     Docs.layer(Api, publicUrl.origin),
@@ -296,6 +298,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, places) : Layer.empty,
+    has("lifecycle") ? lifecycleWorkers(publicUrlOf(config)) : Layer.empty,
   ).pipe(
     Layer.provideMerge(Layer.merge(demo(config, places), WorkerSightings.layer(crypto.randomUUID()))),
     Layer.provideMerge(DevKey.layer),

@@ -19,6 +19,7 @@ import people from "../migrations/0012_people.ts"
 import requests from "../migrations/0013_requests.ts"
 import accessReviews from "../migrations/0014_access_reviews.ts"
 import provider from "../migrations/0015_provider.ts"
+import lifecycle from "../migrations/0016_lifecycle.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -36,6 +37,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [13, "requests", Effect.succeed(requests)],
   [14, "access_reviews", Effect.succeed(accessReviews)],
   [15, "provider", Effect.succeed(provider)],
+  [16, "lifecycle", Effect.succeed(lifecycle)],
 ]
 
 /** The number of the newest migration. */
@@ -58,6 +60,7 @@ export const tables: ReadonlyArray<string> = [
   ...["rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
   ...["provider_jobs", "provider_clients", "client_drift", "embedded_clients", "worker_sightings"],
+  ...["signing_keys", "lifecycle_messages", "lifecycle_signed", "lifecycle_consumers"],
   ...["requests", "policy_reviews", "policy_approvals"],
 ]
 

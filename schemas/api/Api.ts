@@ -3,6 +3,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviews.ts"
 import { ApiKeysApi } from "./ApiKeys.ts"
 import { EnrollmentsApi } from "./Enrollments.ts"
+import { LifecycleApi, LifecycleKeysApi } from "./Lifecycle.ts"
 import { MeApi } from "./Me.ts"
 import { NotificationsApi } from "./Notifications.ts"
 import { OperationsApi } from "./Operations.ts"
@@ -22,6 +23,7 @@ export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(LifecycleApi, LifecycleKeysApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
 
 export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

@@ -12,8 +12,10 @@ import type { SqlError } from "effect/sql"
 import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
 import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { Bells } from "../platform/Bells.ts"
 import { Ids } from "../platform/Ids.ts"
 import { atTheEnd } from "../platform/Transact.ts"
+import { changesOf } from "./Fold.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
@@ -58,6 +60,9 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
   }
 }
 
+/** The bell that rings after facts committed, and after they were signed. */
+export const lifecycleTopic = "lifecycle"
+
 export class Positions extends Context.Service<Positions, {
   /**
    * Tells facts in the current transaction, which must be one of `Transact`, and gives their event ids in order. Facts
@@ -69,6 +74,7 @@ export class Positions extends Context.Service<Positions, {
     Positions,
     Effect.gen(function* () {
       const { sql } = yield* Database
+      const bells = yield* Bells
 
       // A history of this many events at once is one statement: places are counted up from each head.
       const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
@@ -88,13 +94,14 @@ export class Positions extends Context.Service<Positions, {
           payload: event.payload,
           body_digest: event.bodyDigest,
           created_at: event.at.toISOString(),
+          state: changesOf(event),
         }))
         yield* sql`
           with recursive told as (
             select r.*, row_number() over (partition by project_id order by nth) as step
             from jsonb_to_recordset(${sql.json(rows)}) r(
               nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
-              body_digest text, created_at timestamptz)
+              body_digest text, created_at timestamptz, state jsonb)
           ), chain as (
             select h.project_id, h.epoch, h.position, h.digest, null::text as prev_digest, 0::bigint as step
             from lifecycle_heads h where h.project_id = any(${projects}::text[])
@@ -110,10 +117,23 @@ export class Positions extends Context.Service<Positions, {
             select t.id, t.project_id, c.epoch, c.position, c.digest, c.prev_digest, t.body_digest, t.kind, t.txn,
               t.person_id, t.sub_id, t.payload, t.created_at
             from told t join chain c on c.project_id = t.project_id and c.step = t.step
+          ), changed as (
+            select distinct on (t.project_id, s.key) t.project_id, s.key, s.value, c.position
+            from told t join chain c on c.project_id = t.project_id and c.step = t.step
+            cross join jsonb_to_recordset(t.state) s(key text, value jsonb)
+            order by t.project_id, s.key, t.step desc
+          ), ended as (
+            delete from lifecycle_state l using changed
+            where l.project_id = changed.project_id and l.key = changed.key and changed.value is null
+          ), folded as (
+            insert into lifecycle_state (project_id, key, value, position)
+            select project_id, key, value, position from changed where value is not null
+            on conflict (project_id, key) do update set value = excluded.value, position = excluded.position
           )
           update lifecycle_heads h set position = c.position, digest = c.digest
           from (select distinct on (project_id) project_id, position, digest from chain order by project_id, step desc) c
           where h.project_id = c.project_id`
+        yield* sql.afterCommit(bells.ring(lifecycleTopic))
       })
 
       const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {

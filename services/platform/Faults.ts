@@ -39,6 +39,9 @@ export type ProviderFault =
   /** The provider has answered; the row does not say so. */
   | "provider.answered"
   | "provider.settled"
+  /** Events are signed; nothing is stored. */
+  | "lifecycle.signed"
+  | "lifecycle.stored"
 
 /** What writes a transition: a command, or the clock. */
 export type TransferStep = "initiate" | "accept" | "decline" | "cancel" | "stop" | "force" | "clock"

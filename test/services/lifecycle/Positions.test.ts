@@ -5,9 +5,9 @@ import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
 import { type Fact, Positions } from "../../../services/lifecycle/Positions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { inTransaction } from "../../../services/platform/Transact.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { ground as floor } from "../../support/TestAccounts.ts"
 
-const ground = Layer.provideMerge(Positions.layer, TestDatabase.layer)
+const ground = Layer.provideMerge(Positions.layer, floor)
 
 interface Event {
   readonly id: string

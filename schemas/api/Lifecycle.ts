@@ -1,0 +1,88 @@
+/**
+ * How products follow a project's lifecycle (DECISIONS-identity 1.10): events from a cursor, a signed snapshot, and the
+ * acknowledgement of what the product has committed. For services whose grant is approved; each request asks again.
+ */
+import { Context, Effect, Schema } from "effect"
+import {
+  HttpApi,
+  HttpApiEndpoint,
+  HttpApiGroup,
+  HttpApiMiddleware,
+  HttpApiSchema,
+  HttpApiSecurity,
+  OpenApi,
+} from "effect/http-api"
+import { Acknowledged, CursorAcknowledgement, LifecycleEvents } from "../identity/Consumption.ts"
+import { DependencyUnavailable, NotFound } from "../problems/Floor.ts"
+import * as Problems from "../problems/Identity.ts"
+import { Floor, strictBody } from "./Floor.ts"
+
+/** The service that asks: the issuer and client of its token. */
+export class Consumer extends Context.Service<Consumer, { readonly issuer: string; readonly clientId: string }>()(
+  "bailiwick/schemas/api/Lifecycle/Consumer",
+) {}
+
+export class Consuming extends HttpApiMiddleware.Service<Consuming, { provides: Consumer }>()(
+  "bailiwick/schemas/api/Lifecycle/Consuming",
+  {
+    security: {
+      lifecycle: HttpApiSecurity.bearer.pipe(
+        HttpApiSecurity.annotate(
+          OpenApi.Description,
+          "An access token (RFC 9068) of a configured issuer for the audience `service-lifecycle`.",
+        ),
+      ),
+    },
+    error: [Problems.InvalidToken, DependencyUnavailable],
+  },
+) {}
+
+const project = { project_id: Schema.String }
+const granted = [NotFound, Problems.RoleRequired] as const
+const placed = [Problems.CursorEpochChanged, Problems.CursorAhead] as const
+const from = (pattern: RegExp, otherwise: string) =>
+  Schema.String.check(Schema.isPattern(pattern)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
+
+export class LifecycleApi extends HttpApiGroup.make("lifecycle")
+  .add(
+    HttpApiEndpoint.get("lifecycleEvents", "/v1/projects/:project_id/lifecycle/events", {
+      params: project,
+      query: {
+        /** The cursor of the last page; from the beginning where it is left out. */
+        after: Schema.optionalKey(Schema.String),
+        limit: from(/^([1-9][0-9]{0,2}|1000)$/, "100"),
+        /** Seconds to wait for an event where there is none yet. */
+        wait: from(/^([0-9]|[12][0-9]|30)$/, "0"),
+      },
+      success: LifecycleEvents,
+      error: [...granted, ...placed, Problems.CursorExpired],
+    }).annotate(OpenApi.Summary, "Signed events in the order of positions, after a cursor"),
+    HttpApiEndpoint.get("lifecycleSnapshot", "/v1/projects/:project_id/lifecycle/snapshot", {
+      params: project,
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/jwt" })),
+      error: granted,
+    }).annotate(OpenApi.Summary, "The state that the events up to its cursor come to, signed"),
+    HttpApiEndpoint.post("acknowledgeLifecycle", "/v1/projects/:project_id/lifecycle/acknowledgements", {
+      params: project,
+      payload: CursorAcknowledgement,
+      success: Acknowledged,
+      error: [...granted, ...placed, Problems.InstalledVersionMismatch, Problems.ChainMismatch],
+    }).annotate(OpenApi.Summary, "What the product has committed, with its installed version and the chain's head"),
+  )
+  .middleware(Floor)
+  .middleware(Consuming)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Lifecycle", description: "A project's lifecycle, for its products." }),
+  ) {}
+
+const Jwks = Schema.Struct({ keys: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) })
+  .annotate({ identifier: "JwkSet" })
+
+export class LifecycleKeysApi extends HttpApiGroup.make("lifecycle-keys")
+  .add(
+    HttpApiEndpoint.get("lifecycleKeys", "/v1/lifecycle/jwks", { success: Jwks })
+      .annotate(OpenApi.Summary, "The public keys of lifecycle messages; those of OIDC are elsewhere"),
+  )
+  .middleware(Floor)
+  .annotateMerge(OpenApi.annotations({ title: "Lifecycle keys", description: "Public keys." })) {}

@@ -1,0 +1,29 @@
+/** What a service reads of a project's lifecycle, and what it acknowledges (DECISIONS-identity 1.10). */
+import { Schema } from "effect"
+import { Text } from "../Validation/Scalars.ts"
+
+export const LifecycleEvents = Schema.Struct({
+  items: Schema.Array(Schema.Struct({ position: Schema.Int, jti: Schema.String, set: Schema.String })),
+  /** Where to go on from. */
+  cursor: Schema.String,
+  /** The last position that there is. */
+  head: Schema.Int,
+  more: Schema.Boolean,
+}).annotate({ identifier: "LifecycleEvents" })
+export type LifecycleEvents = typeof LifecycleEvents.Type
+
+/** Sent after the product's own transaction committed, with the version that is installed there and the chain's head. */
+export const CursorAcknowledgement = Schema.Struct({
+  cursor: Text(1, 64),
+  installed_version: Text(1, 200),
+  chain_head: Text(1, 100),
+}).annotate({ identifier: "LifecycleCursorAcknowledgement" })
+export type CursorAcknowledgement = typeof CursorAcknowledgement.Type
+
+export const Acknowledged = Schema.Struct({
+  acknowledged_cursor: Schema.String,
+  head: Schema.Int,
+  /** Positions between what is acknowledged and the head. */
+  lag: Schema.Int,
+}).annotate({ identifier: "LifecycleAcknowledged" })
+export type Acknowledged = typeof Acknowledged.Type

@@ -1,0 +1,77 @@
+/** Handlers of a project's lifecycle, and the layer of the contract's `Consuming`. */
+import { Effect, Layer } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { Consumer, Consuming, LifecycleApi, LifecycleKeysApi } from "../../schemas/api/Lifecycle.ts"
+import { InvalidToken } from "../../schemas/problems/Identity.ts"
+import { Consumption } from "../../services/lifecycle/Consumption.ts"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import type { AccessTokens } from "../../services/people/AccessTokens.ts"
+import { actsAs } from "./floor/RequestActor.ts"
+
+const Api = HttpApi.make("bailiwick").add(LifecycleApi)
+const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
+
+const bearer = /^bearer +(\S+)$/i
+
+/** `tokens` verifies access tokens for the audience of lifecycle consumers; only services have any business here. */
+export const consuming = (tokens: AccessTokens["Service"]) =>
+  Layer.succeed(Consuming, {
+    lifecycle: Effect.fnUntraced(function* <E, R>(next: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
+      const { headers } = yield* HttpServerRequest.HttpServerRequest
+      const presented = bearer.exec(headers["authorization"] ?? "")?.[1]
+      if (presented === undefined) return yield* new InvalidToken()
+      const { clientId, issuer, via } = yield* tokens.verify(presented)
+      if (via !== "service") return yield* new InvalidToken()
+      yield* actsAs(`service:${issuer} ${clientId}`)
+      return yield* Effect.provideService(next, Consumer, { issuer, clientId })
+    }),
+  })
+
+const asking = (projectId: string) => Effect.map(Consumer, ({ clientId, issuer }) => ({ issuer, clientId, projectId }))
+
+const lifecycleGroup = HttpApiBuilder.group(
+  Api,
+  "lifecycle",
+  Effect.fn(function* (handlers) {
+    const consumption = yield* Consumption
+    return handlers.handleAll({
+      lifecycleEvents: Effect.fnUntraced(function* ({ params, query }) {
+        const page = yield* consumption.events({
+          ...(yield* asking(params.project_id)),
+          after: query.after,
+          limit: Number(query.limit),
+          waitMillis: Number(query.wait) * 1_000,
+        }).pipe(Effect.catchTag("SqlError", Effect.die))
+        return HttpServerResponse.jsonUnsafe(page)
+      }),
+      lifecycleSnapshot: Effect.fnUntraced(function* ({ params }) {
+        return yield* consumption.snapshot(yield* asking(params.project_id)).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      acknowledgeLifecycle: Effect.fnUntraced(function* ({ params, payload }) {
+        return yield* consumption.acknowledge({ ...payload, ...(yield* asking(params.project_id)) }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+    })
+  }),
+)
+
+const keysGroup = HttpApiBuilder.group(
+  KeysApi,
+  "lifecycle-keys",
+  Effect.fn(function* (handlers) {
+    const keys = yield* SigningKeys
+    return handlers.handleAll({
+      lifecycleKeys: () =>
+        Effect.map(
+          Effect.orDie(Effect.andThen(keys.ensure, keys.jwks)),
+          (jwks) => HttpServerResponse.jsonUnsafe(jwks, { headers: { "cache-control": "public, max-age=60" } }),
+        ),
+    })
+  }),
+)
+
+export const lifecycle = Layer.merge(lifecycleGroup, keysGroup)

@@ -114,6 +114,8 @@ export class CredentialActions extends Context.Service<CredentialActions, {
         const start = Effect.fn("CredentialActions.start")(
           function* (me: Me, action: StartAction, binding: string | undefined) {
             yield* wellFormed(action)
+            // One start of a person's at a time: each sees what the one before it left open.
+            yield* sql`select from people where id = ${me.personId} for no key update`
             const owned = yield* authenticators.hold(me.personId)
             const target = yield* targetOf(me, action, owned)
             yield* check(me, demandOf(owned))

@@ -49,6 +49,24 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(states.map(({ state }) => state), ["superseded", "completed", "expired", "pending"])
     }))
 
+  it.effect("of many at once one is started last, and one completes it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const ask = yield* asking(me)
+      const many = <A, E, R>(one: Effect.Effect<A, E, R>) =>
+        Effect.all(Array.from({ length: 8 }, () => one), { concurrency: "unbounded" })
+      yield* many(start(ask, { kind: "recovery_codes.generate" }))
+      const pending = yield* sql<{ id: string }>`
+        select id::text from credential_intents where person_id = ${me} and state = 'pending'`
+      assert.lengthOf(pending, 1)
+      const answers = yield* many(complete(ask, pending[0]!.id, confirm))
+      const statuses = answers.map(({ status }) => status).toSorted()
+      assert.deepStrictEqual(statuses, [200, 409, 409, 409, 409, 409, 409, 409])
+      const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
+      assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
+    }))
+
   it.effect("nobody completes another's intent, or acts on another's things", () =>
     Effect.gen(function* () {
       const { ask, app } = yield* withApp

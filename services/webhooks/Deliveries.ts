@@ -39,8 +39,9 @@ export interface DeliveriesConfig extends SenderConfig {
 export const dueTopic = "deliveries"
 
 const settleBatch = 500
-// A statement costs as much as some forty results in it. Who sends fast waits longer for more of them.
-const lingerMillis = (lastBatch: number): number => lastBatch < 50 ? 5 : 40
+// A settlement costs as much as some forty results in it, and its commit holds up intake's; what is lost by a kill
+// meanwhile is sent again.
+const settleEveryMillis = 25
 const reportEveryMillis = 200
 /** The longest that a scan for due retries lets wait for itself; sooner ones wake it. */
 export const scanEveryMillis = 1_000
@@ -188,10 +189,8 @@ export class Deliveries extends Context.Service<Deliveries, {
             return Effect.andThen(settleEach(batch.slice(0, half)), settleEach(batch.slice(half)))
           })
 
-        let lastBatch = 0
         const flush = Effect.gen(function* () {
           const batch = results.splice(0, settleBatch)
-          lastBatch = batch.length
           if (results.length === 0) arrived.closeUnsafe()
           if (batch.length === 0) return
           // The results are in memory only: they are kept until the database takes them, or their claims expire. What a
@@ -206,7 +205,7 @@ export class Deliveries extends Context.Service<Deliveries, {
 
         const settling = Effect.gen(function* () {
           yield* arrived.await
-          if (results.length < settleBatch) yield* Effect.sleep(lingerMillis(lastBatch))
+          if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
           yield* flush
         }).pipe(
           Effect.forever,

@@ -1,13 +1,15 @@
 /**
  * Events, deliveries and attempts live in one partition a day of their UUIDv7, made ahead and dropped whole when their
  * retention is over. What still waits then, because its webhook is paused, is carried over into the default partition
- * first; so is what a late upkeep finds there.
+ * first; so is what a late upkeep finds there. A day of which much still waits stays where it is, since nobody may read or
+ * write while rows are carried over: what has ended is deleted from it, in chunks.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
+import { dayOf as dayInSql } from "./Deliveries/Day.ts"
 
 export interface RetentionConfig {
   /** Days that ended deliveries are kept. */
@@ -16,10 +18,14 @@ export interface RetentionConfig {
   readonly deadLetterDays: number
   /** Days that an event's id is remembered. */
   readonly intakeMemoryDays: number
+  /** The most rows of a day that are carried over; 20,000 where nothing is said. */
+  readonly carriedOver?: number
 }
 
 const dayMillis = 24 * 60 * 60_000
 const daysAhead = 3
+const carriedOver = 20_000
+const chunk = 5_000
 
 const parents = [
   { table: "events", key: "id", kept: "id in (select event_id from delivery_queue)", storage: "" },
@@ -82,6 +88,34 @@ const drop = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, tabl
   yield* owner.unsafe(`drop table ${name}`)
 })
 
+/** Whether more of a day still waits than may be carried over. */
+const isHeavy = (owner: PgClient.PgClient, { kept }: Parent, name: string, most: number) =>
+  Effect.map(
+    owner.unsafe<{ n: number }>(
+      `select count(*)::int as n from (select from ${name} where ${kept} limit ${most + 1}) k`,
+    ),
+    ([row]) => row!.n > most,
+  )
+
+/** Deletes one chunk of what has ended from a day that stays; gives how much. Counts say the same before and after. */
+const thin = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, table }: Parent, name: string) {
+  const counted = table === "deliveries"
+    ? owner`, counted as (
+        insert into delivery_counts (webhook_id, day, status, n)
+        select webhook_id, ${dayInSql(owner, "id")}, status, -count(*) from gone
+        where status <> 'dead_letter' group by 1, 2, 3
+      )`
+    : owner``
+  const [row] = yield* owner<{ n: number }>`
+    with old as materialized (
+      select ctid from ${owner.literal(name)} where not (${owner.literal(kept)}) limit ${chunk} for update skip locked
+    ), gone as (
+      delete from ${owner.literal(name)} d using old where d.ctid = old.ctid returning d.*
+    )${counted}
+    select count(*)::int as n from gone`
+  return row!.n
+})
+
 export class Partitions extends Context.Service<Partitions, {
   /** Makes the days ahead, drops the days whose retention is over, prunes what is not partitioned. */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
@@ -92,7 +126,23 @@ export class Partitions extends Context.Service<Partitions, {
       Effect.gen(function* () {
         const { owner, sql } = yield* Database
 
-        const rotate = Effect.gen(function* () {
+        /** The names of days that are over and stay, thinned. */
+        const thinned = Effect.gen(function* () {
+          const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
+          const heavy = new Set<string>()
+          // Events last: a delivery that is still there must find its own.
+          for (const parent of [...parents].reverse()) {
+            for (const name of yield* existing(owner, parent)) {
+              if (dayOf(name) >= today - config.deliveredDays - 1) continue
+              if (!(yield* isHeavy(owner, parent, name, config.carriedOver ?? carriedOver))) continue
+              heavy.add(name)
+              yield* thin(owner, parent, name).pipe(Effect.repeat({ until: (n) => n < chunk }))
+            }
+          }
+          return heavy
+        })
+
+        const rotate = Effect.fnUntraced(function* (heavy: ReadonlySet<string>) {
           const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
           // One process at a time; what it makes is there for the others, too.
           const [lock] = yield* owner<{ own: boolean }>`
@@ -105,7 +155,10 @@ export class Partitions extends Context.Service<Partitions, {
           for (const [i, parent] of parents.entries()) {
             for (const day of missing[i]!) yield* create(owner, parent, day)
             for (const name of found[i]!) {
-              if (dayOf(name) < today - config.deliveredDays - 1) yield* drop(owner, parent, name)
+              if (dayOf(name) >= today - config.deliveredDays - 1) continue
+              // What ended since it was thinned goes with the counts below, both at once.
+              if (heavy.has(name)) yield* owner.unsafe(`delete from ${name} where not (${parent.kept})`)
+              else yield* drop(owner, parent, name)
             }
           }
           const oldest = new Date((today - config.deliveredDays - 1) * dayMillis)
@@ -118,7 +171,7 @@ export class Partitions extends Context.Service<Partitions, {
             and id not in (select delivery_id from delivery_queue)`
           yield* owner`delete from events_default where id < ${before}::uuid
             and id not in (select event_id from delivery_queue)`
-        }).pipe(owner.withTransaction)
+        }, owner.withTransaction)
 
         const prune = Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
@@ -145,7 +198,11 @@ export class Partitions extends Context.Service<Partitions, {
           yield* sql`delete from seen_events where seen_on < ${memory}::timestamptz::date`
         })
 
-        return Partitions.of({ upkeep: Effect.andThen(rotate, prune).pipe(Effect.withSpan("Partitions.upkeep")) })
+        return Partitions.of({
+          upkeep: Effect.flatMap(thinned, rotate).pipe(Effect.andThen(prune)).pipe(
+            Effect.withSpan("Partitions.upkeep"),
+          ),
+        })
       }),
     )
 }

@@ -59,6 +59,41 @@ const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }
   return task.deliveryId
 })
 
+// First, since ids never go back in time: the others go months ahead.
+layer(Layer.fresh(world({ retention: { ...retention, carriedOver: 1 } })))("Partitions, much that waits", (it) => {
+  it.effect("a day of which much waits stays and is thinned, and goes once little does", () =>
+    Effect.gen(function* () {
+      yield* upkeep
+      const hook = yield* webhook()
+      const waiting = yield* Effect.all([one(hook, "waits"), one(hook, "waits"), one(hook, "waits")])
+      const delivered = yield* one(hook, "delivered")
+      const dead = yield* one(hook, "dead")
+      const ids = Effect.map(page(hook), ({ items, total }) => [items.map(({ id }) => id).sort(), total])
+      yield* Effect.gen(function* () {
+        yield* upkeep
+        for (const table of tables) {
+          assert.strictEqual(yield* count(`${table}_p20260310`), 3, table)
+          assert.strictEqual(yield* count(`${table}_default`), 0, table)
+        }
+        assert.deepStrictEqual(yield* ids, [[...waiting, dead].sort(), 4])
+        assert.strictEqual((yield* Effect.exit(get(hook.accountId, delivered)))._tag, "Failure")
+        assert.deepStrictEqual(yield* miscounted, [])
+
+        const { sql } = yield* Database
+        const tasks = yield* claimAll(waiting.slice(1))
+        yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now), resultOf(tasks[1]!, yield* now)])
+        assert.strictEqual((yield* page(hook, "delivered")).total, 2)
+        yield* upkeep
+        for (const table of tables) {
+          assert.notInclude(yield* daysOf(table), "p20260310")
+          assert.strictEqual(yield* count(`${table}_default`), 1, table)
+        }
+        assert.deepStrictEqual(yield* ids, [[waiting[0]!, dead].sort(), 2])
+        assert.deepStrictEqual(yield* miscounted, [])
+      }).pipe(on(noon + 32 * dayMillis))
+    }))
+})
+
 layer(Layer.fresh(world()))("Partitions", (it) => {
   it.effect("makes yesterday to three days ahead, moves what came before into its day, and makes nothing twice", () =>
     Effect.gen(function* () {

@@ -21,7 +21,7 @@ import { claim } from "../../../services/webhooks/Deliveries/Claim.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
-import { Partitions } from "../../../services/webhooks/Partitions.ts"
+import { Partitions, type RetentionConfig } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import type { RetrySchedule } from "../../../services/webhooks/RetrySchedule.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
@@ -44,7 +44,7 @@ export interface WorldConfig {
   readonly schedule?: RetrySchedule
   readonly timeoutMillis?: number
   readonly perAccount?: number
-  readonly retention?: typeof retention
+  readonly retention?: RetentionConfig
   /** What gives the world its time; a TestClock at noon where nothing is said. */
   readonly clock?: Layer.Layer<never>
 }

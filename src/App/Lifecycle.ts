@@ -35,7 +35,8 @@ export const lifecycleHandlers = <E, R>(
   publicUrl: URL,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
 ) =>
-  Layer.merge(lifecycle, guard(config, issuer)).pipe(
+  lifecycle.pipe(
+    Layer.provideMerge(guard(config, issuer)),
     Layer.provide(Consumption.layer(publicUrl)),
     Layer.provide(SigningKeys.layer),
   )

@@ -1,0 +1,150 @@
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { Policies } from "../../../services/access/Policies.ts"
+import { InsufficientUserAuthentication } from "../../../schemas/problems/Identity.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { member, person, project } from "../../support/TestIdentity.ts"
+import {
+  askAccess,
+  codeOf,
+  enroll,
+  organization,
+  reason,
+  requestRow,
+  services,
+  sign,
+  timed,
+  website,
+  world,
+} from "./RequestWorld.ts"
+
+const list = (personId: string, state = "open", afterId: string | null = null, limit = 100) =>
+  Effect.flatMap(Policies, (policies) => policies.list({ personId, state, afterId, limit }))
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies", (it) => {
+  it.effect("one lists what one may sign, and no more once one has", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const mine = Effect.fnUntraced(function* (personId: string, state = "open") {
+        return (yield* list(personId, state)).items.filter((one) => one.institution_id === w.fern).map(({ kind }) =>
+          kind
+        )
+      })
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const staging = yield* website(w, w.pat, { by: w.ada })
+      yield* enroll(w.fern, w.sam, "x@new.example")
+      assert.deepStrictEqual(yield* mine(w.sam), ["access"])
+      assert.deepStrictEqual(yield* mine(w.ada), ["access", "enrollment"])
+      assert.deepStrictEqual(yield* mine(w.abe), ["access", "website", "enrollment"])
+      assert.deepStrictEqual(yield* mine(w.pat), [])
+      assert.deepStrictEqual(yield* mine(w.oz), [])
+      yield* sign(asked, "administrator", w.abe)
+      yield* sign(staging, "administrator", w.abe)
+      assert.deepStrictEqual(yield* mine(w.abe), ["enrollment"])
+      assert.deepStrictEqual(yield* mine(w.ada), ["enrollment"])
+      assert.deepStrictEqual(yield* mine(w.sam), ["access"])
+      assert.deepStrictEqual(yield* mine(w.abe, "applied"), ["website"])
+      const { sql } = yield* Database
+      yield* sql`
+        update institution_memberships set state = 'suspended' where institution_id = ${w.fern} and role = 'administrator'`
+      assert.deepStrictEqual(yield* mine(w.oz), ["enrollment"])
+      const others = [yield* organization(w.pat), yield* organization(w.pat), yield* organization(w.pat)]
+      const ids = others.map(({ policy_review }) => policy_review!.review_id)
+      const page = (yield* list(w.oz, "open", ids[0], 1)).items
+      assert.deepStrictEqual(page.map(({ review_id }) => review_id), [ids[1]])
+    })))
+
+  it.effect("of two approvers of one role at once one signs, and the other is told", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const codes = yield* Effect.all(
+        [codeOf(sign(asked, "administrator", w.ada)), codeOf(sign(asked, "administrator", w.abe))],
+        { concurrency: 2 },
+      )
+      assert.deepStrictEqual(codes.sort(), ["done", "invalid_state"])
+    })))
+
+  it.effect("the last two signatures at once carry the request out once", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const states = yield* Effect.all(
+        [sign(asked, "administrator", w.ada), sign(asked, "sponsor", w.sam)],
+        { concurrency: 2 },
+      )
+      assert.deepStrictEqual(states.map(({ state }) => state).sort(), ["applied", "open"])
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select count(*)::int as made from access where project_id = ${portal}`,
+        [{ made: 1 }],
+      )
+    })))
+
+  it.effect("a role that is taken away while its holder signs: the signature waits, and is refused", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const { sql } = yield* Database
+      const [taken, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const losing = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
+        yield* sql`update institution_memberships set state = 'suspended' where person_id = ${w.ada}`
+        yield* Deferred.succeed(taken, undefined)
+        yield* Deferred.await(go)
+      })))
+      yield* Deferred.await(taken)
+      const signing = yield* Effect.forkChild(codeOf(sign(asked, "administrator", w.ada)))
+      const waits = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%institution_memberships%'`
+      yield* waits.pipe(Effect.repeat({ until: ([row]) => row!.n > 0 }))
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(losing)
+      assert.strictEqual(yield* Fiber.join(signing), "administrator_not_effective")
+      assert.strictEqual((yield* requestRow(asked.request_id)).state, "submitted")
+    })))
+
+  it.effect("step-up is asked after the rights and before the state", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const stepUp = Effect.fail(new InsufficientUserAuthentication({ max_age: 300 }))
+      const approve = (personId: string, role: string) =>
+        codeOf(Effect.flatMap(Policies, (policies) =>
+          transact(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))))
+      assert.strictEqual(yield* approve(w.sam, "administrator"), "role_required")
+      assert.strictEqual(yield* approve(w.pat, "administrator"), "four_eyes_required")
+      assert.strictEqual(yield* approve(w.ada, "administrator"), "insufficient_user_authentication")
+      yield* sign(asked, "administrator", w.abe)
+      assert.strictEqual(yield* approve(w.ada, "administrator"), "insufficient_user_authentication")
+      assert.strictEqual((yield* requestRow(asked.request_id)).state, "submitted")
+    })))
+
+  it.effect("what somebody made or approved of another they do not count beside, for 90 days", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [ann, portal] = [yield* person(), yield* project(w.fern)]
+      const { sql } = yield* Database
+      // Ada alone approved that Ann is an administrator.
+      yield* member(w.fern, ann, "administrator")
+      yield* sql`
+        update institution_memberships set made_by = ${ann}, approved_by = ${[w.ada]}::text[],
+          created_at = ${new Date("2026-02-28T12:00:00Z")}
+        where person_id = ${ann}`
+      const asked = yield* askAccess(w.fern, portal, ann)
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "four_eyes_required")
+      assert.strictEqual((yield* sign(asked, "administrator", w.abe)).state, "open")
+      const own = yield* askAccess(w.fern, portal, w.ada)
+      assert.strictEqual(yield* codeOf(sign(own, "administrator", ann)), "four_eyes_required")
+      yield* sql`update institution_memberships set created_at = ${new Date(
+        "2025-11-01T12:00:00Z",
+      )} where person_id = ${ann}`
+      assert.strictEqual((yield* sign(own, "administrator", ann)).state, "open")
+    })))
+})

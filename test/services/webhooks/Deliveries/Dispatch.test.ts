@@ -49,4 +49,22 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
       yield* comes(idle)
       assert.lengthOf(receiver.requests, 10)
     }))
+
+  it.effect("events that were there before give back the slots that were taken for them", () =>
+    Effect.gen(function* () {
+      const receiver = yield* answering(200)
+      const hook = yield* webhook({ url: at(receiver) })
+      const deliveries = yield* Deliveries
+      const events = Array.from({ length: 12 }, () => event(hook.accountId))
+      yield* deliveries.accept(events)
+      yield* comes(idle)
+      const { slots } = yield* Sender
+      for (let i = 0; i < 3; i++) {
+        const again = yield* deliveries.accept([...events, event(hook.accountId), ...events])
+        assert.deepStrictEqual([again.deliveries, again.duplicates], [1, 24])
+        assert.isAtMost(slots.load.claimed, 1)
+        yield* comes(idle)
+      }
+      assert.lengthOf(receiver.requests, 15)
+    }))
 })

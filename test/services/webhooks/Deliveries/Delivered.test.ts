@@ -1,0 +1,56 @@
+/** The short settlement of what was delivered: fenced like the long one, and each delivery keeps its own answer. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
+import { settleDelivered } from "../../../../services/webhooks/Deliveries/SettleDelivered.ts"
+import { count, event, miscounted, now, resultOf, take, webhook, world } from "../WebhookWorld.ts"
+
+layer(Layer.fresh(world()))("settleDelivered", (it) => {
+  it.effect("settles what its claims still hold, once, and gives exactly that", () =>
+    Effect.gen(function* () {
+      const { accountId } = yield* webhook()
+      const { tasks } = yield* take(Array.from({ length: 5 }, () => event(accountId)))
+      const { sql } = yield* Database
+      const at = yield* now
+      const idsOf = (results: ReadonlyArray<{ readonly task: { readonly deliveryId: string } }>) =>
+        results.map(({ task }) => task.deliveryId).sort()
+      const [stale, ...own] = tasks.map((task) => resultOf(task, at))
+      const fenced = { ...stale!, task: { ...stale!.task, claim: stale!.task.claim + 1_000n } }
+      assert.deepStrictEqual(idsOf(yield* settleDelivered(sql, [fenced, ...own])), idsOf(own))
+      assert.deepStrictEqual(yield* settleDelivered(sql, own), [])
+      assert.deepStrictEqual(idsOf(yield* settleDelivered(sql, [own[0]!, stale!])), [stale!.task.deliveryId])
+      assert.strictEqual(yield* count("delivery_queue"), 0)
+      assert.strictEqual(yield* count("attempts"), 5)
+      assert.strictEqual(yield* count("deliveries", "status = 'delivered'"), 5)
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("keeps of each its own address and answer, whatever they say", () =>
+    Effect.gen(function* () {
+      const { accountId, id } = yield* webhook()
+      const answers = [
+        ...[null, "", "ok", "ok", '{a,"b",NULL}', "NULL", "it's \\ \u{1f600}\n", "x".repeat(4_096)],
+      ]
+      const { tasks } = yield* take(answers.map(() => event(accountId)))
+      const { sql } = yield* Database
+      const at = yield* now
+      const url = (i: number) => i === 3 ? null : `http://127.0.0.1:20999/${i % 3}?q={,}`
+      const results = tasks.map((task, i) =>
+        resultOf(task, at + i, { body: answers[i]!, url: url(i), status: 200 + i })
+      )
+      assert.lengthOf(yield* settleDelivered(sql, [...results].reverse()), answers.length)
+      const rows = yield* sql<Record<string, unknown>>`
+        select d.endpoint_url, d.response_body, d.response_status, a.response_status as attempted, a.started_at
+        from deliveries d join attempts a on a.delivery_id = d.id where d.webhook_id = ${id}::uuid order by d.id`
+      assert.deepStrictEqual(
+        rows,
+        answers.map((body, i) => ({
+          endpoint_url: url(i),
+          response_body: body === "" ? null : body,
+          response_status: 200 + i,
+          attempted: 200 + i,
+          started_at: new Date(at + i),
+        })),
+      )
+    }))
+})

@@ -95,10 +95,17 @@ export const BodyInt = (bounds: Bounds = {}) =>
     Schema.decodeTo(integer(bounds), reading<number, JsonScalar>(readInt, (value) => value)),
   )
 
+const bodyBoolean = (advertised: { readonly default?: boolean }) =>
+  scalar.annotate({ "x-wire": { type: "boolean", ...advertised }, ...complains(boolType) }).pipe(
+    Schema.decodeTo(Schema.Boolean, reading<boolean, JsonScalar>(readBoolean, (value) => value)),
+  )
+
 /** A boolean in a JSON body: true and false, and what pydantic reads as them. */
-export const BodyBoolean = scalar.annotate({ "x-wire": { type: "boolean" }, ...complains(boolType) }).pipe(
-  Schema.decodeTo(Schema.Boolean, reading<boolean, JsonScalar>(readBoolean, (value) => value)),
-)
+export const BodyBoolean = bodyBoolean({})
+
+/** One that may be left out, and is this then. */
+export const BodyBooleanOr = (otherwise: boolean) =>
+  bodyBoolean({ default: otherwise }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
 
 /** At least `min` code points. */
 export const minCodePoints = (min: number) => Schema.isMinCodePoints(min)

@@ -7,6 +7,7 @@ import { ReasonBody } from "../identity/Reason.ts"
 import { NotFound } from "../problems/Floor.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
+import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
@@ -15,6 +16,8 @@ const review = { ...institution, review_id: Schema.String }
 
 /** `If-Match: "<evidence_digest>"`, the ETag of the receipt that was seen: decide on that and nothing newer. */
 const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }
+
+const etag = "The evidence's digest, quoted: what `If-Match` of a later decision may name."
 
 const roles = [
   NotFound,
@@ -45,7 +48,8 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         Problems.GrantEventMismatch,
         Problems.ReviewExists,
       ],
-    }).annotate(OpenApi.Summary, "Propose a review of exactly one active Access version, as a Sponsor"),
+    }).annotate(OpenApi.Summary, "Propose a review of exactly one active Access version, as a Sponsor")
+      .annotate(OpenApi.Transform, answerHeader(201, "ETag", etag)),
     HttpApiEndpoint.post(
       "approveAccessGrantReview",
       "/v1/institutions/:institution_id/access-grant-reviews/:review_id/approve",
@@ -65,7 +69,8 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
           Problems.AccessVersionSuperseded,
         ],
       },
-    ).annotate(OpenApi.Summary, "Approve the Sponsor's locked decision, as another, effective administrator"),
+    ).annotate(OpenApi.Summary, "Approve the Sponsor's locked decision, as another, effective administrator")
+      .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
     HttpApiEndpoint.post(
       "revokeAccessGrantReview",
       "/v1/institutions/:institution_id/access-grant-reviews/:review_id/revoke",
@@ -76,7 +81,8 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         success: GrantReceipt,
         error: [...roles, ...receipts, Problems.PreconditionFailed, Problems.InvalidState],
       },
-    ).annotate(OpenApi.Summary, "End a review's authority; the Access and the evidence stay as they are"),
+    ).annotate(OpenApi.Summary, "End a review's authority; the Access and the evidence stay as they are")
+      .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
   )
   .middleware(Floor)
   .middleware(Managed)

@@ -30,9 +30,9 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
     HttpApiEndpoint.get("listPolicyReviews", "/v1/policies/reviews", {
       query: {
         /** `open` where it is left out; an unknown state is nobody's. */
-        state: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("open"))),
+        state: Schema.String.annotate({ default: "open" }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("open"))),
         /** A decimal integer from 1 to 100 without leading zeros. */
-        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).pipe(
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("50")),
         ),
         after_id: Schema.optionalKey(Uuid),

@@ -8,6 +8,7 @@ import { NotFound } from "../problems/Floor.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Uuid } from "../Wire.ts"
+import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
@@ -38,14 +39,15 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       params: project,
       query: {
         /** A decimal integer from 1 to 100 without leading zeros. */
-        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).pipe(
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("50")),
         ),
         after_id: Schema.optionalKey(Uuid),
       },
       success: Schema.Array(GrantRead),
       error: roles,
-    }).annotate(OpenApi.Summary, "The project's service grants, oldest first"),
+    }).annotate(OpenApi.Summary, "The project's service grants, oldest first")
+      .annotate(OpenApi.Transform, answerHeader(200, "Link", "RFC 8288: the next page, where this one is full.")),
     HttpApiEndpoint.post("approveLifecycleServiceGrant", `${path}/:grant_id/approve`, {
       params: grant,
       headers: keyed,

@@ -1,6 +1,6 @@
 /** Websites, the projects that they are: registered, launched, owned, withdrawn (specification 000; DECISIONS-identity 1.7). */
 import { Effect, Schema } from "effect"
-import { BodyBoolean, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
+import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
 import { Timestamp } from "../Wire.ts"
 import { isLocal, PlainUri } from "./Addresses.ts"
 import { ConnectorKind, Environment, ProjectState } from "./Directory.ts"
@@ -35,7 +35,7 @@ const inTheClear = (body: Uris) => {
 export const WebsiteRegistration = Schema.Struct({
   name: Text(2, 200),
   website: Text(8, 2048),
-  connector_kind: ConnectorKind.pipe(
+  connector_kind: ConnectorKind.annotate({ default: "standard_oidc" }).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed<typeof ConnectorKind.Type>("standard_oidc")),
   ),
   connector_product: orAbsent(Schema.String),
@@ -66,7 +66,7 @@ export type LaunchCreate = typeof LaunchCreate.Type
 export const OwnerChange = Schema.Struct({
   reason: Reason,
   person_id: Schema.String,
-  active: BodyBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
+  active: BodyBooleanOr(true),
 }).annotate({ identifier: "OwnerChange" })
 export type OwnerChange = typeof OwnerChange.Type
 

@@ -2,23 +2,17 @@
  * The OpenAPI document: what Effect derives from the contract, in the form that clients of FastAPI services know.
  *
  * Ours differs in: FastAPI's own two validation schemas word for word, scalars as they are meant (`x-wire`) instead of
- * as they are read, names without `Encoded`, and objects that may grow new members, except bodies that refuse unknown
- * ones.
+ * as they are read, names without `Encoded`, objects that may grow new members, except bodies that refuse unknown ones
+ * (docs/Closed.ts), and the headers of answers (docs/Headers.ts).
  */
 import { Context } from "effect"
 import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { fastApiSchemas } from "../../../schemas/Validation.ts"
-
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
-export type JsonObject = { readonly [key: string]: Json }
+import { type Closed, closedIn } from "./Closed.ts"
+import { withHeaders } from "./Headers.ts"
+import { at, isObject, type Json, type JsonObject, resolved } from "./Json.ts"
 
 export const version = "0.2.0"
-
-export const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined =>
-  path.reduce<Json | undefined>((current, key) => isObject(current) ? current[key] : undefined, value)
 
 const safe = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])
 
@@ -58,14 +52,6 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
   return strict
 }
 
-const prefix = "#/components/schemas/"
-
-/** A schema itself, where it was only named. */
-export const resolved = (schema: Json | undefined, spec: JsonObject): Json | undefined => {
-  const ref = at(schema, "$ref")
-  return typeof ref === "string" ? at(spec, "components", "schemas", ref.slice(prefix.length)) : schema
-}
-
 /** What the floor answers to bodies only, and to what can be invalid only. */
 const ofBodies = new Set(["400", "413", "415"])
 
@@ -76,17 +62,20 @@ const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean
     ),
   )
 
-const operation = (value: Json, strict: boolean, spec: JsonObject): Json => {
+const operation = (value: Json, closed: Closed | null, spec: JsonObject): Json => {
   if (!isObject(value)) return value
   const { requestBody, responses, parameters, ...rest } = value
   const hasParameters = Array.isArray(parameters) && parameters.length > 0
   const open = {
     ...advertised(rest, true) as JsonObject,
     parameters: advertised(parameters ?? [], true),
-    responses: advertised(answers(responses as JsonObject, isObject(requestBody), hasParameters), true),
+    responses: withHeaders(
+      advertised(answers(responses as JsonObject, isObject(requestBody), hasParameters), true) as JsonObject,
+      parameters ?? [],
+    ),
   }
   if (!isObject(requestBody)) return open
-  const body = advertised(requestBody, !strict) as JsonObject
+  const body = advertised(closed === null ? requestBody : closed.refer(requestBody), closed === null) as JsonObject
   const schema = resolved(at(body, "content", "application/json", "schema"), spec)
   const required = at(schema, "required")
   return { ...open, requestBody: { ...body, required: Array.isArray(required) && required.length > 0 } }
@@ -114,13 +103,14 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
     }).sort(([a], [b]) => a < b ? -1 : 1),
   )
   const known = { components: { schemas } }
+  const closed = closedIn(at(plain, "paths") as JsonObject, schemas, strict)
   const paths = Object.entries(at(plain, "paths") as JsonObject).map(([path, methods]) =>
     [
       path,
       Object.fromEntries(
         Object.entries(methods as JsonObject).map((
           [method, value],
-        ) => [method, operation(value, strict.has(`${method.toUpperCase()} ${path}`), known)]),
+        ) => [method, operation(value, strict.has(`${method.toUpperCase()} ${path}`) ? closed : null, known)]),
       ),
     ] as const
   )
@@ -130,7 +120,11 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
     paths: Object.fromEntries(paths),
     components: {
       ...plain["components"] as JsonObject,
-      schemas: { ...advertised(schemas, true) as JsonObject, ...fastApiSchemas },
+      schemas: {
+        ...advertised(schemas, true) as JsonObject,
+        ...advertised(closed.schemas, false) as JsonObject,
+        ...fastApiSchemas,
+      },
     },
   }
 }

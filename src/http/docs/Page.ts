@@ -1,5 +1,5 @@
 /** The reference page, made from the OpenAPI document alone: no script, nothing from elsewhere. */
-import { at, isObject, type Json, type JsonObject, resolved } from "./Document.ts"
+import { at, isObject, type Json, type JsonObject, resolved } from "./Json.ts"
 import { type Html, html } from "../../../services/platform/Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
 

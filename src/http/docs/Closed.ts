@@ -1,0 +1,69 @@
+/**
+ * Bodies that refuse unknown members say so in the document, down to the last object in them. A schema that is a part of
+ * answers, too, may grow there, so such a body names a copy of it: `ContactBody` beside `Contact`.
+ */
+import { at, isObject, type Json, type JsonObject, prefix } from "./Json.ts"
+
+export interface Closed {
+  /** By the names that `refer` gives; they replace the open ones of the same name. */
+  readonly schemas: JsonObject
+  /** The same part of a document, naming closed schemas only. */
+  readonly refer: (value: Json) => Json
+}
+
+const namesIn = (value: Json): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.flatMap(namesIn)
+    : isObject(value)
+    ? Object.entries(value).flatMap(([key, item]) =>
+      key === "$ref" && typeof item === "string" ? [item.slice(prefix.length)] : namesIn(item)
+    )
+    : []
+
+const reached = (from: Json, schemas: JsonObject): ReadonlySet<string> => {
+  const found = new Set<string>()
+  const follow = (value: Json) => {
+    for (const name of namesIn(value)) {
+      if (found.has(name)) continue
+      found.add(name)
+      follow(schemas[name] ?? null)
+    }
+  }
+  follow(from)
+  return found
+}
+
+/** `strict` has the operations whose bodies refuse unknown members: `POST /v1/people`. */
+export const closedIn = (paths: JsonObject, schemas: JsonObject, strict: ReadonlySet<string>): Closed => {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods as JsonObject).map(([method, value]) => ({
+      value,
+      strict: strict.has(`${method.toUpperCase()} ${path}`),
+    }))
+  )
+  const bodies = operations.flatMap(({ strict, value }) => strict ? [at(value, "requestBody") ?? null] : [])
+  const others = operations.flatMap(({ strict, value }) => [
+    at(value, "responses") ?? null,
+    ...(strict ? [] : [at(value, "requestBody") ?? null]),
+  ])
+  const grows = reached(others, schemas)
+  const names = new Map(
+    [...reached(bodies, schemas)]
+      // A scalar has no members; it needs no copy.
+      .filter((name) => !grows.has(name) || JSON.stringify(schemas[name]).includes("additionalProperties"))
+      .map((name) => [name, grows.has(name) ? `${name}Body` : name]),
+  )
+  const refer = (value: Json): Json =>
+    Array.isArray(value) ? value.map(refer) : isObject(value)
+      ? Object.fromEntries(
+        Object.entries(value).map(([key, item]) => {
+          const name = key === "$ref" && typeof item === "string" ? names.get(item.slice(prefix.length)) : undefined
+          return [key, name === undefined ? refer(item) : prefix + name]
+        }),
+      )
+      : value
+  return {
+    schemas: Object.fromEntries([...names].map(([name, as]) => [as, refer(schemas[name] ?? null)])),
+    refer,
+  }
+}

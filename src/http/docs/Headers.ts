@@ -1,0 +1,52 @@
+/** The headers that answers carry, which the contract's schemas do not tell of: the floor sets them, or a handler. */
+import { at, type Json, type JsonObject } from "./Json.ts"
+
+const text = (description: string, more: JsonObject = {}): JsonObject => ({
+  description,
+  schema: { type: "string", ...more },
+})
+
+const always: JsonObject = {
+  "X-Request-ID": {
+    ...text("Names the request in the audit, too.", { pattern: "^[A-Za-z0-9._-]{1,128}$" }),
+    required: true,
+  },
+  "Cache-Control": text("`no-store`, but for what says otherwise."),
+}
+
+const seconds = text("Whole seconds after which to ask again.", { pattern: "^[1-9][0-9]*$" })
+
+const ofStatus: Readonly<Record<string, JsonObject>> = {
+  "401": { "WWW-Authenticate": text("RFC 6750; RFC 9470 where a fresh or stronger sign-in is needed.") },
+  "409": { "Retry-After": { ...seconds, description: "With `idempotency_in_progress`: whole seconds." } },
+  "429": {
+    "Retry-After": seconds,
+    "RateLimit": text("What is left, and the seconds until there is more."),
+    "RateLimit-Policy": text("Requests, and the seconds in which that many are admitted."),
+  },
+}
+
+const replayed: JsonObject = {
+  "Idempotency-Replayed": text("There where the request was answered before: the same answer again.", {
+    enum: ["true"],
+  }),
+}
+
+/** Adds to each answer the headers that it may carry. `parameters` are the operation's. */
+export const withHeaders = (responses: JsonObject, parameters: Json): JsonObject => {
+  const keyed = Array.isArray(parameters) && parameters.some((one) => at(one, "name") === "idempotency-key")
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      {
+        ...response as JsonObject,
+        headers: {
+          ...always,
+          ...ofStatus[status],
+          ...(keyed && status.startsWith("2") ? replayed : {}),
+          ...at(response, "headers") as JsonObject | undefined,
+        },
+      },
+    ]),
+  )
+}

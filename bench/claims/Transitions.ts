@@ -192,7 +192,7 @@ const tablesOf = (
   { timers }: Sizes,
 ): ReadonlyArray<Table> => {
   const of = (name: string, pick: (figures: Figures) => number) => median(rounds.map((round) => pick(round[name]!)))
-  const names = Object.keys(contenders)
+  const names = Object.keys(rounds[0]!)
   return [
     {
       title: "Transitions a second",
@@ -202,7 +202,7 @@ const tablesOf = (
         return [
           name,
           Math.round(of(name, ({ rate }) => rate)),
-          yardstick === undefined
+          yardstick === undefined || !names.includes(yardstick)
             ? ""
             : rounded(median(rounds.map((round) => round[name]!.rate / round[yardstick]!.rate)), 2),
           Math.round(of(name, ({ runtime }) => runtime)),
@@ -230,7 +230,7 @@ const tablesOf = (
     {
       title: "A look at timers of which none is due",
       columns: ["pending", "claim ms", "next ms"],
-      rows: looks[0]!.map(({ pending }, i) => [
+      rows: (looks[0] ?? []).map(({ pending }, i) => [
         pending,
         rounded(median(looks.map((round) => round[i]!.claim)), 2),
         rounded(median(looks.map((round) => round[i]!.next)), 2),
@@ -239,7 +239,8 @@ const tablesOf = (
   ]
 }
 
-export const transitions: Claim = {
+/** `only` names the contenders, for work on one of them. */
+export const transitions = (only?: ReadonlyArray<string>): Claim => ({
   name: "transitions",
   title: "Transitions of transfers, with all that belongs to each",
   measure: (run) =>
@@ -253,11 +254,14 @@ export const transitions: Claim = {
       for (let round = 1; round <= run.rounds; round++) {
         const figures: Record<string, Figures> = {}
         for (const [name, { measure }] of Object.entries(contenders)) {
+          if (only !== undefined && !only.includes(name)) continue
           yield* run.tell(`round ${round} of ${run.rounds}: ${name}`)
           figures[name] = yield* measure(run, sizes)
         }
         yield* run.tell(`round ${round} of ${run.rounds}: looks`)
-        looks.push(yield* Effect.forEach([0, run.quick ? 100_000 : 1_000_000], (beside) => looked(run, beside)))
+        if (only === undefined) {
+          looks.push(yield* Effect.forEach([0, run.quick ? 100_000 : 1_000_000], (beside) => looked(run, beside)))
+        }
         rounds.push(figures)
       }
       return {
@@ -270,4 +274,4 @@ export const transitions: Claim = {
         raw: { rounds, looks },
       } satisfies Finding
     }),
-}
+})

@@ -22,7 +22,7 @@ const args = process.argv.slice(2)
 const quick = args.includes("--quick")
 const profile = args.includes("--profile")
 const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
-const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams, transitions, upkeep]
+const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams, transitions(only), upkeep]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
 

@@ -68,7 +68,7 @@ describe("three processes, one killed every ten seconds", () => {
         ...brisk,
         CLUSTER: process.env["THREE_CLUSTER"] ?? "on",
         INITIATE_TRANSFER_RATE: "10000",
-        TRANSFER_SAFETY_WINDOW: "3 seconds",
+        TRANSFER_SAFETY_WINDOW: "2 seconds",
       })
       const flow = yield* traffic(around)
       const owners = yield* Effect.forEach(Array(accounts), () => owner(around, domainsEach), { concurrency: 4 })
@@ -97,7 +97,7 @@ describe("three processes, one killed every ten seconds", () => {
       }))
       const domains = owners.flatMap(({ domains }, n) => domains.map((domainId) => ({ domainId, n })))
       const walking = yield* Effect.exit(
-        Effect.forEach(domains, ({ domainId, n }) => moving.walk(owners, n, domainId), {
+        Effect.forEach(domains, ({ domainId, n }, place) => moving.walk(owners, n, domainId, place), {
           concurrency: 96,
           discard: true,
         }),
@@ -106,7 +106,14 @@ describe("three processes, one killed every ten seconds", () => {
       work = Exit.isSuccess(walking) ? "done" : "failed"
       const kills = yield* Fiber.join(killer)
       const ran = Math.round(elapsed() / 1_000)
-      if (Exit.isFailure(walking)) return yield* walking
+      if (Exit.isFailure(walking)) {
+        // Why, as the processes that live saw it.
+        const errors = instances.flatMap((one) => one.output().split("\n")).filter((line) =>
+          /"level":"ERROR"/.test(line)
+        )
+        console.log(errors.slice(-20).join("\n"))
+        return yield* walking
+      }
       assert.isAbove(moving.transfers(), 0)
       assert.isAbove(kills, 1)
 

@@ -10,7 +10,7 @@ import type { Instance } from "../../e2e/support/Instance.ts"
 
 type Ending = "completed" | "cancelled" | "declined"
 
-/** What each domain goes through, in order. */
+/** What each domain goes through, one after the other from some place on. */
 export const endings: ReadonlyArray<Ending> = ["completed", "cancelled", "declined", "completed", "cancelled"]
 
 export interface Walked {
@@ -28,8 +28,13 @@ export interface Walks {
   readonly doubts: () => number
   /** Milliseconds of every command that was answered at once. */
   readonly took: ReadonlyArray<number>
-  /** The domain's whole walk, from its owner to the next and so on around. */
-  readonly walk: (owners: ReadonlyArray<Owner>, first: number, domainId: string) => Effect.Effect<void>
+  /** The domain's whole walk, from its owner to the next and so on around; `place`: where in `endings` it begins. */
+  readonly walk: (
+    owners: ReadonlyArray<Owner>,
+    first: number,
+    domainId: string,
+    place: number,
+  ) => Effect.Effect<void>
 }
 
 /**
@@ -90,18 +95,19 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
   const completed = Effect.fnUntraced(function* (from: Owner, to: Owner, id: string) {
     yield* insist(to, "POST", `/v1/domain-transfers/by-id/${id}/accept`, "not_pending", {})
     for (;;) {
-      yield* Effect.sleep("2 seconds")
+      // The window, and up to five seconds for its timer.
+      yield* Effect.sleep("4 seconds")
       const seen = (yield* outgoing(from)).find((transfer) => transfer["id"] === id)
       if (seen!["status"] === "completed") return
       assert.strictEqual(seen!["status"], "accepted")
     }
   })
 
-  const walk = Effect.fnUntraced(function* (owners: ReadonlyArray<Owner>, first: number, domainId: string) {
+  const walk: Walks["walk"] = Effect.fnUntraced(function* (owners, first, domainId, place) {
     let at = first
     const ended: Array<Ending> = []
-    for (const ending of endings) {
-      if (over()) break
+    for (let step = 0; step < endings.length && !over(); step++) {
+      const ending = endings[(place + step) % endings.length]!
       const [from, to] = [owners[at % owners.length]!, owners[(at + 1) % owners.length]!]
       const id = yield* offer(from, to, domainId)
       if (ending === "cancelled") yield* insist(from, "DELETE", `/v1/domain-transfers/${id}`, "not_pending")

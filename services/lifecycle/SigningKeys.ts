@@ -73,16 +73,16 @@ export class SigningKeys extends Context.Service<SigningKeys, {
           values (${kid}, ${state}, ${sql.json(open)}, ${sealed.bytes}, ${sealed.kid}, ${now}, ${now})`
       })
 
-      const any = Effect.map(
-        sql<{ any: boolean }>`select exists (select from signing_keys where state = 'active') as any`,
-        ([row]) => row!.any,
+      const begun = Effect.map(
+        sql<{ begun: boolean }>`select exists (select from signing_keys where state = 'active') as begun`,
+        ([row]) => row!.begun,
       )
 
       const ensure = Effect.gen(function* () {
-        if (yield* any) return
+        if (yield* begun) return
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`select pg_advisory_xact_lock(${lock})`
-          if (yield* any) return
+          if (yield* begun) return
           yield* add("active")
           yield* add("announced")
           yield* add("announced")

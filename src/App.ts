@@ -8,16 +8,13 @@ import { configuredIssuers, Cookies } from "../services/accounts/Cookies.ts"
 import { KeyUses } from "../services/accounts/KeyUses.ts"
 import { Principals } from "../services/accounts/Principals.ts"
 import { Workspaces } from "../services/accounts/Workspaces.ts"
-import { requestTemplates } from "../services/access/RequestLetters.ts"
 import { Directory } from "../services/directory/Directory.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
 import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
-import { notificationTemplate } from "../services/notifications/NotificationMail.ts"
 import { Notifications } from "../services/notifications/Notifications.ts"
 import { Preferences } from "../services/notifications/Preferences.ts"
 import { Retention } from "../services/notifications/Retention.ts"
-import { SlackMessages } from "../services/notifications/SlackMessages.ts"
 import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessTokens.ts"
 import { Callers } from "../services/people/Callers.ts"
 import { Sightings } from "../services/people/Sightings.ts"
@@ -28,8 +25,7 @@ import { Database } from "../services/platform/Database.ts"
 import { DatabaseClock } from "../services/platform/DatabaseClock.ts"
 import { Jobs } from "../services/platform/Jobs.ts"
 import { Mailbox } from "../services/platform/Mailbox.ts"
-import { Mails, MailTemplates } from "../services/platform/Mails.ts"
-import { MailTransport } from "../services/platform/MailTransport.ts"
+import { Mails } from "../services/platform/Mails.ts"
 import { Outbound } from "../services/platform/Outbound.ts"
 import { OneShotTokens } from "../services/platform/OneShotTokens.ts"
 import { Outbox } from "../services/platform/Outbox.ts"
@@ -39,7 +35,6 @@ import { Rejects } from "../services/platform/Rejects.ts"
 import { Timers } from "../services/platform/Timers.ts"
 import { Vault } from "../services/platform/Vault.ts"
 import { WorkerSightings } from "../services/platform/WorkerSightings.ts"
-import { transferTemplates } from "../services/transfers/Letters.ts"
 import { Transfers } from "../services/transfers/Transfers.ts"
 import { Counts } from "../services/webhooks/Counts.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
@@ -56,10 +51,10 @@ import { domainActor } from "./actors/Domain.ts"
 import { webhookActor } from "./actors/Webhook.ts"
 import { identityHandlers, identityServices } from "./App/Identity.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
+import { mail } from "./App/Mail.ts"
 import type { AppConfig, Role } from "./AppConfig.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
-import { DevMailbox } from "./embedded/DevMailbox.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
 import { apiKeys } from "./http/ApiKeys.ts"
 import { authenticated, presented } from "./http/Credentials.ts"
@@ -78,11 +73,9 @@ import { transfers } from "./http/Transfers.ts"
 import { webhooks } from "./http/Webhooks.ts"
 import { migrate, tables } from "./Migrations.ts"
 import { type Places, portsOf } from "./Places.ts"
-import { Channels } from "./workers/Channels.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { Dispatcher } from "./workers/Dispatcher.ts"
 import { Intake } from "./workers/Intake.ts"
-import { mailConnections, Mailer } from "./workers/Mailer.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
 import { Provider } from "./workers/Provider.ts"
 import { Relay } from "./workers/Relay.ts"
@@ -191,35 +184,6 @@ const intake = (config: AppConfig) =>
     NotificationIntakeWorker.layer.pipe(Layer.provide(NotificationIntake.layer)),
   )
 
-/** What each domain has to say by mail: every domain registers its own kinds. */
-const mailTemplates = (config: AppConfig) => {
-  const publicUrl = publicUrlOf(config)
-  return Layer.effect(
-    MailTemplates,
-    Effect.zipWith(
-      transferTemplates(publicUrl),
-      requestTemplates(new URL(config.portalUrl ?? publicUrl)),
-      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl), ...ofTransfers, ...ofRequests],
-    ),
-  )
-}
-
-const mail = (config: AppConfig, { home }: Places) => {
-  const { mailFrom: from, smtpUrl: url } = config
-  const slack = SlackMessages.layer({
-    hosts: config.slackHosts,
-    publicUrl: publicUrlOf(config),
-    timeoutMillis: config.webhooksTimeout,
-  })
-  const mailer = Mailer.layer.pipe(
-    Layer.provide(mailTemplates(config)),
-    Layer.provide(
-      url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
-    ),
-  )
-  return Layer.merge(mailer, Channels.layer.pipe(Layer.provide(slack)))
-}
-
 const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
   const { jwks } = yield* EmbeddedIssuer
   return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
@@ -297,7 +261,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
-    has("mail") ? mail(config, places) : Layer.empty,
+    has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(publicUrlOf(config)) : Layer.empty,
   ).pipe(
     Layer.provideMerge(Layer.merge(demo(config, places), WorkerSightings.layer(crypto.randomUUID()))),

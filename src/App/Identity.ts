@@ -1,5 +1,5 @@
 /** The identity side of the program: its services, and what its handlers stand on. */
-import { Layer, Redacted } from "effect"
+import { Layer } from "effect"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
@@ -38,12 +38,7 @@ import { serviceGrants } from "../http/ServiceGrants.ts"
 import { websites } from "../http/Websites.ts"
 
 const provider = ({ identityProvider }: AppConfig) =>
-  identityProvider === null ? embedded : registration({
-    registrationEndpoint: identityProvider.registration_endpoint,
-    initialAccessToken: identityProvider.initial_access_token === undefined
-      ? null
-      : Redacted.make(identityProvider.initial_access_token),
-  })
+  identityProvider === null ? embedded : registration(identityProvider)
 
 /** One's own account; credentials are made for the portal, which is where PUBLIC_URL is unless it is named. */
 const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>

@@ -1,0 +1,40 @@
+/** Mail and the other channels that go out. */
+import { Effect, Layer } from "effect"
+import { requestTemplates } from "../../services/access/RequestLetters.ts"
+import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
+import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
+import { MailTemplates } from "../../services/platform/Mails.ts"
+import { MailTransport } from "../../services/platform/MailTransport.ts"
+import { transferTemplates } from "../../services/transfers/Letters.ts"
+import type { AppConfig } from "../AppConfig.ts"
+import { DevMailbox } from "../embedded/DevMailbox.ts"
+import { Channels } from "../workers/Channels.ts"
+import { mailConnections, Mailer } from "../workers/Mailer.ts"
+
+/** What each domain has to say by mail: every domain registers its own kinds. */
+const mailTemplates = (config: AppConfig, publicUrl: URL) =>
+  Layer.effect(
+    MailTemplates,
+    Effect.zipWith(
+      transferTemplates(publicUrl),
+      requestTemplates(new URL(config.portalUrl ?? publicUrl)),
+      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl), ...ofTransfers, ...ofRequests],
+    ),
+  )
+
+/** What the role `mail` does: mails, by SMTP or into the dev mailbox, and the other channels. */
+export const mail = (config: AppConfig, publicUrl: URL) => {
+  const { home, mailFrom: from, smtpUrl: url } = config
+  const slack = SlackMessages.layer({
+    hosts: config.slackHosts,
+    publicUrl,
+    timeoutMillis: config.webhooksTimeout,
+  })
+  const mailer = Mailer.layer.pipe(
+    Layer.provide(mailTemplates(config, publicUrl)),
+    Layer.provide(
+      url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
+    ),
+  )
+  return Layer.merge(mailer, Channels.layer.pipe(Layer.provide(slack)))
+}

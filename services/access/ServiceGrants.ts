@@ -14,7 +14,7 @@ import * as Problems from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Positions } from "../lifecycle/Positions.ts"
-import { needs, type ProjectStanding, Roles } from "../people/Roles.ts"
+import { needs, owns, type ProjectStanding, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -104,12 +104,6 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             details: { project: projectId },
           })
 
-        const mustOwn = ({ institution, owner }: ProjectStanding) => {
-          if (owner) return Effect.void
-          const why = institution === null || institution.member ? Problems.RoleRequired : Problems.MembershipNotActive
-          return Effect.fail(new why())
-        }
-
         const mustAdminister = ({ institution }: ProjectStanding) =>
           institution === null ? Effect.fail(new Problems.RoleRequired()) : needs(institution, "administrator")
 
@@ -144,7 +138,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         const propose: ServiceGrants["Service"]["propose"] = Effect.fn("ServiceGrants.propose")(
           function* ({ personId, projectId, ...proposal }) {
-            yield* mustOwn(yield* roles.toProject(personId, projectId, "update"))
+            yield* owns(yield* roles.toProject(personId, projectId, "update"))
             const now = yield* Clock.currentTimeMillis
             const expires = yield* expiryOf(proposal.expires_at, now)
             const issuer = yield* issuerOf(proposal.service_issuer)

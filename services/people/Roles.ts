@@ -58,6 +58,15 @@ export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect
   return Effect.fail(standing.member ? new RoleRequired() : new MembershipNotActive())
 }
 
+/** Fails with the reason why somebody who sees the project is no active owner of it. */
+export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
+  void,
+  MembershipNotActive | RoleRequired
+> => {
+  if (owner) return Effect.void
+  return Effect.fail(institution === null || institution.member ? new RoleRequired() : new MembershipNotActive())
+}
+
 interface Row {
   readonly role: Role
   readonly effective: boolean

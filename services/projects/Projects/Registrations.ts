@@ -7,7 +7,6 @@ import {
   InvalidState,
   LaunchUrlUnverified,
   OwnerNotActive,
-  RoleRequired,
   WebsiteExists,
 } from "../../../schemas/problems/Identity.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -16,7 +15,7 @@ import { type Decision, PolicyReviews } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
 import { persons } from "../../people/Persons.ts"
-import { needs, Roles } from "../../people/Roles.ts"
+import { needs, owns, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -134,7 +133,7 @@ export const registrations = Effect.gen(function* () {
     ) {
       yield* projects.turn(projectId)
       const standing = yield* roles.toProject(personId, projectId)
-      if (!standing.owner) return yield* new RoleRequired()
+      yield* owns(standing)
       const [{ verified_domains } = { verified_domains: [] }] = yield* sql<{ verified_domains: Array<string> }>`
         select verified_domains from institutions where id = ${standing.institutionId} and not removed for share`
       const project = yield* projects.lock(projectId)

@@ -137,7 +137,7 @@ const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null]
   outcome === "ok" ? [one.status, null] : [outcome === "not_found" ? 404 : 403, outcome]
 
 /** What is one's own is made for whoever asks; anything else is there before anybody asks, and new for who may. */
-const isOwn = (one: Case) => table[one.operation]!.stranger === "ok"
+const isOwn = (one: Case) => table[one.operation]!.elsewhere === "ok"
 
 const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
   const shared = yield* one.asked(world, world.people[one.by])

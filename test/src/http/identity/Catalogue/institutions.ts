@@ -21,20 +21,20 @@ export const proposed = Effect.fnUntraced(function* (stage: Stage) {
 
 const inInstitution = ({ institution }: Stage) => ({ institution_id: institution })
 
-export const registration = ({ people }: Stage) => ({
-  ...{ name: "Portal", website: `https://${randomUUID()}.example`, owner_person_id: people.owner },
+const registration = (owner_person_id: string) => ({
+  ...{ name: "Portal", website: `https://${randomUUID()}.example`, owner_person_id },
   ...{ environment: "staging", redirect_uris: ["https://portal.fern.example/callback"] },
   ...{ requested_scopes: ["openid"], reason },
 })
 
-/** A website that its Sponsor registered; its review waits for an administrator. */
-export const registered = Effect.fnUntraced(function* (stage: Stage) {
+/** A website that its Sponsor registered; its review waits for an administrator, who counts beside its owner no more. */
+const registered = Effect.fnUntraced(function* (stage: Stage, ownerId: string) {
   const path = `/v1/institutions/${stage.institution}/websites`
-  return done(yield* ask(stage.people.sponsor, "POST", path, registration(stage)))
+  return done(yield* ask(stage.people.sponsor, "POST", path, registration(ownerId)))
 })
 
 const openReview = Effect.fnUntraced(function* (stage: Stage) {
-  const { policy_review } = yield* registered(stage)
+  const { policy_review } = yield* registered(stage, yield* person())
   return { params: { review_id: policy_review.review_id as string }, body: { role: "administrator", reason } }
 })
 
@@ -81,13 +81,14 @@ export const institutions: ReadonlyArray<Case> = [
   {
     operation: "websites.registerWebsite",
     ...{ by: "sponsor", second: "administrator", status: 201 },
-    asked: (stage) => Effect.succeed({ params: inInstitution(stage), body: registration(stage) }),
+    asked: (stage) =>
+      Effect.map(person(), (ownerId) => ({ params: inInstitution(stage), body: registration(ownerId) })),
   },
   {
     operation: "websites.withdrawWebsite",
     ...{ by: "administrator", second: "owner", status: 200 },
     asked: (stage) =>
-      Effect.map(registered(stage), ({ project_id, version }) => ({
+      Effect.map(registered(stage, stage.people.owner), ({ project_id, version }) => ({
         params: { ...inInstitution(stage), project_id },
         body: { expected_version: version, reason },
       })),

@@ -5,10 +5,9 @@ import { invitationToken } from "../../../../../services/access/RequestLetters.t
 import { Database } from "../../../../../services/platform/Database.ts"
 import { OneShotTokens } from "../../../../../services/platform/OneShotTokens.ts"
 import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
-import { issuer, person, project } from "../../../../support/TestIdentity.ts"
+import { institution, issuer, member, person, project } from "../../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../../support/TestTokens.ts"
 import { ask, done, secret } from "../Ask.ts"
-import type { Stage } from "../Stage.ts"
 import { type Case, reason } from "./Case.ts"
 
 const nothing = () => Effect.succeed({})
@@ -36,6 +35,11 @@ const proofOf = Effect.fnUntraced(function* (personId: string) {
 
 /** A request of somebody to link the identity of `personId`, who must be in no institution, with theirs. */
 const linkOf = Effect.fnUntraced(function* (personId: string) {
+  const { sql } = yield* Database
+  // There is one at a time.
+  const [open] = yield* sql<{ id: string }>`
+    select id::text as id from requests where kind = 'link' and person_id = ${personId} and state = 'pending_review'`
+  if (open !== undefined) return open.id
   const author = yield* person()
   const token = secret(yield* tokenFor(personId))
   const { proof_id } = done(yield* ask(author, "POST", "/v1/me/link-proofs", { token }))
@@ -43,10 +47,15 @@ const linkOf = Effect.fnUntraced(function* (personId: string) {
   return link_request_id as string
 })
 
-/** The token of an invitation to somebody's own address. */
-export const invitation = Effect.fnUntraced(function* (stage: Stage, recipient: string) {
-  const { administrator, sponsor } = stage.people
-  const path = `/v1/institutions/${stage.institution}/enrollments`
+/**
+ * The token of an invitation to somebody's own address, into an institution of its own: whoever lets somebody in counts
+ * beside them no more.
+ */
+export const invitation = Effect.fnUntraced(function* (recipient: string) {
+  const [moss, sponsor, administrator] = [yield* institution(), yield* person(), yield* person()]
+  yield* member(moss, sponsor, "sponsor")
+  yield* member(moss, administrator, "administrator")
+  const path = `/v1/institutions/${moss}/enrollments`
   const { enrollment_id, policy_review } = done(yield* ask(sponsor, "POST", path, { recipient, reason }))
   const approval = `/v1/policies/reviews/${policy_review.review_id}/approve`
   done(yield* ask(administrator, "POST", approval, { role: "administrator", reason }))
@@ -117,7 +126,6 @@ export const own: ReadonlyArray<Case> = [
   {
     operation: "enrollments.acceptEnrollment",
     ...{ by: "stranger", second: "member", status: 200 },
-    asked: (stage, personId) =>
-      Effect.map(invitation(stage, `${personId}@example.com`), (token) => ({ params: { token } })),
+    asked: (_stage, personId) => Effect.map(invitation(`${personId}@example.com`), (token) => ({ params: { token } })),
   },
 ]

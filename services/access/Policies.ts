@@ -76,7 +76,7 @@ export class Policies extends Context.Service<Policies, {
   static readonly layer = Layer.effect(
     Policies,
     Effect.gen(function* () {
-      const { sql } = yield* Database
+      const { reads, sql } = yield* Database
       const audit = yield* Audit
       const enrollments = yield* Enrollments
       const links = yield* Links
@@ -87,7 +87,7 @@ export class Policies extends Context.Service<Policies, {
       const timers = yield* Timers
       const rows = requestRows(sql)
       const { byId, lock, signatures } = policyReviewRows(sql)
-      const { inRole, isAnother } = holding(sql, roles)
+      const { inRole, isAnother, isSame } = holding(sql, roles)
 
       const carryOut = (decision: Decision) => {
         switch (decision.request.kind) {
@@ -121,13 +121,14 @@ export class Policies extends Context.Service<Policies, {
           : yield* roles.inInstitution(personId, seen.institution_id).pipe(
             Effect.catchTag("NotFound", () => Effect.succeed(null)),
           )
-        if (!operator && standing === null && seen.author !== personId) return yield* new NotFound()
+        const author = yield* isSame(personId, seen.author)
+        if (!operator && standing === null && !author) return yield* new NotFound()
         if (seen.project_id !== null) yield* sql`select from projects where id = ${seen.project_id} for update`
         const review = (yield* lock(reviewId))!
         const request = (yield* rows.lock(review.request_id))!
         const signed = yield* signatures(review.id)
         const people = signed.map(({ person_id }) => person_id)
-        if (review.author === personId) return yield* new Problems.FourEyesRequired()
+        if (author) return yield* new Problems.FourEyesRequired()
         const standsIn = yield* inRole({ personId, operator, standing }, role, review, people)
         if (review.state === "open" && !(yield* isAnother(personId, review, people))) {
           return yield* new Problems.FourEyesRequired()
@@ -212,7 +213,7 @@ export class Policies extends Context.Service<Policies, {
         yield* expire(requestId)
       })
 
-      return Policies.of({ approve, decline, list: listing(sql), settle })
+      return Policies.of({ approve, decline, list: listing(reads), settle })
     }),
   )
 }

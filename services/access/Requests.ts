@@ -75,9 +75,13 @@ export class Requests extends Context.Service<Requests, {
       const rows = requestRows(sql)
       const { seat } = memberships(sql)
 
+      /** The person as they are now, whoever they turned out to be; null where they are not active. */
       const active = Effect.fnUntraced(function* (personId: string) {
-        const [person] = yield* people.lock([personId])
-        return person !== undefined && person.status === "active" && !person.removed
+        const [named] = yield* people.lock([personId])
+        const [person] = named === undefined || named.canonical === named.id
+          ? [named]
+          : yield* people.lock([named.canonical])
+        return person !== undefined && person.status === "active" && !person.removed ? person.id : null
       })
 
       const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
@@ -104,7 +108,7 @@ export class Requests extends Context.Service<Requests, {
 
       const organization = Effect.fn("Requests.organization")(
         function* ({ personId, reason, ...fields }: Wire.RequestFields & By) {
-          if (!(yield* active(personId))) return yield* new Problems.InvalidToken()
+          if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
           const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
           const row = yield* rows.insert({
             id: yield* ids.next,
@@ -120,7 +124,7 @@ export class Requests extends Context.Service<Requests, {
 
       const access = Effect.fn("Requests.access")(
         function* ({ institution_id, personId, project_id, reason }: Wire.RequestCreate & By) {
-          if (!(yield* active(personId))) return yield* new Problems.InvalidToken()
+          if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
           const [project] = yield* sql<{ state: string }>`
             select state from projects
             where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
@@ -207,7 +211,7 @@ export class Requests extends Context.Service<Requests, {
         return { state: "approved", resultId: id } as const
       })
 
-      const grant = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+      const grant = Effect.fnUntraced(function* ({ approvedBy, request }: Decision, personId: string) {
         const projectId = request.project_id!
         const [project] = yield* sql<{ rollout: string | null; state: string }>`
           select rollout, state from projects where id = ${projectId} and not removed for share`
@@ -217,14 +221,14 @@ export class Requests extends Context.Service<Requests, {
         if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
         const [held] = yield* sql<{ id: string }>`
           select id from access
-          where project_id = ${projectId} and person_id = ${request.author} and state = 'active' and not removed limit 1`
+          where project_id = ${projectId} and person_id = ${personId} and state = 'active' and not removed limit 1`
         if (held !== undefined) return { state: "approved", resultId: held.id } as const
         const accessId = yield* ids.next
         const { eventId } = yield* versions.record({
           accessId,
           institutionId: request.institution_id!,
           projectId,
-          personId: request.author,
+          personId,
           role: accessRole,
           state: "active",
           madeBy: request.author,
@@ -248,13 +252,14 @@ export class Requests extends Context.Service<Requests, {
 
       const carryOut = Effect.fn("Requests.carryOut")(function* (decision: Decision) {
         const { request } = decision
-        if (request.kind !== "membership" && !(yield* active(request.author))) {
+        const author = yield* active(request.author)
+        if (request.kind !== "membership" && author === null) {
           return yield* new Problems.InvalidState({ state: "author_not_active", allowed: ["active"] })
         }
         const changed = yield* request.kind === "organization"
           ? found(decision)
           : request.kind === "access"
-          ? grant(decision)
+          ? grant(decision, author!)
           : change(decision)
         const row = yield* rows.change(request, changed)
         yield* timers.set(row.id, [])

@@ -19,14 +19,18 @@ export interface Seat {
 }
 
 export const memberships = (sql: PgClient.PgClient) => {
-  /** Gives the membership this state, in the current transaction; one that has it keeps its history. Gives its id. */
+  /**
+   * Gives the membership this state, in the current transaction; one that has it keeps its history. Gives its id. Whoever
+   * was merged meanwhile is seated as the person that they turned out to be.
+   */
   const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
     const acceptedAt = to.state === "active" ? now : null
     const [written] = yield* sql<{ id: string }>`
       insert into institution_memberships as t (id, institution_id, person_id, role, state, state_decided, accepted_at,
         made_by, approved_by, created_at, updated_at)
-      values (${yield* (yield* Ids).next}, ${to.institutionId}, ${to.personId}, ${to.role}, ${to.state}, true,
+      values (${yield* (yield* Ids)
+      .next}, ${to.institutionId}, canonical_person(${to.personId}), ${to.role}, ${to.state}, true,
         ${acceptedAt}, ${to.madeBy}, ${[...to.approvedBy]}::text[], ${now}, ${now})
       on conflict (institution_id, person_id, role) where not removed do update
       set state = excluded.state, state_decided = true, revision = t.revision + 1, made_by = excluded.made_by,
@@ -39,7 +43,8 @@ export const memberships = (sql: PgClient.PgClient) => {
     if (written !== undefined) return written.id
     const [kept] = yield* sql<{ id: string }>`
       select id from institution_memberships
-      where institution_id = ${to.institutionId} and person_id = ${to.personId} and role = ${to.role} and not removed`
+      where institution_id = ${to.institutionId} and person_id = canonical_person(${to.personId}) and role = ${to.role}
+        and not removed`
     return kept!.id
   })
 
@@ -52,8 +57,8 @@ export const memberships = (sql: PgClient.PgClient) => {
     ): Effect.fn.Return<MembershipState | null, SqlError.SqlError> {
       const [row] = yield* sql<{ state: MembershipState }>`
         select state from institution_memberships
-        where institution_id = ${institutionId} and person_id = ${personId} and role = ${role} and not removed
-        for update`
+        where institution_id = ${institutionId} and person_id = canonical_person(${personId}) and role = ${role}
+          and not removed for update`
       return row?.state ?? null
     },
   )

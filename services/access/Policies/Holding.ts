@@ -24,6 +24,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
       select distinct m.person_id from institution_memberships m
       where m.institution_id = ${institutionId} and m.role = 'administrator' and m.state = 'active' and not m.removed`
 
+  /** Whether two ids are one person's. */
   const isSame = (one: string, other: string) =>
     Effect.map(
       sql<{ same: boolean }>`select canonical_person(${one}) = canonical_person(${other}) as same`,
@@ -86,5 +87,5 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
     return yield* countsBeside(personId, beside)
   })
 
-  return { inRole, isAnother }
+  return { inRole, isAnother, isSame }
 }

@@ -36,7 +36,7 @@ export const listing = (sql: PgClient.PgClient) => {
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
       const now = new Date(yield* Clock.currentTimeMillis)
       const rows = yield* sql<Row>`
-        with standing as (
+        with standing as not materialized (
           select m.institution_id, m.role, m.person_id
           from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
           join people p on p.id = m.person_id and p.status = 'active' and not p.removed
@@ -52,7 +52,8 @@ export const listing = (sql: PgClient.PgClient) => {
             order by a.approved_at, a.role)
           from policy_approvals a where a.review_id = v.id) as approvals
         from policy_reviews v, me
-        where v.state = ${state} and (${afterId}::uuid is null or v.id > ${afterId}::uuid) and v.author <> ${personId}
+        where v.state = ${state} and (${afterId}::uuid is null or v.id > ${afterId}::uuid)
+          and canonical_person(v.author) <> ${personId}
           and (v.state <> 'open' or not exists (
             select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))
           and exists (

@@ -45,7 +45,7 @@ export const ownRequests = (reads: PgClient.PgClient) => {
       left join lateral (
         select v.id::text as id, v.required_roles from policy_reviews v where v.request_id = r.id
         order by v.state <> 'open', v.id desc limit 1) v on true
-      where r.author = ${personId} order by r.id desc limit ${newest}`
+      where r.author in (select id from people where id = ${personId} or merged_into = ${personId}) order by r.id desc limit ${newest}`
     const now = yield* Clock.currentTimeMillis
     return { items: rows.map((row) => viewOf(row, now)) }
   })

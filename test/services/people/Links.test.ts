@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { Requests } from "../../../services/access/Requests.ts"
 import { Links } from "../../../services/people/Links.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
@@ -11,11 +12,14 @@ import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import {
+  askAccess,
   codeOf,
   day,
   decline,
   fire,
   hour,
+  membershipsOf,
+  organization,
   reason,
   requestRow,
   services,
@@ -208,6 +212,31 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       yield* fire
       assert.strictEqual((yield* requestRow(link.link_request_id)).state, "declined")
       assert.deepStrictEqual(yield* identitiesOf(other), [other])
+    })))
+
+  it.effect("what somebody asked for before they were merged is given to who they turned out to be", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const portal = yield* project(w.fern)
+      const wanted = yield* askAccess(w.fern, portal, other)
+      const founding = yield* organization(other)
+      const link = yield* asked(one, other)
+      yield* sign(link, "operator", w.oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      yield* sign(wanted, "sponsor", w.sam)
+      yield* sign(wanted, "administrator", w.ada)
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select person_id from access where project_id = ${portal}`, [{
+        person_id: one,
+      }])
+      assert.strictEqual(yield* codeOf(sign(founding, "operator", one)), "four_eyes_required")
+      const { items } = yield* (yield* Requests).mine(one)
+      assert.deepStrictEqual(items.map(({ kind }) => kind), ["link", "organization", "access"])
+      yield* sign(founding, "operator", w.ola)
+      const moss = (yield* requestRow(founding.request_id)).result_id!
+      assert.deepStrictEqual((yield* membershipsOf(moss, one)).map(({ role }) => role), ["sponsor"])
     })))
 
   it.effect("two who decided one thing together stay two: 409, and the table says so, too", () =>

@@ -10,7 +10,8 @@ export const encodeCursor = ({ epoch, position }: Place): string => btoa(`${epoc
 
 /** None for what never was a cursor of ours. */
 export const decodeCursor = (text: string): Option.Option<Place> => {
-  if (!/^[A-Za-z0-9+/]{1,44}$/.test(text)) return Option.none()
+  // A length of one over is nobody's base64: `atob` would throw.
+  if (!/^[A-Za-z0-9+/]{1,44}$/.test(text) || text.length % 4 === 1) return Option.none()
   const match = /^([1-9]\d{0,8})\.(0|[1-9]\d{0,15})$/.exec(atob(text))
   return match === null ? Option.none() : Option.some({ epoch: Number(match[1]), position: Number(match[2]) })
 }

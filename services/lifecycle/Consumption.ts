@@ -65,15 +65,20 @@ export class Consumption extends Context.Service<Consumption, {
           if (!row.stands) return yield* new Problems.RoleRequired()
         })
 
-        /** The signed head: what is not signed yet is not there yet. */
+        /** What was told, and up to where it is signed: what is not signed yet is not there to be read yet. */
         const headOf = (projectId: string) =>
           Effect.map(
-            sql<{ epoch: number; position: bigint }>`
-              select epoch, position from lifecycle_signed where project_id = ${projectId}`,
-            ([row]): Place =>
-              row === undefined ? { epoch: 1, position: 0 } : { ...row, position: Number(row.position) },
+            sql<{ epoch: number; position: bigint; signed: bigint }>`
+              select h.epoch, h.position, coalesce(s.position, 0) as signed from lifecycle_heads h
+              left join lifecycle_signed s on s.project_id = h.project_id and s.epoch = h.epoch
+              where h.project_id = ${projectId}`,
+            ([row]): Place & { readonly signed: number } =>
+              row === undefined
+                ? { epoch: 1, position: 0, signed: 0 }
+                : { epoch: row.epoch, position: Number(row.position), signed: Number(row.signed) },
           )
 
+        /** A snapshot's cursor may be where nothing is signed yet. */
         const placeOf = (cursor: string, head: Place): Effect.Effect<Place, Misplaced> => {
           const place = decodeCursor(cursor)
           if (Option.isNone(place) || place.value.epoch !== head.epoch) {
@@ -105,18 +110,19 @@ export class Consumption extends Context.Service<Consumption, {
         const events: Consumption["Service"]["events"] = Effect.fn("Consumption.events")(
           function* ({ after, limit, waitMillis, ...asking }) {
             const until = (yield* Clock.currentTimeMillis) + waitMillis
+            const bell = yield* bells.bell(lifecycleTopic)
             for (;;) {
               yield* granted(asking, "events.read")
               const head = yield* headOf(asking.projectId)
               const start = after === undefined ? { epoch: head.epoch, position: 0 } : yield* placeOf(after, head)
-              const rows = start.position < head.position ? yield* page(asking.projectId, start, limit) : []
+              const rows = start.position < head.signed ? yield* page(asking.projectId, start, limit) : []
               if (rows.length > 0 && Number(rows[0]!.position) !== start.position + 1) {
                 return yield* new Problems.CursorExpired()
               }
               const left = until - (yield* Clock.currentTimeMillis)
               const last = rows.at(-1)
               if (last === undefined && left > 0) {
-                yield* bells.wait(lifecycleTopic, Math.min(left, 1_000))
+                yield* bell.wait(Math.min(left, 1_000))
                 continue
               }
               const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.position) }
@@ -124,11 +130,12 @@ export class Consumption extends Context.Service<Consumption, {
               return {
                 items: rows.map(({ position, ...item }) => ({ ...item, position: Number(position) })),
                 cursor: encodeCursor(place),
-                head: head.position,
-                more: place.position < head.position,
+                head: Math.max(head.signed, place.position),
+                more: place.position < head.signed,
               }
             }
           },
+          Effect.scoped,
         )
 
         const acknowledge: Consumption["Service"]["acknowledge"] = Effect.fn("Consumption.acknowledge")(

@@ -56,10 +56,19 @@ export const changesOf = ({ kind, payload, subId }: Told): ReadonlyArray<Change>
       const session = member(subId, "session", "id")
       return session === undefined
         ? set(`sessions_floor/${nameOf(user)}`, { user, not_before: at })
-        : set(`session/${nameOf(user)}/${session}`, { user, session, revoked_at: at })
+        : set(`session/${JSON.stringify([member(user, "iss"), member(user, "sub"), session])}`, {
+          user,
+          session,
+          revoked_at: at,
+        })
     }
-    case "identity-linked":
-      return set(`identity/${nameOf(user)}`, { user, previous: member(payload, "previous") ?? null, linked_at: at })
+    case "identity-linked": {
+      // A name that took another's place, or one that stands beside it; a person may have several of either.
+      const previous = member(payload, "previous") ?? null
+      const linked = member(payload, "linked") ?? null
+      const names = [user, linked ?? previous].flatMap((name) => [member(name, "iss"), member(name, "sub")])
+      return set(`identity/${JSON.stringify(names.map(String))}`, { user, previous, linked, linked_at: at })
+    }
     case "project-registered":
     case "project-launched":
     case "project-withdrawn":

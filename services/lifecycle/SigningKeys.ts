@@ -32,7 +32,12 @@ export interface Signer {
   readonly sign: (typ: string, payload: string) => Promise<string>
 }
 
-const makePair = Effect.callback<{ readonly publicKey: KeyObject; readonly privateKey: KeyObject }>((resume) => {
+interface KeyPair {
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+}
+
+const makePair = Effect.callback<KeyPair>((resume) => {
   generateKeyPair(
     "rsa",
     { modulusLength: 2048 },
@@ -60,8 +65,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
       const vault = yield* Vault
       const opened = new Map<string, Signer>()
 
-      const add = Effect.fnUntraced(function* (state: KeyState) {
-        const { privateKey, publicKey } = yield* makePair
+      const add = Effect.fnUntraced(function* (state: KeyState, { privateKey, publicKey }: KeyPair) {
         const jwk = yield* Effect.promise(() => exportJWK(publicKey))
         const kid = yield* Effect.promise(() => calculateJwkThumbprint(jwk))
         const pem = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
@@ -80,12 +84,13 @@ export class SigningKeys extends Context.Service<SigningKeys, {
 
       const ensure = Effect.gen(function* () {
         if (yield* begun) return
+        // RSA keys take their time: nobody waits for the lock meanwhile.
+        const [first, ...next] = yield* Effect.all([makePair, makePair, makePair])
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`select pg_advisory_xact_lock(${lock})`
           if (yield* begun) return
-          yield* add("active")
-          yield* add("announced")
-          yield* add("announced")
+          yield* add("active", first)
+          for (const pair of next) yield* add("announced", pair)
         }))
       }).pipe(Effect.withSpan("SigningKeys.ensure"))
 

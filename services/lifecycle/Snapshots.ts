@@ -78,6 +78,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
       jti: yield* ids.next,
       project_id: projectId,
       epoch: head.epoch,
+      position: Number(head.position),
       cursor: encodeCursor({ epoch: head.epoch, position: Number(head.position) }),
       chain_head: head.digest,
       state_digest: digestOf(state),

@@ -114,6 +114,11 @@ export class Enrollments extends Context.Service<Enrollments, {
 
       const admit = Effect.fnUntraced(function* (row: RequestRow, personId: string) {
         const institutionId = row.institution_id!
+        const [institution] = yield* sql<{ status: string }>`
+          select status from institutions where id = ${institutionId} and not removed`
+        if (institution?.status !== "active") {
+          return yield* new Problems.InvalidState({ state: institution?.status ?? "removed", allowed: ["active"] })
+        }
         const role = (yield* hasAdministrator(institutionId)) ? "member" as const : "administrator" as const
         // Whoever suspended a member did not mean that an older invitation undoes it.
         const before = yield* stateOf(institutionId, personId, role)

@@ -146,6 +146,15 @@ export class Policies extends Context.Service<Policies, {
         return { review, request, standsIn, missing: allowed.filter((needed) => needed !== role), people }
       })
 
+      /** Nothing new comes to be in an institution that is suspended, whoever stands in there. */
+      const mustStand = Effect.fnUntraced(function* (institutionId: string | null) {
+        if (institutionId === null) return
+        const [row] = yield* sql<{ status: string }>`
+          select status from institutions where id = ${institutionId} and not removed for share`
+        if (row?.status === "active") return
+        return yield* new Problems.InvalidState({ state: row?.status ?? "removed", allowed: ["active"] })
+      })
+
       const recorded = (action: string, { personId, role }: PolicyDecision, review: PolicyReviewRow) =>
         audit.append({
           action: `policy-review.${action}`,
@@ -158,6 +167,7 @@ export class Policies extends Context.Service<Policies, {
       const approve: Policies["Service"]["approve"] = Effect.fn("Policies.approve")(function* (decision) {
         const { personId, reason, role } = decision
         const { missing, people, request, review, standsIn } = yield* admitted(decision)
+        yield* mustStand(review.institution_id)
         yield* sql`
           insert into policy_approvals (review_id, author, role, person_id, stands_in, reason, approved_at)
           values (${review.id}::uuid, ${review.author}, ${role}, ${personId}, ${standsIn}, ${reason},

@@ -193,6 +193,23 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollmen
       assert.strictEqual(yield* codeOf(sign(one, "administrator", lone)), "administrator_not_effective")
     })))
 
+  it.effect("nothing comes to be in a suspended institution, whoever stands in for its administrators", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "ned@still.example" })
+      const [first, second] = [
+        yield* enroll(w.fern, w.sam, "ned@still.example"),
+        yield* enroll(w.fern, w.sam, "mia@still.example"),
+      ]
+      yield* sign(first, "administrator", w.ada)
+      const { sql } = yield* Database
+      yield* sql`update institutions set status = 'suspended' where id = ${w.fern}`
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(first.enrollment_id))), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(second, "administrator", w.oz)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(second, "administrator", w.ada)), "administrator_not_effective")
+      assert.strictEqual((yield* decline(second, "administrator", w.oz)).state, "declined")
+    })))
+
   it.effect("an older invitation does not undo a suspension", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

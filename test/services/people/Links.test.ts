@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { linkNoticeKind, requestTemplates } from "../../../services/access/RequestLetters.ts"
 import { Requests } from "../../../services/access/Requests.ts"
 import { Links } from "../../../services/people/Links.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
@@ -67,6 +68,13 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       assert.deepInclude(link, { state: "pending_review", issuer, subject: other, effective_at: null, version: 1 })
       assert.deepStrictEqual(link.policy_review!.required_roles, ["operator"])
       assert.deepStrictEqual(yield* mailsAbout(link.link_request_id), [`${other}@example.com`])
+      const [notice] = (yield* requestTemplates(new URL("https://portal.example"))).filter(
+        ({ kind }) => kind === linkNoticeKind,
+      )
+      const mail = { id: "m", subjectId: link.link_request_id, recipient: "", args: {} }
+      const letter = (yield* notice!.render(mail))!
+      assert.include(letter.text, "nothing takes effect before 2026-03-02 12:00 UTC")
+      assert.include(letter.text, `https://portal.example/link-requests/${link.link_request_id}`)
       assert.strictEqual(yield* codeOf(sign(link, "operator", w.sam)), "not_found")
       yield* TestClock.adjust(hour)
       assert.strictEqual((yield* sign(link, "operator", w.oz)).state, "applied")
@@ -90,6 +98,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       assert.strictEqual((yield* told(portal)).at(-1), "identity-linked")
       assert.isNotNull(linked.event_id)
       assert.strictEqual(yield* codeOf(object(other, link.link_request_id)), "invalid_state")
+      assert.isNull(yield* notice!.render(mail))
     })))
 
   it.effect("an approval that comes later takes effect at once; receipts go along", () =>

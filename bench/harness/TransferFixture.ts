@@ -4,8 +4,9 @@ import { createHash } from "node:crypto"
 import { Database } from "../../services/platform/Database.ts"
 import type { World } from "./Servers.ts"
 
-/** Domains pass from account n to the next one; the domain of number n is owned by account n mod `accounts`. */
+/** The domain of number n is owned by account n mod `accounts`, and goes to an account half of them away. */
 export const accounts = 2_000
+export const recipientOf = (n: number): number => n + accounts / 2
 
 const uuid = (prefix: string, n: string) => `('${prefix}0000-0000-7000-8000-' || lpad(to_hex(${n}), 12, '0'))::uuid`
 
@@ -47,14 +48,14 @@ export const fill = (domains: number) =>
   })
 
 /**
- * Transfers of the first `count` domains, from each owner to the next account, whose timer is due at `at`: offers that
+ * Transfers of the first `count` domains, from each owner to the other account, whose timer is due at `at`: offers that
  * expire, or accepted ones that complete.
  */
 export const due = (sql: World["sql"], status: "pending" | "accepted", count: number, at: Date) =>
   Effect.gen(function* () {
     const [a, w] = [(n: string) => sql.literal(uuid("aaaa", n)), (n: string) => sql.literal(uuid("bbbb", n))]
     const accepted = status === "accepted"
-    const [from, to] = [`n % ${accounts}`, `(n + 1) % ${accounts}`]
+    const [from, to] = [`n % ${accounts}`, `(n + ${accounts / 2}) % ${accounts}`]
     yield* sql`insert into transfers (id, version, command_id, domain_id, domain_name, source_user_id, source_org_id,
         source_label, initiated_by, target_user_id, target_email, target_org_id, status, rotate_dkim, forced,
         initiated_at, expires_at, accepted_at, cooloff_until, accept_hash, stop_hash)

@@ -6,7 +6,7 @@
 import postgres from "postgres"
 import process from "node:process"
 import { createInterface } from "node:readline"
-import { accountId, domainId, emailOf, transferId, workspaceId } from "../harness/TransferFixture.ts"
+import { accountId, domainId, emailOf, recipientOf, transferId, workspaceId } from "../harness/TransferFixture.ts"
 import { say, variable } from "./speak.ts"
 
 type Kind = "initiate" | "accept" | "expire" | "complete"
@@ -79,9 +79,9 @@ const run = async ({ count, kinds }: Order) => {
   let next = 0
   const lane = async () => {
     for (let n = next++; n < count; n = next++) {
-      const values = [transferId(n), domainId(n), accountId(n + 1), workspaceId(n + 1)]
+      const values = [transferId(n), domainId(n), accountId(recipientOf(n)), workspaceId(recipientOf(n))]
       for (const kind of kinds) {
-        await sql.unsafe(statements[kind], kind === "initiate" ? [...values, emailOf(n + 1)] : values, {
+        await sql.unsafe(statements[kind], kind === "initiate" ? [...values, emailOf(recipientOf(n))] : values, {
           prepare: true,
         })
       }

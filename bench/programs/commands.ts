@@ -6,7 +6,7 @@
 import { Agent, request } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"
-import { domainId, emailOf, keyOf } from "../harness/TransferFixture.ts"
+import { domainId, emailOf, keyOf, recipientOf } from "../harness/TransferFixture.ts"
 import { say } from "./speak.ts"
 
 export interface Order {
@@ -41,12 +41,12 @@ const post = (port: number, path: string, key: string, body: string) =>
 const portOf = ({ ports }: Order, n: number) => ports[n % ports.length]!
 
 const initiate = async (order: Order, n: number): Promise<string> => {
-  const body = JSON.stringify({ target_email: emailOf(n + 1) })
+  const body = JSON.stringify({ target_email: emailOf(recipientOf(n)) })
   return JSON.parse(await post(portOf(order, n), `/v1/domains/${domainId(n)}/transfer`, keyOf(n), body)).id
 }
 
 const accept = (order: Order, n: number, id: string) =>
-  post(portOf(order, n), `/v1/domain-transfers/by-id/${id}/accept`, keyOf(n + 1), "{}")
+  post(portOf(order, n), `/v1/domain-transfers/by-id/${id}/accept`, keyOf(recipientOf(n)), "{}")
 
 const asFastAsTheyGo = async (order: Order) => {
   const { connections, count, from } = order

@@ -76,13 +76,14 @@ export class Changes extends Context.Service<Changes, {
       const timers = yield* Timers
       const { insert, update } = rows(sql)
 
-      /** The domains' new fences. */
+      /** The domains' new fences. Named as an array, too: how many they are the planner sees in no JSON. */
       const raise = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
         const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))
         const raised = yield* sql<{ id: string; revision: bigint }>`
           update domains d set revision = d.revision + 1
           from json_to_recordset(${JSON.stringify(fences)}::json) r(id uuid, revision bigint)
-          where d.id = r.id and d.revision = coalesce(r.revision, d.revision)
+          where d.id = any(${fences.map(({ id }) => id)}::uuid[]) and d.id = r.id
+            and d.revision = coalesce(r.revision, d.revision)
           returning d.id::text as id, d.revision`
         if (raised.length < changes.length) return yield* new Conflict()
         return new Map(raised.map(({ id, revision }) => [id, revision]))

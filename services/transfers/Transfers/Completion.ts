@@ -37,6 +37,7 @@ export const move = Effect.fnUntraced(
   function* ({ outbox, sql, vault }: MoveServices, moves: ReadonlyArray<Move>, now: number) {
     if (moves.length === 0) return
     const byDomain = new Map(moves.map((one) => [one.state.domainId, one]))
+    const domainIds = [...byDomain.keys()]
     const targets = JSON.stringify(moves.map(({ pair, state }) => ({
       id: state.domainId,
       account_id: state.targetUserId,
@@ -47,7 +48,7 @@ export const move = Effect.fnUntraced(
       update domains d set account_id = r.account_id, workspace_id = r.workspace_id, owner_held = true,
         dkim_selector = coalesce(r.selector, d.dkim_selector), updated_at = ${new Date(now)}
       from json_to_recordset(${targets}::json) r(id uuid, account_id uuid, workspace_id uuid, selector text)
-      where d.id = r.id
+      where d.id = any(${domainIds}::uuid[]) and d.id = r.id
       returning d.id::text as id, d.name, d.account_id::text as account_id, d.workspace_id::text as workspace_id,
         d.dkim_selector, d.revision`
     for (const { pair, state: { domainId, id: transferId } } of moves) {
@@ -56,7 +57,7 @@ export const move = Effect.fnUntraced(
     const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
       update smtp_credentials c set locally_revoked_at = ${new Date(now)}
       from json_to_recordset(${targets}::json) r(id uuid, account_id uuid)
-      where c.domain_id = r.id and c.account_id <> r.account_id and not c.removed
+      where c.domain_id = any(${domainIds}::uuid[]) and c.domain_id = r.id and c.account_id <> r.account_id and not c.removed
         and c.revoked_at is null and c.locally_revoked_at is null
       returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
     yield* outbox.add(

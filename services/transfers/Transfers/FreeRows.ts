@@ -37,7 +37,7 @@ export const freeRows = (sql: PgClient.PgClient) => {
       select m.account_id::text as account_id, m.workspace_id::text as workspace_id
       from json_to_recordset(${JSON.stringify(wanted)}::json) r(account uuid, workspace uuid)
         join workspace_memberships m on m.account_id = r.account and m.workspace_id = r.workspace
-      where not m.removed
+      where m.account_id = any(${accepted.map(({ targetUserId }) => targetUserId)}::uuid[]) and not m.removed
       order by m.id for share of m skip locked`
     const active = new Set(accounts.map(({ id }) => id))
     const known = new Set(workspaces.map(({ id }) => id))

@@ -189,7 +189,8 @@ export const rows = (sql: PgClient.PgClient) => {
       return Effect.flatMap(
         sql`update transfers t set version = r.version, ${assigned}
           from json_populate_recordset(null::transfers, ${rows}::json) r
-          where t.id = r.id and t.version = r.version - 1 returning 1`,
+          where t.id = any(${written.map(({ key }) => key.id)}::uuid[]) and t.id = r.id and t.version = r.version - 1
+          returning 1`,
         ({ length }) => length === changes.length ? Effect.void : Effect.fail(new Conflict()),
       )
     },

@@ -59,9 +59,9 @@ const served = (more: Readonly<Record<string, string>>) =>
     const provider = ConfigProvider.fromUnknown(settings({ ...more, BAILIWICK_HOME: folder }))
     const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
     const places = { home: folder, database: { url, ownerUrl, embedded: false }, natsUrl: bus.url }
-    return Layer.merge(
-      app(config, places),
-      EmbeddedIssuer.layer({ home: folder, issuer: new URL("/dev/issuer", publicUrl).href }),
+    // One after the other: the first makes the key of the home.
+    return app(config, places).pipe(
+      Layer.provideMerge(EmbeddedIssuer.layer({ home: folder, issuer: new URL("/dev/issuer", publicUrl).href })),
     )
   })).pipe(Layer.provide(logs))
 

@@ -193,7 +193,10 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const project = yield* projectOf(projectId)
             const grant = yield* lockGrant({ ...which, personId, projectId, reason })
             yield* mustAdminister(standing)
-            if (!(yield* roles.independent(personId, grant.proposed_by))) return yield* new Problems.FourEyesRequired()
+            // Who proposed it counts as an owner.
+            if (!(yield* roles.independent(personId, grant.proposed_by, projectId))) {
+              return yield* new Problems.FourEyesRequired()
+            }
             if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
             yield* stepUp
             const now = new Date(yield* Clock.currentTimeMillis)

@@ -93,10 +93,16 @@ export class Roles extends Context.Service<Roles, {
   /** Whether the person is an active operator; the row stays locked. */
   readonly isOperator: (personId: string) => Effect.Effect<boolean, SqlError.SqlError>
   /**
-   * Whether two people count as two (RULES, Trust): neither made or approved the other's person, identity, membership or
-   * ownership within 90 days, unless a third person approved it as well; and they are not one person under two names.
+   * Whether two people count as two (RULES, Trust): neither made or approved the other's person, identity or membership
+   * within 90 days, unless a third person approved it as well; and they are not one person under two names. Where one
+   * counts as an owner of `ownersOf`, nor that ownership; elsewhere an ownership is nothing that they count by, and an
+   * administrator who approved a sponsor's website stays another person.
    */
-  readonly independent: (one: string, other: string) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly independent: (
+    one: string,
+    other: string,
+    ownersOf?: string | null,
+  ) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/people/Roles") {
   static readonly layer = Layer.effect(
     Roles,
@@ -161,7 +167,11 @@ export class Roles extends Context.Service<Roles, {
         return { projectId, institutionId: project.institution_id, owner, operator, institution }
       })
 
-      const independent = Effect.fn("Roles.independent")(function* (one: string, other: string) {
+      const independent = Effect.fn("Roles.independent")(function* (
+        one: string,
+        other: string,
+        ownersOf: string | null = null,
+      ) {
         const since = new Date((yield* Clock.currentTimeMillis) - 90 * 86_400_000)
         const [row] = yield* sql<{ independent: boolean }>`
           with names as (
@@ -172,6 +182,7 @@ export class Roles extends Context.Service<Roles, {
             union all select person_id, made_by, approved_by, linked_at from identities
             union all select person_id, made_by, approved_by, created_at from institution_memberships
             union all select person_id, made_by, approved_by, created_at from project_owners
+            where project_id = ${ownersOf}
           )
           select (select count(distinct canonical) from names) = 2 and not exists (
             select from names x join names y on y.canonical <> x.canonical

@@ -31,8 +31,14 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
       ([row]) => row!.same,
     )
 
-  const countsBeside = Effect.fnUntraced(function* (personId: string, others: ReadonlyArray<string>) {
-    for (const other of others) if (!(yield* roles.independent(personId, other))) return false
+  const countsBeside = Effect.fnUntraced(function* (
+    review: PolicyReviewRow,
+    personId: string,
+    others: ReadonlyArray<string>,
+  ) {
+    // Who proposes a launch signs as an owner.
+    const ownersOf = review.kind === "launch" ? review.project_id : null
+    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf))) return false
     return true
   })
 
@@ -43,7 +49,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
       const standing = yield* roles.inInstitution(person_id, institutionId).pipe(
         Effect.catchTag("NotFound", () => Effect.succeed(null)),
       )
-      if (standing?.administrator && (yield* countsBeside(person_id, [review.author, ...signed]))) return false
+      if (standing?.administrator && (yield* countsBeside(review, person_id, [review.author, ...signed]))) return false
     }
     return true
   })
@@ -84,7 +90,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
   ): Effect.fn.Return<boolean, SqlError.SqlError> {
     for (const other of [review.author, ...signed]) if (yield* isSame(personId, other)) return false
     const beside = (yield* firstEnrollment(personId, review)) ? signed : [review.author, ...signed]
-    return yield* countsBeside(personId, beside)
+    return yield* countsBeside(review, personId, beside)
   })
 
   return { inRole, isAnother, isSame }

@@ -1,0 +1,35 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { Database } from "../../../services/platform/Database.ts"
+import { RequestTimers } from "../../../src/workers/RequestTimers.ts"
+import { askAccess, requestRow, services } from "../../services/access/RequestWorld.ts"
+import { institution, person, project } from "../../support/TestIdentity.ts"
+
+const worker = Layer.provideMerge(RequestTimers.layer, services)
+
+layer(worker, { excludeTestServices: true, timeout: "60 seconds" })("RequestTimers", (it) => {
+  it.effect("write down what the clock decided, each timer by itself", () =>
+    Effect.gen(function* () {
+      const fern = yield* institution()
+      const [portal, shop] = [yield* project(fern), yield* project(fern)]
+      const pat = yield* person()
+      const [due, open] = [yield* askAccess(fern, portal, pat), yield* askAccess(fern, shop, pat)]
+      const { owner, sql } = yield* Database
+      const past = new Date(Date.now() - 60_000)
+      // A timer of a request that is gone, and one whose request says that it is not time yet.
+      yield* owner`update requests set expires_at = ${past} where id = ${due.request_id}::uuid`
+      yield* sql`
+        insert into timers (aggregate_id, kind, due_at, not_before)
+        values ('0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11', 'request-expire', ${past}, ${past})`
+      yield* sql`
+        update timers set due_at = ${past}, not_before = ${past}
+        where aggregate_id in (${due.request_id}, ${open.request_id})`
+      const left = sql<{ aggregate_id: string }>`select aggregate_id from timers order by 1`
+      const [only] = yield* left.pipe(
+        Effect.repeat({ until: ({ length }) => length === 1, schedule: Schedule.spaced("50 millis") }),
+      )
+      assert.strictEqual(only!.aggregate_id, open.request_id)
+      assert.strictEqual((yield* requestRow(due.request_id)).state, "expired")
+      assert.strictEqual((yield* requestRow(open.request_id)).state, "submitted")
+    }))
+})

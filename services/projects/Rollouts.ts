@@ -97,7 +97,12 @@ export class Rollouts extends Context.Service<Rollouts, {
         let jobId: string | null = null
         if (action === "fail") {
           yield* supersedeLaunches(projectId)
-          if (project.client_id !== null) jobId = yield* jobs.add({ kind: "client.disable", projectId })
+          // A client that is just being made is there by the time that this job is done.
+          const open = yield* sql`
+            select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held limit 1`
+          if (project.client_id !== null || open.length > 0) {
+            jobId = yield* jobs.add({ kind: "client.disable", projectId })
+          }
           const ended = yield* endSessions({
             ...{ projectId, institutionId: project.institution_id, clientId: project.client_id },
             ...{ reason: "ROLLOUT_FAILED", initiatedBy: "system" },

@@ -137,6 +137,9 @@ export const changes = Effect.gen(function* () {
     yield* timers.set(request.id, [])
     if (request.kind === "website") yield* end(project, personId, reason)
     else if (project.state === "launch_proposed") yield* projects.change(project, { state: "registered" })
+    else if (project.held_from === "launch_proposed") {
+      yield* projects.change(project, { state: "held", heldReason: project.held_reason, heldFrom: "registered" })
+    }
   })
 
   return { withdraw, changeOwner, decline }

@@ -87,10 +87,10 @@ export const launches = Effect.gen(function* () {
   const carryOut = Effect.fnUntraced(function* ({ request }: Decision) {
     const project = yield* projects.lock(request.project_id!)
     const bound = launchFieldsOf(request)
+    if (project !== null && project.rollout !== null) return yield* new EnvironmentHeld()
     if (project?.state !== "launch_proposed") {
       return yield* new InvalidState({ state: project?.state ?? "withdrawn", allowed: ["launch_proposed"] })
     }
-    if (project.rollout !== null) return yield* new EnvironmentHeld()
     if (project.preview_digest !== bound.preview_digest) return yield* new PreviewChanged()
     if (project.revision !== bound.project_version) {
       return yield* new VersionConflict({ current_version: project.revision })

@@ -7,6 +7,7 @@ import { type RolloutAction, Rollouts } from "../../../services/projects/Rollout
 import {
   askAccess,
   codeOf,
+  decline,
   fire,
   projectRow,
   propose,
@@ -107,6 +108,21 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts"
       yield* set(made.project_id, "fail")
       assert.strictEqual((yield* requestRow(launch.launch_id)).state, "superseded")
       assert.deepInclude(yield* set(made.project_id, "release"), { state: "registered" })
+    })))
+
+  it.effect("a launch that was proposed before a hold is neither approved in it nor bound to what came after", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const made = yield* website(w, w.pat)
+      const [launch, id] = [yield* propose(made.project_id, w.pat), made.project_id]
+      yield* set(id, "hold")
+      assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.abe)), "environment_held")
+      assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "environment_held")
+      assert.deepInclude(yield* set(id, "release"), { state: "launch_proposed" })
+      assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.abe)), "version_conflict")
+      yield* set(id, "hold")
+      yield* decline(launch, "administrator", w.abe)
+      assert.deepInclude(yield* set(id, "release"), { state: "registered" })
     })))
 
   it.effect("a held project may be withdrawn; of a withdrawn or unknown one there is nothing to hold", () =>

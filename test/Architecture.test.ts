@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 
-const trees = ["schemas", "services", "src", "migrations", "test", "bench"]
+const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples"]
 
 const filesOf = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
@@ -89,6 +89,14 @@ describe("Architecture", () => {
   it("nothing imports src but src, test and bench; nothing but those imports test", () => {
     assert.deepStrictEqual(breaches(product, (to, from) => to.startsWith("src/") && !from.startsWith("src/")), [])
     assert.deepStrictEqual(breaches(product, (to) => /^(test|bench)\//.test(to)), [])
+  })
+
+  it("the consumer's kit stands alone: jose and itself; examples see nothing but it", () => {
+    const outside = (to: string) => !to.startsWith("sdk/") && !to.startsWith("node:") && to !== "jose"
+    assert.deepStrictEqual(breaches(under("sdk"), outside), [])
+    assert.deepStrictEqual(breaches(under("examples"), (to, from) => outside(to) && !to.startsWith(dirname(from))), [])
+    assert.deepStrictEqual(breaches(product, (to) => /^(sdk|examples)\//.test(to)), [])
+    assert.isAbove(under("sdk").length, 8)
   })
 
   it("what leaves over HTTP goes through platform/Outbound", () => {

@@ -1,0 +1,180 @@
+/**
+ * What a product knows after an event: the same fold that the transmitter keeps, so that a snapshot and the events after
+ * it come to what all events come to. An event writes facts and takes facts away, whatever they held before; types that
+ * this version does not know change nothing.
+ */
+import { type Json, member } from "./Canonical.ts"
+import type { VerifiedEvent } from "./Verify.ts"
+
+/** What facts are about, as snapshots group them. */
+export const groups = [
+  "people",
+  "access",
+  "sessions_floor",
+  "sessions",
+  "identities",
+  "owners",
+  "service_grants",
+  "reviews",
+  "project",
+  "keys",
+] as const
+export type Group = (typeof groups)[number]
+
+export interface Fact {
+  readonly group: Group
+  /** Unique in its group. */
+  readonly id: string
+  readonly value: Json
+}
+
+/** A fact that stands from now on, or, with null, that stands no more. */
+export interface Change extends Omit<Fact, "value"> {
+  readonly value: Json | null
+}
+
+export interface Name {
+  readonly issuer: string
+  readonly subject: string
+}
+
+/** Who a subject identifier of the format `iss_sub` names. */
+export const nameOf = (user: Json | undefined): Name | null => {
+  const [issuer, subject] = [member(user, "iss"), member(user, "sub")]
+  return typeof issuer === "string" && typeof subject === "string" ? { issuer, subject } : null
+}
+
+const text = (value: Json | undefined) => typeof value === "string" ? value : ""
+const named = (
+  user: Json | undefined,
+) => [text(member(user, "iss")), text(member(user, "sub"))]
+
+/** Another name that a fact of `identities` speaks of. */
+export const otherOf = (
+  value: Json,
+): { readonly name: Name; readonly linked: boolean } | null => {
+  const linked = nameOf(member(value, "linked"))
+  const name = linked ?? nameOf(member(value, "previous"))
+  return name === null ? null : { name, linked: linked !== null }
+}
+
+const ids: Readonly<Record<Group, (value: Json) => string>> = {
+  people: (value) => JSON.stringify(named(member(value, "user"))),
+  access: (value) => text(member(value, "access_id")),
+  sessions_floor: (value) => JSON.stringify(named(member(value, "user"))),
+  sessions: (value) =>
+    JSON.stringify([
+      ...named(member(value, "user")),
+      text(member(value, "session")),
+    ]),
+  identities: (value) => {
+    const other = otherOf(value)?.name
+    return JSON.stringify([
+      ...named(member(value, "user")),
+      other?.issuer ?? "",
+      other?.subject ?? "",
+    ])
+  },
+  owners: (value) => text(member(value, "person_id")),
+  service_grants: (value) => text(member(value, "grant_id")),
+  reviews: (value) => text(member(value, "review_id")),
+  project: () => "",
+  keys: () => "",
+}
+
+/** The facts of a snapshot's state. Groups that this version does not know are left out. */
+export const factsOf = (
+  state: { readonly [group: string]: Json },
+): ReadonlyArray<Fact> =>
+  groups.flatMap((group) => {
+    const told = state[group] ?? null
+    const values: ReadonlyArray<Json> = Array.isArray(told) ? told : told === null ? [] : [told]
+    return values.map((value) => ({ group, id: ids[group](value), value }))
+  })
+
+const own = "https://schemas.bailiwick.dev/secevent/lifecycle/event-type/"
+const caep = "https://schemas.openid.net/secevent/caep/event-type/"
+const risc = "https://schemas.openid.net/secevent/risc/event-type/"
+
+/** The person whom a subject is about, whatever its format. */
+export const userOf = (subId: Json): Json =>
+  member(subId, "user") ??
+    (member(subId, "format") === "iss_sub" ? subId : null)
+
+const stands = (
+  group: Group,
+  value: Json,
+): ReadonlyArray<Change> => [{ group, id: ids[group](value), value }]
+const ends = (
+  group: Group,
+  value: Json,
+): ReadonlyArray<Change> => [{ group, id: ids[group](value), value: null }]
+const membersOf = (value: Json | undefined) => Object(value ?? {}) as { readonly [name: string]: Json }
+
+/** The changes that an event makes. */
+export const changesOf = (
+  { payload, subId, type }: Pick<VerifiedEvent, "payload" | "subId" | "type">,
+): ReadonlyArray<
+  Change
+> => {
+  const user = userOf(subId)
+  const since = member(payload, "event_timestamp") ?? null
+  const part = (name: string) => member(payload, name) ?? null
+  switch (type) {
+    case `${own}access-granted`:
+    case `${caep}token-claims-change`:
+      return stands("access", { user, ...membersOf(part("access")) })
+    case `${own}access-revoked`:
+      return ends("access", part("access"))
+    case `${risc}account-disabled`:
+      return stands("people", { user, status: "disabled", since })
+    case `${risc}account-purged`:
+      return stands("people", { user, status: "purged", since })
+    case `${risc}account-enabled`:
+      return ends("people", { user })
+    case `${caep}session-revoked`: {
+      const session = member(subId, "session", "id")
+      return session === undefined
+        ? stands("sessions_floor", { user, not_before: since })
+        : stands("sessions", { user, session, revoked_at: since })
+    }
+    case `${own}identity-linked`:
+      return stands("identities", {
+        user,
+        previous: part("previous"),
+        linked: part("linked"),
+        linked_at: since,
+      })
+    case `${own}project-registered`:
+    case `${own}project-launched`:
+    case `${own}project-withdrawn`:
+      return stands("project", {
+        status: type.slice(`${own}project-`.length),
+        since,
+      })
+    case `${own}project-owner-changed`:
+      return member(payload, "owner", "active") === true
+        ? stands("owners", part("owner"))
+        : ends("owners", part("owner"))
+    case `${own}service-grant-approved`:
+      return stands("service_grants", part("grant"))
+    case `${own}service-grant-revoked`:
+      return ends("service_grants", part("grant"))
+    case `${own}access-review-approved`:
+      return stands("reviews", { user, ...membersOf(part("review")) })
+    case `${own}access-review-revoked`:
+      return ends("reviews", part("review"))
+    case `${own}key-transition`:
+      return part("next") === null ? ends("keys", null) : stands("keys", { next: part("next") })
+    default:
+      return []
+  }
+}
+
+/** The thumbprints that an event announces: from its commit on they are pinned. */
+export const announcedBy = (
+  { payload, type }: Pick<VerifiedEvent, "payload" | "type">,
+): ReadonlyArray<string> => {
+  const next = type === `${own}key-transition` ? member(payload, "next") : undefined
+  return Array.isArray(next) ? next.filter((kid) => typeof kid === "string") : []
+}

@@ -1,0 +1,265 @@
+/**
+ * Where the product stands in a project's history, and what it was told: everything that is written, as work for a store.
+ *
+ * What may be relied on: facts, cursor, chain head, epoch and pinned keys change together or not at all; an event is
+ * applied only where it follows the last one (same epoch, next position, its `prev_digest` our chain head), and once; a
+ * snapshot takes everything's place at once and leaves access closed.
+ */
+import { announcedBy, type Change, changesOf, type Fact, factsOf, groups, nameOf, otherOf } from "./Fold.ts"
+import { type Json, member } from "./Canonical.ts"
+import { Gap } from "./Refusal.ts"
+import { ask, type Row, type Value, type Work } from "./Store.ts"
+import type { VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
+
+export interface Standing {
+  readonly epoch: number
+  readonly position: number
+  readonly cursor: string
+  readonly chainHead: string
+  /** Whether anybody may be let in at all. */
+  readonly open: boolean
+  readonly closedBecause: string | null
+  readonly pins: ReadonlyArray<string>
+}
+
+/** Numbers of events are remembered this far back; older ones are refused by their position alone. */
+const remembered = 10_000
+const rowsAtOnce = 200
+
+const standingOf = (
+  row: Row | undefined,
+  pins: ReadonlyArray<Row>,
+): Standing | null =>
+  row === undefined || row["cursor"] === null ? null : {
+    epoch: Number(row["epoch"]),
+    position: Number(row["position"]),
+    cursor: String(row["cursor"]),
+    chainHead: String(row["chain_head"]),
+    open: Number(row["is_open"]) === 1,
+    closedBecause: row["closed_because"] === null ? null : String(row["closed_because"]),
+    pins: pins.map(({ kid }) => String(kid)),
+  }
+
+/** Null before the first snapshot. */
+export function* standing(projectId: string): Work<Standing | null> {
+  const [row] = yield* ask(
+    `select * from bailiwick_consumer where project_id = $1`,
+    projectId,
+  )
+  return standingOf(
+    row,
+    yield* ask(
+      `select kid from bailiwick_pins where project_id = $1 order by kid`,
+      projectId,
+    ),
+  )
+}
+
+/** The row, locked to the end of the transaction in either database. */
+function* locked(projectId: string): Work<Standing> {
+  const [row] = yield* ask(
+    `update bailiwick_consumer set project_id = project_id where project_id = $1 returning *`,
+    projectId,
+  )
+  const found = standingOf(row, [])
+  if (found === null) throw new Gap("nothing to go on from yet")
+  return found
+}
+
+const columns = [
+  "project_id",
+  "about",
+  "id",
+  "issuer",
+  "subject",
+  "other_issuer",
+  "other_subject",
+  "linked",
+  "value",
+]
+
+const valuesOf = (
+  projectId: string,
+  { group, id, value }: Fact,
+): ReadonlyArray<Value> => {
+  const user = nameOf(member(value, "user"))
+  const other = group === "identities" ? otherOf(value) : null
+  return [
+    ...[projectId, group, id, user?.issuer ?? null, user?.subject ?? null],
+    ...[
+      other?.name.issuer ?? null,
+      other?.name.subject ?? null,
+      other?.linked === true ? 1 : 0,
+    ],
+    JSON.stringify(value),
+  ]
+}
+
+function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> {
+  for (let at = 0; at < facts.length; at += rowsAtOnce) {
+    const some = facts.slice(at, at + rowsAtOnce)
+    const marks = some.map((_, i) => `(${columns.map((_, j) => `$${i * columns.length + j + 1}`)})`)
+    yield* ask(
+      `insert into bailiwick_facts (${columns}) values ${marks}
+       on conflict (project_id, about, id) do update set ${
+        columns.slice(3).map((name) => `${name} = excluded.${name}`)
+      }`,
+      ...some.flatMap((fact) => valuesOf(projectId, fact)),
+    )
+  }
+}
+
+function* change(projectId: string, { group, id, value }: Change): Work<void> {
+  if (value !== null) return yield* put(projectId, [{ group, id, value }])
+  yield* ask(
+    `delete from bailiwick_facts where project_id = $1 and about = $2 and id = $3`,
+    projectId,
+    group,
+    id,
+  )
+}
+
+function* pin(projectId: string, kids: ReadonlyArray<string>): Work<void> {
+  for (const kid of kids) {
+    yield* ask(
+      `insert into bailiwick_pins (project_id, kid) values ($1, $2) on conflict do nothing`,
+      projectId,
+      kid,
+    )
+  }
+}
+
+/**
+ * Applies events in their order and gives those that were new; `cursor` is set where the page is applied whole. Throws
+ * Gap where one does not follow.
+ */
+export function* apply(
+  projectId: string,
+  events: ReadonlyArray<VerifiedEvent>,
+  cursor: string | null,
+): Work<ReadonlyArray<VerifiedEvent>> {
+  const before = yield* locked(projectId)
+  let { chainHead, position } = before
+  const applied: Array<VerifiedEvent> = []
+  for (const event of events) {
+    if (event.epoch !== before.epoch) {
+      throw new Gap(`epoch ${event.epoch} after ${before.epoch}`)
+    }
+    if (event.position <= position) continue
+    if (event.position !== position + 1) {
+      throw new Gap(`position ${event.position} after ${position}`)
+    }
+    if (event.prevDigest !== chainHead) {
+      throw new Gap(`another history before position ${event.position}`)
+    }
+    const fresh = yield* ask(
+      `insert into bailiwick_seen (project_id, jti, position) values ($1, $2, $3) on conflict do nothing returning jti`,
+      ...[projectId, event.jti, event.position],
+    )
+    position = event.position
+    chainHead = event.digest
+    if (fresh.length === 0) continue
+    for (const one of changesOf(event)) yield* change(projectId, one)
+    yield* pin(projectId, announcedBy(event))
+    applied.push(event)
+  }
+  // Somebody else may have come further meanwhile: their cursor stays.
+  const whole = cursor !== null &&
+    (events.length === 0 || events.at(-1)!.position === position)
+  yield* ask(
+    `update bailiwick_consumer set position = $2, chain_head = $3, cursor = $4 where project_id = $1`,
+    ...[projectId, position, chainHead, whole ? cursor : before.cursor],
+  )
+  if (applied.length > 0) {
+    yield* ask(
+      `delete from bailiwick_seen where project_id = $1 and position < $2`,
+      projectId,
+      position - remembered,
+    )
+  }
+  return applied
+}
+
+/**
+ * Puts a snapshot in the place of everything that was known. Access stays closed. Throws Gap where it is older than what
+ * is known.
+ */
+export function* swap(
+  projectId: string,
+  snapshot: VerifiedSnapshot,
+): Work<ReadonlyArray<Fact>> {
+  yield* close(projectId, "catching_up")
+  const [row] = yield* ask(
+    `select * from bailiwick_consumer where project_id = $1`,
+    projectId,
+  )
+  const before = standingOf(row, [])
+  const { chainHead, cursor, epoch, position } = snapshot
+  if (
+    before !== null &&
+    (epoch < before.epoch ||
+      epoch === before.epoch && position < before.position)
+  ) {
+    throw new Gap("a snapshot of an earlier place")
+  }
+  const facts = factsOf(snapshot.state)
+  for (const table of ["bailiwick_facts", "bailiwick_pins"]) {
+    yield* ask(`delete from ${table} where project_id = $1`, projectId)
+  }
+  if (before === null || before.epoch !== epoch) {
+    yield* ask(`delete from bailiwick_seen where project_id = $1`, projectId)
+  }
+  yield* put(projectId, facts)
+  yield* pin(projectId, snapshot.keySet)
+  yield* ask(
+    `update bailiwick_consumer set epoch = $2, position = $3, cursor = $4, chain_head = $5 where project_id = $1`,
+    ...[projectId, epoch, position, cursor, chainHead],
+  )
+  return facts
+}
+
+/** Nobody gets in from now on. */
+export function* close(projectId: string, because: string): Work<void> {
+  yield* ask(
+    `insert into bailiwick_consumer (project_id, is_open, closed_because) values ($1, 0, $2)
+     on conflict (project_id) do update set is_open = 0, closed_because = excluded.closed_because`,
+    ...[projectId, because],
+  )
+}
+
+/** Lets people in again; gives whether the place is still the one that was found to be the head. */
+export function* open(
+  projectId: string,
+  { epoch, position }: Standing,
+): Work<boolean> {
+  const rows = yield* ask(
+    `update bailiwick_consumer set is_open = 1, closed_because = null
+     where project_id = $1 and epoch = $2 and position = $3 returning project_id`,
+    ...[projectId, epoch, position],
+  )
+  return rows.length === 1
+}
+
+/** Forgets everything of a project, pinned keys included: the way back for whom a key change has left behind. */
+export function* forget(projectId: string): Work<void> {
+  for (const table of ["consumer", "facts", "pins", "seen"]) {
+    yield* ask(
+      `delete from bailiwick_${table} where project_id = $1`,
+      projectId,
+    )
+  }
+}
+
+/** Everything that is known, in the order of groups and ids. */
+export function* facts(projectId: string): Work<ReadonlyArray<Fact>> {
+  const rows = yield* ask(
+    `select about, id, value from bailiwick_facts where project_id = $1`,
+    projectId,
+  )
+  const found = rows.map(({ about, id, value }) => ({
+    group: String(about) as Fact["group"],
+    id: String(id),
+    value: JSON.parse(String(value)) as Json,
+  }))
+  return found.sort((a, b) => groups.indexOf(a.group) - groups.indexOf(b.group) || (a.id < b.id ? -1 : 1))
+}

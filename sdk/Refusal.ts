@@ -1,0 +1,59 @@
+/** What the consumer refuses, and why: every way out of the decided order has a name of its own. */
+
+/** How RFC 8935 (section 2.4) calls it. */
+export type RefusalCode =
+  | "invalid_request"
+  | "invalid_key"
+  | "invalid_issuer"
+  | "invalid_audience"
+  | "authentication_failed"
+
+/** The step of the order that failed. */
+export type RefusalStep =
+  | "size"
+  | "compact"
+  | "header"
+  | "typ"
+  | "alg"
+  | "kid"
+  | "key"
+  | "signature"
+  | "claims"
+  | "iss"
+  | "aud"
+  | "sub"
+  | "exp"
+  | "events"
+  | "iat"
+  | "jti"
+  | "sub_id"
+  | "lifecycle"
+  | "digest"
+  | "project"
+  | "state"
+
+const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
+  kid: "invalid_key",
+  key: "invalid_key",
+  signature: "authentication_failed",
+  iss: "invalid_issuer",
+  aud: "invalid_audience",
+}
+
+/** A message that must not be applied. */
+export class Refusal extends Error {
+  override readonly name = "Refusal"
+  readonly code: RefusalCode
+  readonly step: RefusalStep
+
+  constructor(step: RefusalStep, message: string) {
+    super(`${step}: ${message}`)
+    this.step = step
+    this.code = codes[step] ?? "invalid_request"
+  }
+}
+
+/** The next event is not the one that follows what was applied last: only a snapshot goes on from here. */
+export class Gap extends Error {
+  override readonly name = "Gap"
+}

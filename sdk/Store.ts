@@ -1,0 +1,109 @@
+/**
+ * Where the product keeps what it was told: tables in its own database, changed in its own transactions. What is written
+ * is said once, as statements that PostgreSQL and SQLite both understand; a store only runs them.
+ */
+
+export type Value = string | number | null
+
+export interface Row {
+  readonly [column: string]: unknown
+}
+
+/** One statement; `$1` is the first value. */
+export interface Statement {
+  readonly text: string
+  readonly values: ReadonlyArray<Value>
+}
+
+/** Statements one after the other: each is given out, and gets its rows back. */
+export type Work<A> = Generator<Statement, A, ReadonlyArray<Row>>
+
+/** Runs statements; `Tx` is what the product's own statements of the same transaction run on. */
+export interface Store<Tx> {
+  /**
+   * Runs work, and then `alongside`, in one transaction. Resolves after the commit; rejects, with nothing done, where
+   * either throws.
+   */
+  readonly transact: <A>(
+    work: () => Work<A>,
+    alongside?: (done: A, tx: Tx) => void | Promise<void>,
+  ) => Promise<A>
+  /** Runs one statement outside any transaction. */
+  readonly read: <A>(work: () => Work<A>) => Promise<A>
+  /** Makes the tables, where they are not there yet. */
+  readonly prepare: () => Promise<void>
+}
+
+/** One statement as work. */
+export function* ask(
+  text: string,
+  ...values: ReadonlyArray<Value>
+): Work<ReadonlyArray<Row>> {
+  return yield { text, values }
+}
+
+const tables = [
+  // `position` and `chain_head` are those of the last event that was applied, `cursor` is that of the last whole page.
+  `create table if not exists bailiwick_consumer (
+    project_id text primary key,
+    epoch bigint,
+    position bigint,
+    cursor text,
+    chain_head text,
+    is_open integer not null,
+    closed_because text
+  )`,
+  `create table if not exists bailiwick_facts (
+    project_id text not null,
+    about text not null,
+    id text not null,
+    issuer text,
+    subject text,
+    other_issuer text,
+    other_subject text,
+    linked integer not null,
+    value text not null,
+    primary key (project_id, about, id)
+  )`,
+  `create index if not exists bailiwick_facts_person on bailiwick_facts (project_id, issuer, subject)`,
+  `create index if not exists bailiwick_facts_other on bailiwick_facts (project_id, other_issuer, other_subject)`,
+  `create table if not exists bailiwick_pins (
+    project_id text not null,
+    kid text not null,
+    primary key (project_id, kid)
+  )`,
+  `create table if not exists bailiwick_seen (
+    project_id text not null,
+    jti text not null,
+    position bigint not null,
+    primary key (project_id, jti)
+  )`,
+  `create index if not exists bailiwick_seen_position on bailiwick_seen (project_id, position)`,
+]
+
+const view = (name: string, about: string, columns: string, json: string) =>
+  `create view ${name} as select project_id, issuer, subject, ${columns.replaceAll("value", json)}
+    from bailiwick_facts where about = '${about}'`
+
+const views = (json: string) => [
+  view(
+    "bailiwick_accesses",
+    "access",
+    "id as access_id, value ->> 'role' as role",
+    json,
+  ),
+  view("bailiwick_people", "people", "value ->> 'status' as status", json),
+  view(
+    "bailiwick_session_floors",
+    "sessions_floor",
+    "cast(value ->> 'not_before' as bigint) as not_before",
+    json,
+  ),
+]
+
+/** Makes tables, and views for a product's own queries; `json` is how the database reads the column `value` as JSON. */
+export function* schema(json: string, viewExists: Statement): Work<void> {
+  for (const text of tables) yield { text, values: [] }
+  if ((yield viewExists).length > 0) return
+  for (const text of views(json)) yield { text, values: [] }
+}

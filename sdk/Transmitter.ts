@@ -1,0 +1,194 @@
+/** The transmitter's side over HTTP: events, snapshot, acknowledgement, keys. Bounded in time and size; no redirects. */
+import type { JWK } from "jose"
+import { type Json, member } from "./Canonical.ts"
+
+/** Any answer but the one that was asked for. */
+export class Answered extends Error {
+  override readonly name = "Answered"
+  readonly status: number
+  /** The problem's `code`; null where there is none. */
+  readonly code: string | null
+  readonly retryAfterSeconds: number | null
+
+  constructor(
+    status: number,
+    code: string | null,
+    retryAfterSeconds: number | null,
+  ) {
+    super(`${status} ${code ?? ""}`.trimEnd())
+    this.status = status
+    this.code = code
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+export interface Page {
+  readonly items: ReadonlyArray<{ readonly set: string }>
+  readonly cursor: string
+  readonly more: boolean
+}
+
+export interface TransmitterOptions {
+  readonly baseUrl: string
+  readonly projectId: string
+  /** An access token for the audience `service-lifecycle`; asked for before each request. */
+  readonly token: () => Promise<string>
+  readonly signal: AbortSignal
+  readonly fetch?: typeof globalThis.fetch | undefined
+}
+
+const patienceMillis = 15_000
+const maxBytes = 96 * 1024 * 1024
+const pageSize = 200
+
+const base = (text: string): URL => {
+  const url = new URL(text)
+  const local = ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname)
+  if (url.protocol !== "https:" && !(local && url.protocol === "http:")) {
+    throw new TypeError("the base URL must be https")
+  }
+  return url
+}
+
+const textOf = async (response: Response): Promise<string> => {
+  const parts: Array<Uint8Array> = []
+  let size = 0
+  for await (const part of response.body ?? []) {
+    size += part.length
+    if (size > maxBytes) throw new Error("the answer is too long")
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString("utf8")
+}
+
+const parsed = (text: string): Json | undefined => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const failed = (response: Response, text: string): Answered => {
+  const code = member(parsed(text), "code")
+  const after = Number(response.headers.get("retry-after") ?? Number.NaN)
+  return new Answered(
+    response.status,
+    typeof code === "string" ? code : null,
+    Number.isFinite(after) ? after : null,
+  )
+}
+
+const pageOf = (text: string): Page => {
+  const page = parsed(text)
+  const [cursor, items, more] = [
+    member(page, "cursor"),
+    member(page, "items"),
+    member(page, "more"),
+  ]
+  if (
+    typeof cursor !== "string" || !Array.isArray(items) ||
+    typeof more !== "boolean"
+  ) throw new Error("not a page")
+  return {
+    cursor,
+    more,
+    items: items.map((item) => {
+      const set = member(item, "set")
+      if (typeof set !== "string") throw new Error("not a page")
+      return { set }
+    }),
+  }
+}
+
+/** Each call rejects with Answered, or with whatever the network had to say. */
+export const transmitter = (
+  { baseUrl, projectId, signal, token, ...options }: TransmitterOptions,
+) => {
+  const ask = options.fetch ?? globalThis.fetch
+  const origin = base(baseUrl)
+  const at = (path: string) => new URL(path, origin)
+  const project = `/v1/projects/${encodeURIComponent(projectId)}/lifecycle`
+
+  const send = async (
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    waitMillis = 0,
+    body?: object,
+  ) => {
+    const response = await ask(url, {
+      method: body === undefined ? "GET" : "POST",
+      headers: {
+        ...headers,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      redirect: "error",
+      signal: AbortSignal.any([
+        signal,
+        AbortSignal.timeout(patienceMillis + waitMillis),
+      ]),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await textOf(response)
+    if (response.status !== 200) throw failed(response, text)
+    return text
+  }
+
+  /** A token that ended on its way is asked for once more. */
+  const asService = async (url: URL, waitMillis = 0, body?: object) => {
+    const once = async () => send(url, { authorization: `Bearer ${await token()}` }, waitMillis, body)
+    try {
+      return await once()
+    } catch (error) {
+      if (error instanceof Answered && error.status === 401) {
+        return await once()
+      }
+      throw error
+    }
+  }
+
+  return {
+    /** Events after a cursor; waits up to `waitSeconds` (30 at most) for the first. */
+    events: async (after: string, waitSeconds: number): Promise<Page> => {
+      const query = new URLSearchParams({
+        after,
+        limit: String(pageSize),
+        wait: String(waitSeconds),
+      })
+      return pageOf(
+        await asService(at(`${project}/events?${query}`), waitSeconds * 1_000),
+      )
+    },
+    /** A signed snapshot. */
+    snapshot: (): Promise<string> => asService(at(`${project}/snapshot`), 45_000),
+    /** Says what was committed; gives the cursor up to which the transmitter has heard so. */
+    acknowledge: async (
+      cursor: string,
+      chainHead: string,
+      installedVersion: string,
+    ): Promise<string> => {
+      const body = {
+        cursor,
+        installed_version: installedVersion,
+        chain_head: chainHead,
+      }
+      const acknowledged = member(
+        parsed(await asService(at(`${project}/acknowledgements`), 0, body)),
+        "acknowledged_cursor",
+      )
+      if (typeof acknowledged !== "string") {
+        throw new Error("not an acknowledgement")
+      }
+      return acknowledged
+    },
+    /** What thumbprints stand for; nothing here is trusted for being served. */
+    keys: async (): Promise<{ readonly keys: ReadonlyArray<JWK> }> => {
+      const keys = member(
+        parsed(await send(at("/v1/lifecycle/jwks"), {})),
+        "keys",
+      )
+      if (!Array.isArray(keys)) throw new Error("not a key set")
+      return { keys: keys as ReadonlyArray<JWK> }
+    },
+  }
+}

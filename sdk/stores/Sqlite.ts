@@ -1,0 +1,50 @@
+/**
+ * A store in SQLite, by `node:sqlite` (Deno and Node). A transaction is one synchronous stretch: nothing else of the
+ * program can come between its statements on the same connection.
+ */
+import type { DatabaseSync } from "node:sqlite"
+import { type Row, schema, type Statement, type Store, type Work } from "../Store.ts"
+
+const promised = <A>(work: () => A): Promise<A> => new Promise((resolve) => resolve(work()))
+
+/** `alongside` must be synchronous here: what it would await would run after the commit. */
+export const sqliteStore = (database: DatabaseSync): Store<DatabaseSync> => {
+  const run = ({ text, values }: Statement) =>
+    database.prepare(text.replace(/\$(\d+)/g, "?$1")).all(
+      ...values,
+    ) as ReadonlyArray<Row>
+
+  const drive = <A>(work: Work<A>): A => {
+    let step = work.next()
+    while (!step.done) step = work.next(run(step.value))
+    return step.value
+  }
+
+  const transact = <A>(
+    work: () => Work<A>,
+    alongside?: (done: A, tx: DatabaseSync) => void | Promise<void>,
+  ): A => {
+    database.exec("begin immediate")
+    try {
+      const done = drive(work())
+      if (alongside?.(done, database) instanceof Promise) {
+        throw new TypeError("alongside must be synchronous with SQLite")
+      }
+      database.exec("commit")
+      return done
+    } catch (error) {
+      if (database.isTransaction) database.exec("rollback")
+      throw error
+    }
+  }
+
+  const exists = {
+    text: "select 1 from sqlite_master where name = 'bailiwick_accesses'",
+    values: [],
+  }
+  return {
+    transact: (work, alongside) => promised(() => transact(work, alongside)),
+    read: (work) => promised(() => drive(work())),
+    prepare: () => promised(() => transact(() => schema("value", exists))),
+  }
+}

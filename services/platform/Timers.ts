@@ -58,12 +58,13 @@ export class Timers extends Context.Service<Timers, {
         const kept = all.flatMap(({ aggregateId, timers }) =>
           timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
         )
-        yield* sql`
+        const gone = sql`
           delete from timers
           where aggregate_id = any(${all.map(({ aggregateId }) => aggregateId)}::text[])
             and key <> all(${kept.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)}::text[])`
-        if (kept.length === 0) return
+        if (kept.length === 0) return yield* Effect.asVoid(gone)
         yield* sql`
+          with gone as (${gone})
           insert into timers (aggregate_id, kind, due_at, not_before)
           select aggregate_id, kind, due_at, due_at
           from json_to_recordset(${JSON.stringify(kept)}::json) r(aggregate_id text, kind text, due_at timestamptz)

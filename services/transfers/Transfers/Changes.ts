@@ -12,7 +12,7 @@ import { Database } from "../../platform/Database.ts"
 import { Mails } from "../../platform/Mails.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
-import { mailedBy, mailsOf } from "./addressees.ts"
+import { addressed, mailedBy, mailsOf } from "./addressees.ts"
 import type { TransferEvent, Transition } from "./commands.ts"
 import { noticesOf } from "./notices.ts"
 import { rows, type Stored, type Tokens } from "./Rows.ts"
@@ -101,10 +101,9 @@ export class Changes extends Context.Service<Changes, {
       })
 
       const post = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
-        const accounts = new Set(changes.flatMap(({ state }) => [state.sourceUserId, state.initiatedBy]))
-        const found = yield* sql<{ id: string; email: string }>`
-          select id::text as id, email from accounts
-          where id = any(${[...accounts]}::uuid[]) and email is not null`
+        const accounts = [...new Set(changes.flatMap(({ event, state }) => addressed(event, state)))]
+        const found = accounts.length === 0 ? [] : yield* sql<{ id: string; email: string }>`
+          select id::text as id, email from accounts where id = any(${accounts}::uuid[]) and email is not null`
         const addresses = new Map(found.map(({ email, id }) => [id, email]))
         yield* mails.add(...changes.flatMap(({ event, state }) => mailsOf(event, state, addresses)))
       })

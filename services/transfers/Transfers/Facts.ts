@@ -124,19 +124,24 @@ export const facts = (sql: PgClient.PgClient) => {
         ([row]) => row!,
       ),
 
-    broadcasts: (domainId: string) =>
-      sql<Blocker>`
-        select 'broadcast' as kind, id::text as id, name, status,
-          to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
-        from broadcasts where domain_id = ${domainId}::uuid and not removed and status in ('scheduled', 'sending')
-        order by id limit ${namedBlockers}`,
-
-    scheduledEmails: (domainId: string) =>
-      sql<Blocker>`
-        select 'scheduled_email' as kind, id::text as id, subject as name, status,
-          to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
-        from scheduled_emails where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
-        order by id limit ${namedBlockers}`,
+    /** What stands in the way of an offer, by kind. */
+    blockers: (domainId: string) =>
+      Effect.map(
+        sql<Blocker>`
+          (select 'broadcast' as kind, id::text as id, name, status,
+            to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+          from broadcasts b where domain_id = ${domainId}::uuid and not removed and status in ('scheduled', 'sending')
+          order by b.id limit ${namedBlockers})
+          union all
+          (select 'scheduled_email' as kind, id::text as id, subject as name, status,
+            to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+          from scheduled_emails e where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
+          order by e.id limit ${namedBlockers})`,
+        (found) => ({
+          broadcasts: found.filter(({ kind }) => kind === "broadcast"),
+          scheduledEmails: found.filter(({ kind }) => kind === "scheduled_email"),
+        }),
+      ),
   }
 }
 export type Facts = ReturnType<typeof facts>

@@ -135,8 +135,7 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
             requestWindow: config.requestWindowMillis,
             note,
             active: live !== null,
-            broadcasts: yield* known.broadcasts(domainId),
-            scheduledEmails: yield* known.scheduledEmails(domainId),
+            ...(yield* known.blockers(domainId)),
           }, now)
           if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
           const notices = yield* changes.write({

@@ -35,6 +35,10 @@ const accountOf = (to: To, { initiatedBy, sourceUserId, targetUserId }: Transfer
 export const mailedBy = (event: TransferEvent, state: TransferState): ReadonlySet<string> =>
   new Set(lettersOf(event, state).flatMap(([, all]) => all.map((to) => accountOf(to, state))))
 
+/** The accounts whose addresses the mails of an event need. */
+export const addressed = (event: TransferEvent, state: TransferState): ReadonlyArray<string> =>
+  lettersOf(event, state).flatMap(([, all]) => all.flatMap((to) => to === "recipient" ? [] : [accountOf(to, state)]))
+
 /** The mails of an event; `addresses` by account. The recipient's is the one that the domain was offered to. */
 export const mailsOf = (
   event: TransferEvent,

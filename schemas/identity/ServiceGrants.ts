@@ -19,7 +19,7 @@ export const LifecycleServiceProposal = Schema.Struct({
   capabilities: Schema.Array(Capability).check(Schema.isMinLength(1), Schema.isMaxLength(4), Schema.isUnique()),
   environment: Schema.Literals(["staging", "production"]),
   /** At most 365 days from now; null or left out: none. */
-  expires_at: Schema.optionalKey(orNull(Schema.String)),
+  expires_at: Schema.optionalKey(orNull(Schema.String.annotate({ format: "date-time" }))),
   reason: Reason,
 }).annotate({ identifier: "LifecycleServiceProposal" })
 export type LifecycleServiceProposal = typeof LifecycleServiceProposal.Type

@@ -1,7 +1,7 @@
 /** Requests of people to the identity API, over a socket; whatever is secret about them is remembered. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { request } from "node:http"
+import { Agent, request } from "node:http"
 import { Server } from "../../../../src/http/Server.ts"
 import { tokenFor, type TokenOptions } from "../../../support/TestTokens.ts"
 
@@ -24,6 +24,8 @@ export const secret = <A extends string>(text: A): A => {
   return text
 }
 
+const agent = new Agent({ keepAlive: true, maxSockets: 50 })
+
 /** One request; `body` is sent as it is where it is text or bytes, else as JSON. No header is added for text. */
 export const send = Effect.fnUntraced(function* (
   method: string,
@@ -41,7 +43,7 @@ export const send = Effect.fnUntraced(function* (
         url + path,
         {
           method,
-          agent: false,
+          agent,
           headers: {
             ...Object.fromEntries(
               Object.entries(typed).map(([name, value]) => [name, typeof value === "string" ? value : [...value]]),

@@ -1,0 +1,265 @@
+/**
+ * The document walked: every operation of it asked rightly and wrongly, over a socket, and every answer held to it
+ * (Held.ts). Then the failures that this made are looked up in the audit, and nothing secret is found anywhere.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import * as fc from "fast-check"
+import { Database } from "../../../../services/platform/Database.ts"
+import { Logged, management } from "../../../support/TestManagement.ts"
+import { person } from "../../../support/TestIdentity.ts"
+import { code } from "../CredentialWorld.ts"
+import { as, ask, done, type Headers, key, secret, secrets, send } from "./Ask.ts"
+import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { admitted, bodyOf, refused } from "./Generated.ts"
+import { admits, failures, held } from "./Held.ts"
+import { type Stage, stage } from "./Stage.ts"
+
+/** What only the state can judge: a body that the document admits may be refused there, and nowhere else. */
+const judged: Readonly<Record<string, RegExp>> = {
+  "me.startCredentialAction": /^\["body","(target_id|label)"\]$/,
+  "me.completeCredentialAction": /^\["body","proof"/,
+  "requests.createLinkProof": /^\["body","token"\]$/,
+  "requests.createLinkRequest": /^\["body","proof_id"\]$/,
+  "operations.repairJob": /^\["body","client_id"\]$/,
+  "requests.createPerson": /^\["body","subject"\]$/,
+}
+
+const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.body) => {
+  const operation = operationOf(one)
+  const keyed = operation.method === "POST" ? key() : {}
+  return Effect.map(
+    send(operation.method, pathOf(operation, asked), { ...keyed, ...asked.headers, ...headers }, body),
+    (answer) => held(operation, answer, JSON.stringify(body)?.slice(0, 2_000)),
+  )
+}
+
+const sampled = <A>(arbitrary: fc.Arbitrary<A>, numRuns: number) => fc.sample(arbitrary, { numRuns })
+
+/** Each case in a world of its own, by whoever may. */
+const each = <E, R>(
+  use: (one: Case, world: Stage, asked: Asked, auth: { readonly authorization: string }) => Effect.Effect<void, E, R>,
+) =>
+  Effect.gen(function* () {
+    const world = yield* stage
+    for (const one of catalogue) {
+      const personId = world.people[one.by]
+      yield* use(one, world, yield* one.asked(world, personId), yield* as(personId))
+    }
+  })
+
+layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "100000" }), {
+  excludeTestServices: true,
+  timeout: "60 seconds",
+})("The document, walked", (it) => {
+  it.effect(
+    "what is asked rightly is answered as the document says",
+    () =>
+      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+        const answer = yield* sent(one, asked, auth)
+        assert.strictEqual(answer.status, one.status, `${one.operation} ${answer.text}`)
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "a body that the document admits is never refused for its form",
+    () =>
+      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+        const schema = bodyOf(operationOf(one))
+        if (schema === undefined) return
+        for (const body of sampled(admitted(schema), 6)) {
+          assert.isTrue(admits(operationOf(one), body), `${one.operation} ${JSON.stringify(body)}`)
+          const answer = yield* sent(one, asked, auth, body)
+          assert.isBelow(answer.status, 500, answer.text)
+          if (answer.status !== 422) continue
+          for (const { loc } of answer.body.detail) {
+            assert.match(
+              JSON.stringify(loc),
+              judged[one.operation] ?? /^never$/,
+              `${one.operation} ${JSON.stringify(body)}`,
+            )
+          }
+        }
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "a body that the document refuses is 422 with its places",
+    () =>
+      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+        const schema = bodyOf(operationOf(one))
+        if (schema === undefined) return
+        for (const body of sampled(refused(schema), 25)) {
+          // Some faults are none where a field takes anything.
+          if (admits(operationOf(one), body)) continue
+          const answer = yield* sent(one, asked, auth, body)
+          assert.strictEqual(answer.status, 422, `${one.operation} ${JSON.stringify(body)} ${answer.text}`)
+          for (const { loc } of answer.body.detail) assert.strictEqual(loc[0], "body")
+        }
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "what is no JSON, too much, of another type or of no encoding is refused as documented",
+    () =>
+      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+        const operation = operationOf(one)
+        const unacceptable = yield* sent(one, asked, { ...auth, accept: "text/html" })
+        assert.strictEqual(unacceptable.status, 406)
+        if (bodyOf(operation) === undefined) return
+        const json = { ...auth, "content-type": "application/json" }
+        for (const text of ["{", `{"reason": "\\ud800"`, "[1,", `{"a":1}}`, "undefined"]) {
+          const broken = yield* sent(one, asked, json, text)
+          assert.strictEqual(broken.status, 422)
+          assert.strictEqual(broken.body.detail[0].type, "json_invalid", text)
+        }
+        for (const text of ["[]", `"text"`, "7", "true"]) {
+          assert.strictEqual((yield* sent(one, asked, json, text)).status, 422, text)
+        }
+        const missing = yield* sent(one, { ...asked, body: undefined as never }, auth)
+        assert.strictEqual(missing.status, operation.requestBody!.required ? 422 : one.status, missing.text)
+        const form = yield* sent(one, asked, { ...auth, "content-type": "application/x-www-form-urlencoded" }, "a=1")
+        assert.strictEqual(form.status, 415)
+        const large = yield* sent(one, asked, json, JSON.stringify({ reason: "x".repeat(256 * 1024) }))
+        assert.strictEqual(large.status, 413)
+        const unreadable = yield* sent(one, asked, json, Uint8Array.of(0x22, 0xff, 0xfe, 0x22))
+        assert.strictEqual(unreadable.status, 400)
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "headers and queries that the document refuses are 422 with their names",
+    () =>
+      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+        const operation = operationOf(one)
+        const bad: Record<string, ReadonlyArray<string | ReadonlyArray<string>>> = {
+          "idempotency-key": ["", "x".repeat(256), "two words", ["one", "two"]],
+          "x-portal-binding": ["", secret(`binding-${"b".repeat(512)}`)],
+          "limit": ["0", "101", "01", "-1", "1.0", "ten", ""],
+          "after_id": ["x", "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a1"],
+        }
+        for (const { in: place, name, required } of operation.parameters) {
+          if (place === "path") continue
+          if (required) {
+            const without = Object.fromEntries(
+              Object.entries({ ...key(), ...auth }).filter(([header]) => header !== name),
+            )
+            const missing = yield* send(operation.method, pathOf(operation, asked), without, asked.body)
+            assert.deepInclude(held(operation, missing).body.detail[0], { loc: [place, name], type: "missing" })
+          }
+          for (const value of bad[name] ?? []) {
+            const query = { ...asked, query: `?${name}=${encodeURIComponent(String(value))}` }
+            const answer = yield* place === "header"
+              ? sent(one, { ...asked, headers: {} }, { ...auth, [name]: value })
+              : sent(one, query, auth)
+            assert.strictEqual(answer.status, 422, `${one.operation} ${name}=${value}`)
+            assert.deepStrictEqual(answer.body.detail.map(({ loc }: { loc: unknown }) => loc), [[place, name]])
+            if (place === "header") assert.notProperty(answer.body.detail[0], "input")
+          }
+        }
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "nobody is known by less than a good token, and who asks too often is told when to come back",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* stage
+        const { sql } = yield* Database
+        const busy = yield* person()
+        // Buckets that fill up in an hour's time.
+        const later = new Date(Date.now() + 3_600_000)
+        for (const kind of ["reads", "writes"]) {
+          yield* sql`insert into rate_buckets (key, level, drawn, at, full_at)
+            values (${`management.${kind}:person:${busy}`}, 0, 0, ${later}, ${later})`
+        }
+        for (const one of catalogue) {
+          const asked = yield* one.asked(world, world.people[one.by])
+          assert.strictEqual((yield* sent(one, asked, {})).status, 401)
+          assert.strictEqual((yield* sent(one, asked, { authorization: "Bearer nonsense" })).status, 401)
+          assert.strictEqual((yield* sent(one, asked, yield* as(busy))).status, 429)
+        }
+      }),
+    60_000,
+  )
+
+  it.effect(
+    "every failure leads from its X-Request-ID to a redacted record of the audit",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        assert.isAbove(failures.length, 500)
+        const ids = JSON.stringify(failures.map(({ requestId }) => requestId))
+        const found = sql<{ request_id: string; status: number; code: string; text: string }>`
+        select r.id as request_id, a.status, a.code, row_to_json(a)::text as text
+        from json_array_elements_text(${ids}::json) r(id) join audit_records a
+          on a.action = 'request.failed' and (a.request_id = r.id or a.details->'request_ids' @> to_jsonb(r.id))`
+        // What nobody was recognised for is gathered for a moment.
+        const records = yield* found.pipe(
+          Effect.filterOrFail((rows) => new Set(rows.map(({ request_id }) => request_id)).size === failures.length),
+          Effect.retry({ schedule: Schedule.spaced("250 millis"), times: 160 }),
+        )
+        const byRequest = new Map(records.map((record) => [record.request_id, record]))
+        for (const { code, operation, requestId, status } of failures) {
+          const record = byRequest.get(requestId)!
+          assert.deepStrictEqual([record.status, record.code], [status, code], operation)
+          assert.notMatch(record.text, /Bearer|eyJ|as we agreed/)
+        }
+        for (const { text } of records) for (const one of secrets) assert.notInclude(text, one)
+      }),
+    60_000,
+  )
+
+  it.effect("no secret of all this is in a row, a log line or a receipt", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const strong = yield* as(me, { acr: "urn:service:aal2" })
+      const actions = "/v1/me/credential-actions"
+      const binding = { "x-portal-binding": secret(`portal-binding-${crypto.randomUUID()}`) }
+      const act = Effect.fnUntraced(function* (kind: string, proof: (challenge: { secret: string }) => object) {
+        const headers = { ...strong, ...binding, ...key() }
+        const started = done(yield* send("POST", actions, headers, { kind, label: "Phone" }))
+        const body = { proof: proof(started.challenge) }
+        return done(yield* send("POST", `${actions}/${started.intent_id}/complete`, { ...headers, ...key() }, body))
+      })
+      yield* act("totp.enroll", ({ secret: shared }) => ({ type: "totp", code: code(secret(shared)) }))
+      const { recovery_codes } = yield* act("recovery_codes.generate", () => ({ type: "confirm", acknowledged: true }))
+      assert.lengthOf(recovery_codes, 10)
+      for (const one of recovery_codes) secret(one)
+      done(yield* ask(me, "GET", "/v1/me/authenticators"))
+
+      const parts = [...secrets].flatMap((one) => one.startsWith("eyJ") ? one.split(".").slice(1) : [one])
+      const shapes = parts.flatMap((
+        one,
+      ) => [one, Buffer.from(one).toString("hex"), Buffer.from(one).toString("base64")])
+      assert.isAbove(parts.length, 100)
+      const tables = yield* sql<{ name: string }>`
+        select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition
+          and has_table_privilege(c.oid, 'select') order by 1`
+      assert.includeMembers(tables.map(({ name }) => name), [
+        "audit_records",
+        "idempotency_receipts",
+        "mails",
+        "outbox",
+      ])
+      const places = new Map<string, string>([["the log", (yield* Logged).lines.join("\n")]])
+      for (const { name } of tables) {
+        const [row] = yield* sql<{ text: string | null }>`
+          select string_agg(row_to_json(t)::text, E'\n') as text from ${sql(name)} t`
+        places.set(name, row!.text ?? "")
+      }
+      assert.isAbove(places.get("idempotency_receipts")!.length, 1_000)
+      assert.isNotEmpty(places.get("the log")!)
+      for (const [place, text] of places) {
+        const found = shapes.filter((shape) => text.includes(shape))
+        assert.deepStrictEqual(found, [], place)
+      }
+    }), 60_000)
+})

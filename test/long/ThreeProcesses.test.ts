@@ -75,6 +75,7 @@ describe("three processes, one killed every ten seconds", () => {
       const instances = [around.instance, yield* second(around), yield* second(around)]
       const up = new Set(instances)
 
+      const began = new Date()
       const begun = performance.now()
       const elapsed = () => performance.now() - begun
       const late = () => !whole && elapsed() > seconds * 1_000
@@ -119,7 +120,7 @@ describe("three processes, one killed every ten seconds", () => {
 
       const natsUrl = Redacted.make(around.env["NATS_URL"]!)
       yield* Effect.gen(function* () {
-        const books = yield* closeTransfers(moving, natsUrl)
+        const books = yield* closeTransfers(moving, natsUrl, began)
         yield* until("every event answered for", Effect.delay(unanswered(natsUrl), "1 second"), (n) => n === 0, 120)
         yield* ended(flow, 180)
         yield* closeDeliveries(flow)

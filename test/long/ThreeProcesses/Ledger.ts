@@ -108,8 +108,17 @@ const inboxesOf = Effect.fnUntraced(function* (events: number) {
   assert.strictEqual(told!.n, 2 * events, "both sides of each event")
 })
 
+/** Whether the database server went down and recovered: its counters begin anew then. */
+const crashedSince = Effect.fnUntraced(function* (begun: Date) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ crashed: boolean }>`select stats_reset > ${begun} as crashed from pg_stat_wal`
+  return row!.crashed
+})
+
 /** Closes them, and says what a kill left behind. */
-export const close = Effect.fnUntraced(function* (walks: Walks, natsUrl: Redacted.Redacted) {
+export const close = Effect.fnUntraced(function* (walks: Walks, natsUrl: Redacted.Redacted, begun: Date) {
+  const crashed = yield* crashedSince(begun)
+  assert.isTrue(crashed || walks.broken() === 0, `${walks.broken()} answers of 500, and the database was well`)
   const ended = walks.walked.flatMap((walk) => walk.ended)
   const events = ended.flatMap((ending) => [...books[ending].events])
   yield* rowsOf(walks)
@@ -117,5 +126,5 @@ export const close = Effect.fnUntraced(function* (walks: Walks, natsUrl: Redacte
   yield* inboxesOf(events.length)
   const said = yield* streamOf(natsUrl, walks)
   const unknown = yield* mailOf(ended.flatMap((ending) => [...books[ending].letters]))
-  return { transfers: ended.length, events: events.length, said, unknown }
+  return { transfers: ended.length, events: events.length, said, unknown, crashed }
 })

@@ -24,8 +24,10 @@ export interface Walks {
   readonly walked: ReadonlyArray<Walked>
   /** Transfers that ended so far. */
   readonly transfers: () => number
-  /** Answers that never came, and 503. */
+  /** Answers that never came, 503 and 500. */
   readonly doubts: () => number
+  /** Answers of 500: excused only by a database that crashed. */
+  readonly broken: () => number
   /** Milliseconds of every command that was answered at once. */
   readonly took: ReadonlyArray<number>
   /** The domain's whole walk, from its owner to the next and so on around; `place`: where in `endings` it begins. */
@@ -45,7 +47,7 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
   const gate = Semaphore.makeUnsafe(width)
   const walked: Array<Walked> = []
   const took: Array<number> = []
-  let [transfers, doubts, turn] = [0, 0, 0]
+  let [transfers, doubts, broken, turn] = [0, 0, 0, 0]
 
   /** Null: nobody knows what became of it. */
   const ask = Effect.fnUntraced(function* (who: Owner, method: string, path: string, body?: object) {
@@ -57,7 +59,8 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
       // The connection of a process that was killed.
       Effect.catchCause(() => Effect.succeed(null)),
     )
-    if (reply !== null && reply.status !== 503) {
+    if (reply?.status === 500) broken++
+    if (reply !== null && reply.status !== 503 && reply.status !== 500) {
       if (method !== "GET") took.push(performance.now() - begun)
       return reply
     }
@@ -122,5 +125,5 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
     if (ended.length > 0) walked.push({ domainId, owner: owners[at % owners.length]!.id, ended })
   })
 
-  return { walked, took, transfers: () => transfers, doubts: () => doubts, walk }
+  return { walked, took, transfers: () => transfers, doubts: () => doubts, broken: () => broken, walk }
 }

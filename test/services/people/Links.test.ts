@@ -4,13 +4,10 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { linkNoticeKind, requestTemplates } from "../../../services/access/RequestLetters.ts"
 import { Requests } from "../../../services/access/Requests.ts"
-import { Links } from "../../../services/people/Links.ts"
-import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
-import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { access, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import {
   askAccess,
@@ -21,41 +18,14 @@ import {
   hour,
   membershipsOf,
   organization,
-  reason,
   requestRow,
   services,
   sign,
   timed,
   told,
   world,
-  writer,
 } from "../access/RequestWorld.ts"
-
-const prove = (personId: string, token: string) =>
-  Effect.flatMap(Links, (links) => transact(links.prove({ personId, token })))
-const ask = (personId: string, proof_id: string) =>
-  Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
-const object = (personId: string, linkRequestId: string) =>
-  Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId })))
-
-/** A link that `one` asks for, with a token of `other`. */
-const asked = Effect.fnUntraced(function* (one: string, other: string) {
-  const { proof_id } = yield* prove(one, yield* tokenFor(other))
-  return yield* ask(one, proof_id)
-})
-
-const identitiesOf = Effect.fnUntraced(function* (personId: string) {
-  const { sql } = yield* Database
-  const rows = yield* sql<{ subject: string }>`
-    select subject from identities where person_id = ${personId} order by subject`
-  return rows.map(({ subject }) => subject)
-})
-
-const mailsAbout = Effect.fnUntraced(function* (id: string) {
-  const { sql } = yield* Database
-  const rows = yield* sql<{ recipient: string }>`select recipient from mails where subject_id = ${id}`
-  return rows.map(({ recipient }) => recipient)
-})
+import { ask, asked, identitiesOf, mailsAbout, object, prove } from "./LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (it) => {
   it.effect("two identities become one, a day after the other side was told, and products hear of it", () =>
@@ -297,34 +267,5 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
         [{ merged_into: third }],
       )
       assert.deepStrictEqual(yield* identitiesOf(third), [one, other, third].sort())
-    })))
-
-  it.effect("people are made by operators and by directory services, once for each identity", () =>
-    timed(Effect.gen(function* () {
-      const w = yield* world
-      const people = yield* NewPeople
-      const by = (personId: string | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
-        ...{ principal: "somebody", personId, issuer: from, clientId },
-      })
-      const create = (subject: string, who: ReturnType<typeof by>, at: string = issuer) =>
-        transact(people.create({ issuer: at, subject, reason, by: who }))
-      const subject = randomUUID()
-      const made = yield* create(subject, by(w.oz))
-      assert.deepInclude(made, { issuer, subject, state: "active", version: 1, policy_review: null })
-      assert.deepStrictEqual(yield* identitiesOf(made.person_id), [subject])
-      assert.strictEqual(yield* codeOf(create(subject, by(null))), "person_exists")
-      yield* create(subject, by(null), "")
-      assert.strictEqual(yield* codeOf(create(randomUUID(), by(w.sam))), "role_required")
-      assert.strictEqual(yield* codeOf(create(randomUUID(), by(null, "robot"))), "role_required")
-      assert.strictEqual(
-        yield* codeOf(create(randomUUID(), by(null, writer.clientId, "https://other"))),
-        "role_required",
-      )
-      // Longer than an index can tell apart, and nothing that repeats.
-      const endless = Array.from({ length: 200 }, () => randomUUID()).join("")
-      assert.strictEqual(yield* codeOf(create(endless, by(w.oz))), "HTTPValidationError")
-      const [moss, roles] = [yield* institution(), yield* Roles]
-      yield* member(moss, made.person_id, "sponsor")
-      assert.isFalse(yield* roles.independent(made.person_id, w.oz))
     })))
 })

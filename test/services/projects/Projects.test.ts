@@ -53,13 +53,10 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Projects"
       assert.deepStrictEqual(job, { id: made.job_id!, kind: "client.create", state: "pending", held: true })
       assert.deepStrictEqual(yield* told(made.project_id), ["project-registered", "project-owner-changed"])
       const { sql } = yield* Database
-      const [event] = yield* sql<{ kind: string }>`
-        select kind from lifecycle_events where id = ${made.event_id}::uuid`
-      assert.strictEqual(event!.kind, "project-registered")
-      assert.strictEqual(
-        yield* codeOf(website(w, w.pat, { website: "https://portal.fern.example" })),
-        "website_exists",
-      )
+      const event = yield* sql`select kind from lifecycle_events where id = ${made.event_id}::uuid`
+      assert.deepStrictEqual(event, [{ kind: "project-registered" }])
+      const twin = website(w, w.pat, { website: "https://portal.fern.example" })
+      assert.strictEqual(yield* codeOf(twin), "website_exists")
       yield* website(w, w.pat, { website: "https://portal.fern.example", environment: "production" })
       yield* workJobs
       assert.isNull((yield* projectRow(made.project_id)).client_id)

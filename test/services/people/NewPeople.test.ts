@@ -1,0 +1,45 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import { NewPeople } from "../../../services/people/NewPeople.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
+import { codeOf, reason, writer } from "../access/RequestWorld.ts"
+import { identitiesOf } from "./LinkSteps.ts"
+
+const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId}`] }).pipe(
+  Layer.provideMerge(Roles.layer),
+  Layer.provideMerge(identity),
+)
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("NewPeople", (it) => {
+  it.effect("people are made by operators and by directory services, once for each identity", () =>
+    Effect.gen(function* () {
+      const [oz, sam] = [yield* person({ operator: true }), yield* person()]
+      const people = yield* NewPeople
+      const by = (personId: string | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
+        ...{ principal: "somebody", personId, issuer: from, clientId },
+      })
+      const create = (subject: string, who: ReturnType<typeof by>, at: string = issuer) =>
+        transact(people.create({ issuer: at, subject, reason, by: who }))
+      const subject = randomUUID()
+      const made = yield* create(subject, by(oz))
+      assert.deepInclude(made, { issuer, subject, state: "active", version: 1, policy_review: null })
+      assert.deepStrictEqual(yield* identitiesOf(made.person_id), [subject])
+      assert.strictEqual(yield* codeOf(create(subject, by(null))), "person_exists")
+      yield* create(subject, by(null), "")
+      assert.strictEqual(yield* codeOf(create(randomUUID(), by(sam))), "role_required")
+      assert.strictEqual(yield* codeOf(create(randomUUID(), by(null, "robot"))), "role_required")
+      assert.strictEqual(
+        yield* codeOf(create(randomUUID(), by(null, writer.clientId, "https://other"))),
+        "role_required",
+      )
+      // Longer than an index can tell apart, and nothing that repeats.
+      const endless = Array.from({ length: 200 }, () => randomUUID()).join("")
+      assert.strictEqual(yield* codeOf(create(endless, by(oz))), "HTTPValidationError")
+      const [moss, roles] = [yield* institution(), yield* Roles]
+      yield* member(moss, made.person_id, "sponsor")
+      assert.isFalse(yield* roles.independent(made.person_id, oz))
+    }))
+})

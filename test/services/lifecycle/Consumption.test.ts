@@ -1,0 +1,152 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { genesis } from "../../../services/platform/Canonical.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { verifySnapshot } from "../../../sdk/Verify.ts"
+import { access, link, person } from "../../support/TestIdentity.ts"
+import { everything, grant, pinsFor, scene, signAll, transmitter } from "./World.ts"
+
+const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, {
+    onFailure: (error) => error instanceof Error ? error.name : String(error),
+    onSuccess: () => "done",
+  })
+
+/** One more Access, signed. */
+const more = Effect.fnUntraced(function* (institution: string, project: string) {
+  yield* access(institution, project, yield* person())
+  yield* signAll
+})
+
+const chainHead = Effect.fnUntraced(function* (project: string, position: number) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ digest: string }>`
+    select digest from lifecycle_events where project_id = ${project} and position = ${position}`
+  return row?.digest ?? genesis
+})
+
+layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
+  it.effect("pages follow each other without a gap or a repeat; the last one leads on to what comes later", () =>
+    Effect.gen(function* () {
+      const { asking, institution, project } = yield* scene
+      yield* Effect.forEach(Array.from({ length: 4 }), () => more(institution, project))
+      const all = yield* everything(asking, undefined, 1_000)
+      for (const limit of [1, 3]) assert.deepStrictEqual(yield* everything(asking, undefined, limit), all)
+      yield* more(institution, project)
+      const { items } = yield* everything(asking, all.cursor)
+      assert.deepStrictEqual(items.map(({ position }) => position), [all.head + 1])
+    }))
+
+  it.effect("who waits is answered by the next event, not by the end of the wait", () =>
+    Effect.gen(function* () {
+      const { events } = yield* Consumption
+      const { asking, institution, project } = yield* scene
+      yield* signAll
+      const { cursor, head } = yield* everything(asking)
+      const waiting = yield* Effect.forkChild(events({ ...asking, after: cursor, limit: 10, waitMillis: 600_000 }))
+      yield* more(institution, project)
+      const { items } = yield* Fiber.join(waiting)
+      assert.deepStrictEqual(items.map(({ position }) => position), [head + 1])
+    }))
+
+  it.effect("a revoked grant is refused on the next poll and in the middle of a wait; who never had one sees nothing", () =>
+    Effect.gen(function* () {
+      const { acknowledge, events, snapshot } = yield* Consumption
+      const { administrator, asking, grantId, project, ...rest } = yield* scene
+      yield* signAll
+      const { cursor } = yield* everything(asking)
+      const poll = (who = asking) => tagOf(events({ ...who, after: cursor, limit: 10, waitMillis: 0 }))
+      assert.strictEqual(yield* poll({ ...asking, clientId: "nobody" }), "NotFound")
+      assert.strictEqual(yield* poll({ ...asking, issuer: "https://other.example" }), "NotFound")
+      assert.strictEqual(yield* poll({ ...asking, projectId: "nothing" }), "NotFound")
+      yield* grant({ administrator, project, ...rest }, "reader", ["events.read"])
+      const reader = { ...asking, clientId: "reader" }
+      assert.strictEqual(yield* poll(reader), "done")
+      assert.strictEqual(yield* tagOf(snapshot(reader)), "RoleRequired")
+      const acknowledgement = { cursor, installed_version: "1", chain_head: genesis }
+      assert.strictEqual(yield* tagOf(acknowledge({ ...reader, ...acknowledgement })), "RoleRequired")
+
+      yield* signAll
+      const { cursor: latest } = yield* everything(asking)
+      const waiting = yield* Effect.forkChild(
+        tagOf(events({ ...asking, after: latest, limit: 10, waitMillis: 600_000 })),
+      )
+      const { revoke } = yield* ServiceGrants
+      yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
+      assert.strictEqual(yield* Fiber.join(waiting), "RoleRequired")
+      assert.strictEqual(yield* poll(), "RoleRequired")
+      assert.strictEqual(yield* tagOf(snapshot(asking)), "RoleRequired")
+    }))
+
+  it.effect("cursors of nowhere, of another epoch and of a place ahead each say what they are", () =>
+    Effect.gen(function* () {
+      const { acknowledge, events } = yield* Consumption
+      const { asking, project } = yield* scene
+      yield* signAll
+      const { head } = yield* everything(asking)
+      const cases: ReadonlyArray<readonly [string, string]> = [
+        ...["", "A", "AAAA=", "...", "Ä", "not a cursor", "A".repeat(45), encodeCursor({ epoch: 2, position: 0 })]
+          .map((cursor) => [cursor, "CursorEpochChanged"] as const),
+        [encodeCursor({ epoch: 1, position: head + 1 }), "CursorAhead"],
+        [encodeCursor({ epoch: 1, position: Number.MAX_SAFE_INTEGER }), "CursorAhead"],
+      ]
+      for (const [cursor, expected] of cases) {
+        assert.strictEqual(
+          yield* tagOf(events({ ...asking, after: cursor, limit: 10, waitMillis: 0 })),
+          expected,
+          cursor,
+        )
+        const told = { ...asking, cursor, installed_version: "1", chain_head: yield* chainHead(project, head) }
+        assert.strictEqual(yield* tagOf(acknowledge(told)), expected, cursor)
+      }
+    }))
+
+  it.effect("a snapshot's cursor leads on even where what it holds is not signed yet", () =>
+    Effect.gen(function* () {
+      const { acknowledge, events, snapshot } = yield* Consumption
+      const { asking, institution, project } = yield* scene
+      const pins = yield* Effect.andThen(signAll, pinsFor(project))
+      yield* access(institution, project, yield* person())
+      const token = yield* snapshot(asking)
+      const { chainHead, cursor, position, state } = yield* Effect.promise(() => verifySnapshot(token, project, pins))
+      assert.lengthOf(state["access"] as ReadonlyArray<unknown>, 1)
+      const answer = yield* events({ ...asking, after: cursor, limit: 10, waitMillis: 0 })
+      assert.deepStrictEqual(answer, { items: [], cursor, head: position, more: false })
+      const acknowledged = yield* acknowledge({ ...asking, cursor, installed_version: "1", chain_head: chainHead })
+      assert.deepStrictEqual(acknowledged, { acknowledged_cursor: cursor, head: position, lag: 0 })
+      yield* more(institution, project)
+      assert.deepStrictEqual((yield* everything(asking, cursor)).items.map(({ position }) => position), [position + 1])
+    }))
+
+  it.effect("acknowledgements only go forward, and are of the installed version and of this history", () =>
+    Effect.gen(function* () {
+      const { acknowledge } = yield* Consumption
+      const { asking, institution, project } = yield* scene
+      yield* more(institution, project)
+      const { head } = yield* everything(asking)
+      const at = Effect.fnUntraced(function* (position: number, installed_version = "1", chain_head?: string) {
+        return yield* acknowledge({
+          ...{ ...asking, installed_version, cursor: encodeCursor({ epoch: 1, position }) },
+          chain_head: chain_head ?? (yield* chainHead(project, position)),
+        })
+      })
+      assert.strictEqual(yield* tagOf(at(head, "2")), "InstalledVersionMismatch")
+      assert.strictEqual(yield* tagOf(at(head, "1", yield* chainHead(project, head - 1))), "ChainMismatch")
+      assert.strictEqual(yield* tagOf(at(0, "1", yield* chainHead(project, 1))), "ChainMismatch")
+      assert.strictEqual((yield* at(0)).lag, head)
+      const order = [1, head - 1, 2, head, 0, head - 1]
+      const acknowledged = yield* Effect.forEach(order, (position) => at(position))
+      assert.deepStrictEqual(
+        acknowledged.map(({ lag }) => head - lag),
+        order.map((_, i) => Math.max(...order.slice(0, i + 1))),
+      )
+      // The product was brought to another version: what it says counts for that one only.
+      yield* link(project, "2", 2)
+      assert.strictEqual(yield* tagOf(at(head, "1")), "InstalledVersionMismatch")
+      assert.strictEqual((yield* at(head, "2")).lag, 0)
+    }))
+})

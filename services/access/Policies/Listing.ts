@@ -52,7 +52,8 @@ export const listing = (sql: PgClient.PgClient) => {
             order by a.approved_at, a.role)
           from policy_approvals a where a.review_id = v.id) as approvals
         from policy_reviews v, me
-        where v.state = ${state} and (${afterId}::uuid is null or v.id > ${afterId}::uuid)
+        where (me.operator or v.institution_id in (select institution_id from standing where person_id = ${personId}))
+          and v.state = ${state} and (${afterId}::uuid is null or v.id > ${afterId}::uuid)
           and canonical_person(v.author) <> ${personId}
           and (v.state <> 'open' or not exists (
             select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))

@@ -197,8 +197,9 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const ids = JSON.stringify(failures.map(({ requestId }) => requestId))
         const found = sql<{ request_id: string; status: number; code: string; text: string }>`
         select r.id as request_id, a.status, a.code, row_to_json(a)::text as text
-        from json_array_elements_text(${ids}::json) r(id) join audit_records a
-          on a.action = 'request.failed' and (a.request_id = r.id or a.details->'request_ids' @> to_jsonb(r.id))`
+          from audit_records a cross join lateral (
+            select a.request_id union select jsonb_array_elements_text(a.details->'request_ids')) r(id)
+          where a.action = 'request.failed' and r.id in (select json_array_elements_text(${ids}::json))`
         // What nobody was recognised for is gathered for a moment.
         const records = yield* found.pipe(
           Effect.filterOrFail((rows) => new Set(rows.map(({ request_id }) => request_id)).size === failures.length),

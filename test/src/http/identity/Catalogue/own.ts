@@ -80,7 +80,7 @@ export const own: ReadonlyArray<Case> = [
     ...{ by: "stranger", second: "member", status: 201 },
     asked: () =>
       Effect.succeed({
-        body: { kind: "totp.enroll", label: "Phone" },
+        body: { kind: "passkey.register", label: "Laptop" },
         headers: { "x-portal-binding": binding() },
       }),
   },

@@ -1,0 +1,122 @@
+/** What the document of the identity API says, against specification 000. */
+import { assert, describe, it } from "@effect/vitest"
+import { operations, type Schema, spec } from "./Catalogue.ts"
+import { extras, specified } from "./Specified.ts"
+
+const reads: ReadonlyArray<string> = [
+  "/v1/me",
+  "/v1/me/freshness",
+  "/v1/me/sessions",
+  "/v1/me/authenticators",
+  "/v1/me/credential-actions",
+  "/v1/institutions/{institution_id}/access-grant-reviews",
+  "/v1/projects/{project_id}/lifecycle-service-grants",
+  "/v1/operations",
+  "/v1/operations/diagnostics",
+  "/v1/jobs",
+]
+
+/** Of each body, its fields and which of them must be sent: the specification's tables. */
+const bodies: Readonly<Record<string, readonly [required: string, optional: string]>> = {
+  RequestFields: ["name organization_type website domains purpose contacts reason", ""],
+  WebsiteRegistration: [
+    "name website owner_person_id environment requested_scopes reason",
+    "connector_kind connector_product preview_digest redirect_uris post_logout_redirect_uris backchannel_logout_uri",
+  ],
+  RequestCreate: ["reason institution_id project_id", ""],
+  PersonCreate: ["reason issuer subject", ""],
+  Transition: ["expected_version reason", ""],
+  EnrollmentCreate: ["reason recipient", ""],
+  LaunchCreate: ["reason launch_url", ""],
+  OwnerChange: ["reason person_id", "active"],
+  Approval: ["reason role", ""],
+  LinkCreate: ["reason proof_id", ""],
+}
+
+const words = (text: string) => text.split(" ").filter((word) => word !== "").sort()
+const posts = operations.filter(({ method }) => method === "POST")
+const schemas: Schema = spec.components.schemas
+
+describe("the document of the identity API", () => {
+  it("is OpenAPI 3.1.0 of version 0.2.0", () => {
+    assert.strictEqual(spec.openapi, "3.1.0")
+    assert.strictEqual(spec.info.version, "0.2.0")
+    const { description: _, ...scheme } = spec.components.securitySchemes.management
+    assert.deepStrictEqual(scheme, { type: "http", scheme: "Bearer" })
+  })
+
+  it("has every endpoint of the specification, its key and its answer, and of ours those that are known", () => {
+    const gets = operations.filter(({ method }) => method === "GET").map(({ template }) => template)
+    assert.includeMembers(gets, [...reads])
+    assert.sameMembers(
+      posts.map(({ template }) => template),
+      [...Object.keys(specified), ...extras.receipt, ...extras.none],
+    )
+    for (const { parameters, responses, template } of posts) {
+      const { key, status } = specified[template] ?? { key: "optional", status: null }
+      const header = parameters.find(({ name }) => name === "idempotency-key")
+      assert.deepInclude(header, { in: "header", required: key === "required" }, template)
+      assert.deepStrictEqual(header!.schema, { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" }, template)
+      if (status !== null) assert.property(responses, String(status), template)
+      assert.lengthOf(Object.keys(responses).filter((status) => status.startsWith("2")), 1, template)
+    }
+  })
+
+  it("names the failures that each can meet, with their headers", () => {
+    for (const { operationId, parameters, requestBody, responses } of operations) {
+      const has = (...statuses: ReadonlyArray<number>) =>
+        assert.containsAllKeys(responses, statuses.map(String), operationId)
+      has(401, 406, 429, 500, 503)
+      if (requestBody !== undefined) has(400, 413, 415)
+      if (requestBody !== undefined || parameters.length > 0) {
+        has(422)
+        assert.deepStrictEqual(responses["422"]!.content, {
+          "application/json": { schema: { $ref: "#/components/schemas/HTTPValidationError" } },
+        })
+      }
+      if (parameters.some(({ in: place }) => place === "path")) has(404)
+      if (parameters.some(({ name }) => name === "idempotency-key")) has(409)
+      for (const [status, { content, headers }] of Object.entries(responses)) {
+        assert.isTrue(headers!["X-Request-ID"]!.required, operationId)
+        const type = status === "422" || status.startsWith("2") ? "application/json" : "application/problem+json"
+        assert.deepStrictEqual(Object.keys(content!), [type], `${operationId} ${status}`)
+      }
+      assert.property(responses["401"]!.headers, "WWW-Authenticate")
+      assert.containsAllKeys(responses["429"]!.headers, ["Retry-After", "RateLimit", "RateLimit-Policy"])
+    }
+  })
+
+  it("has the specification's bodies, which admit nothing else", () => {
+    for (const [name, [required, optional]] of Object.entries(bodies)) {
+      const { additionalProperties, properties, required: needed } = schemas[name]
+      assert.deepStrictEqual([...needed].sort(), words(required), name)
+      assert.deepStrictEqual(Object.keys(properties).sort(), words(`${required} ${optional}`), name)
+      assert.strictEqual(additionalProperties, false, name)
+      if ("reason" in properties) assert.deepInclude(properties.reason, { minLength: 8, maxLength: 500 }, name)
+    }
+    for (const { operationId, requestBody } of posts) {
+      const ref: string = requestBody?.content["application/json"]?.schema.$ref ?? ""
+      if (ref !== "") assert.isFalse(schemas[ref.split("/").at(-1)!].additionalProperties, operationId)
+    }
+    assert.deepStrictEqual(schemas.OperationsSummary.required, [
+      "pending",
+      "failed",
+      "failure_diagnostics_available",
+      "status",
+    ])
+    assert.deepStrictEqual(schemas.OperationsSummary.properties.status.enum, ["failed", "pending", "effective"])
+    assert.deepStrictEqual(schemas.GrantReceipt.properties.issuer_assignment, { type: "null" })
+  })
+
+  it("has the specification's rule for the listing of grants", () => {
+    const list = operations.find(({ operationId }) => operationId.endsWith(".listLifecycleServiceGrants"))!
+    assert.deepInclude(list.parameters.find(({ name }) => name === "limit"), {
+      ...{ in: "query", required: false },
+      schema: { type: "string", pattern: "^([1-9][0-9]?|100)$", default: "50" },
+    })
+    assert.deepInclude(list.parameters.find(({ name }) => name === "after_id"), {
+      ...{ in: "query", required: false },
+      schema: { type: "string", format: "uuid" },
+    })
+  })
+})

@@ -1,0 +1,156 @@
+/** Each POST of the identity API under its key (DECISIONS-identity 1.9): done once, answered the same ever after. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../../../services/platform/Database.ts"
+import { person } from "../../../support/TestIdentity.ts"
+import { management } from "../../../support/TestManagement.ts"
+import { as, codeOf, type Headers, send } from "./Ask.ts"
+import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { held } from "./Held.ts"
+import { extras, specified } from "./Specified.ts"
+import { type Stage, stage } from "./Stage.ts"
+
+const posts = catalogue.filter((one) => {
+  const { method, template } = operationOf(one)
+  return method === "POST" && !extras.none.includes(template)
+})
+
+const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.body) => {
+  const operation = operationOf(one)
+  const all = { ...asked.headers, ...headers }
+  return Effect.map(send(operation.method, pathOf(operation, asked), all, body), (answer) => held(operation, answer))
+}
+
+/** Another body of the same form. */
+const otherBody: Readonly<Record<string, unknown>> = {
+  "me.startCredentialAction": { kind: "passkey.register", label: "Another" },
+  "me.completeCredentialAction": { proof: { type: "totp", code: "123456" } },
+  "requests.createLinkProof": { token: "another" },
+}
+const another = (one: Case, asked: Asked) =>
+  otherBody[one.operation] ?? { ...asked.body, reason: "as we did not agree on Monday" }
+
+/** What is so already is shown as it stands to whoever asks for it again. */
+const shows = new Set(["lifecycle-service-grants.revokeLifecycleServiceGrant", "websites.changeProjectOwner"])
+
+/** Takes every role away from a person while `use` runs. */
+const stripped = Effect.fnUntraced(function* <E, R>(personId: string, use: Effect.Effect<void, E, R>) {
+  const { sql } = yield* Database
+  const [ended] = yield* sql<{ memberships: ReadonlyArray<string>; owned: ReadonlyArray<string>; operator: boolean }>`
+    with m as (
+      update institution_memberships set state = 'ended' where person_id = ${personId} and state = 'active' returning id
+    ), o as (update project_owners set active = false where person_id = ${personId} and active returning id),
+    p as (update people set operator = false where id = ${personId} and operator returning id)
+    select coalesce((select array_agg(id) from m), '{}') as memberships,
+      coalesce((select array_agg(id) from o), '{}') as owned, exists (select from p) as operator`
+  yield* use
+  const { memberships, operator, owned } = ended!
+  yield* sql`update institution_memberships set state = 'active' where id = any(${[...memberships]}::text[])`
+  yield* sql`update project_owners set active = true where id = any(${[...owned]}::text[])`
+  yield* sql`update people set operator = ${operator} where id = ${personId}`
+})
+
+const each = <E, R>(use: (one: Case, world: Stage) => Effect.Effect<void, E, R>) =>
+  Effect.flatMap(stage, (world) => Effect.forEach(posts, (one) => use(one, world), { discard: true }))
+
+layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idempotency over HTTP", (it) => {
+  it.effect("every POST of the specification is in the loop", () =>
+    Effect.sync(() => {
+      const looped = posts.map((one) => operationOf(one).template)
+      assert.sameMembers(looped, [...Object.keys(specified), ...extras.receipt])
+      assert.lengthOf(Object.keys(specified), 18)
+    }))
+
+  it.effect(
+    "a key that is missing, empty, too long or sent twice is 422 at its place",
+    () =>
+      each(Effect.fnUntraced(function* (one, world) {
+        const asked = yield* one.asked(world, world.people[one.by])
+        const auth = yield* as(world.people[one.by])
+        const keys: Record<string, Headers> = {
+          "empty": { "idempotency-key": "" },
+          "too long": { "idempotency-key": "k".repeat(256) },
+          "twice": { "idempotency-key": ["one", "two"] },
+        }
+        if (specified[operationOf(one).template]?.key === "required") keys["missing"] = {}
+        for (const [name, header] of Object.entries(keys)) {
+          const answer = yield* sent(one, asked, { ...auth, ...header })
+          assert.strictEqual(answer.status, 422, `${one.operation} ${name}`)
+          const [fault, ...others] = answer.body.detail
+          assert.lengthOf(others, 0)
+          assert.deepStrictEqual(fault.loc, ["header", "idempotency-key"])
+          assert.strictEqual(fault.type, name === "missing" ? "missing" : "string_pattern_mismatch", one.operation)
+        }
+        // At its bound it is as good as any.
+        const good = yield* sent(one, asked, { ...auth, "idempotency-key": "~".repeat(255) })
+        assert.strictEqual(good.status, one.status, good.text)
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "a replay is the same to the byte, whatever has happened since, and never another's",
+    () =>
+      each(Effect.fnUntraced(function* (one, world) {
+        const personId = world.people[one.by]
+        const asked = yield* one.asked(world, personId)
+        const auth = yield* as(personId)
+        const key = { "idempotency-key": randomUUID() }
+        const first = yield* sent(one, asked, { ...auth, ...key })
+        assert.strictEqual(first.status, one.status, `${one.operation} ${first.text}`)
+        assert.notProperty(first.headers, "idempotency-replayed", one.operation)
+
+        const same = Effect.fnUntraced(function* (when: string) {
+          const again = yield* sent(one, asked, { ...auth, ...key })
+          const what = `${one.operation} ${when}`
+          assert.deepStrictEqual([again.status, again.text], [first.status, first.text], what)
+          assert.strictEqual(again.headers["idempotency-replayed"], "true", what)
+          assert.strictEqual(again.headers["etag"], first.headers["etag"], what)
+        })
+        yield* same("at once")
+
+        // Done again under another key, or refused because it was done: either way the state is another one.
+        yield* sent(one, asked, { ...auth, "idempotency-key": randomUUID() })
+        yield* same("after the state moved on")
+
+        if (asked.body !== undefined) {
+          const other = yield* sent(one, asked, { ...auth, ...key }, another(one, asked))
+          assert.deepStrictEqual(codeOf(other), [409, "idempotency_key_reused"], one.operation)
+        }
+        const since = yield* sent(one, asked, { ...auth, ...key, "if-match": `"sha256:${"0".repeat(64)}"` })
+        assert.deepStrictEqual(codeOf(since), [409, "idempotency_key_reused"], one.operation)
+
+        const colleague = one.second === one.by ? yield* person({ operator: true }) : world.people[one.second]
+        const theirs = yield* sent(one, asked, { ...(yield* as(colleague)), ...key })
+        assert.notProperty(theirs.headers, "idempotency-replayed", one.operation)
+        if (!shows.has(one.operation)) assert.notStrictEqual(theirs.text, first.text, one.operation)
+
+        if (one.by !== "stranger") {
+          yield* stripped(
+            personId,
+            Effect.gen(function* () {
+              yield* same("after the role was lost")
+              const lost = yield* sent(one, asked, { ...auth, "idempotency-key": randomUUID() })
+              assert.include([403, 404], lost.status, `${one.operation} ${lost.text}`)
+            }),
+          )
+        }
+        yield* same("in the end")
+      })),
+    60_000,
+  )
+
+  it.effect("what was refused may be tried again with the same key", () =>
+    Effect.gen(function* () {
+      const world = yield* stage
+      const one = catalogue.find(({ operation }) => operation === "websites.registerWebsite")!
+      const asked = yield* one.asked(world, world.people.sponsor)
+      const headers = { ...(yield* as(world.people.sponsor)), "idempotency-key": randomUUID() }
+      yield* stripped(
+        world.people.sponsor,
+        Effect.map(sent(one, asked, headers), (refused) => assert.strictEqual(refused.status, 404)),
+      )
+      assert.strictEqual((yield* sent(one, asked, headers)).status, 201)
+    }))
+})

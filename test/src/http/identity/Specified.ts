@@ -1,0 +1,36 @@
+/** The POSTs of specification 000, whether they need an idempotency key, and what a good one is answered with. */
+export const specified: Readonly<
+  Record<string, { readonly key: "required" | "optional"; readonly status: 200 | 201 }>
+> = {
+  "/v1/me/credential-actions": { key: "optional", status: 201 },
+  "/v1/me/credential-actions/{intent_id}/complete": { key: "optional", status: 200 },
+  "/v1/institutions/{institution_id}/access-grant-reviews": { key: "required", status: 201 },
+  "/v1/institutions/{institution_id}/access-grant-reviews/{review_id}/approve": { key: "required", status: 200 },
+  "/v1/institutions/{institution_id}/access-grant-reviews/{review_id}/revoke": { key: "required", status: 200 },
+  "/v1/projects/{project_id}/lifecycle-service-grants": { key: "required", status: 201 },
+  "/v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/approve": { key: "required", status: 200 },
+  "/v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/revoke": { key: "required", status: 200 },
+  "/v1/me/organization-requests": { key: "required", status: 201 },
+  "/v1/institutions/{institution_id}/websites": { key: "required", status: 201 },
+  "/v1/me/access-requests": { key: "required", status: 201 },
+  "/v1/people": { key: "required", status: 201 },
+  "/v1/institutions/{institution_id}/websites/{project_id}/withdraw": { key: "required", status: 200 },
+  "/v1/institutions/{institution_id}/enrollments": { key: "required", status: 201 },
+  "/v1/projects/{project_id}/launch-proposals": { key: "required", status: 201 },
+  "/v1/projects/{project_id}/owners": { key: "required", status: 200 },
+  "/v1/policies/reviews/{review_id}/approve": { key: "required", status: 200 },
+  "/v1/link-requests": { key: "required", status: 201 },
+}
+
+/** Ours beside them; those that ask the provider at each call have no receipt. */
+export const extras = {
+  receipt: [
+    "/v1/me/link-proofs",
+    "/v1/link-requests/{link_request_id}/object",
+    "/v1/enrollments/{token}/accept",
+    "/v1/institutions/{institution_id}/memberships",
+    "/v1/policies/reviews/{review_id}/decline",
+    "/v1/jobs/{job_id}/retry",
+  ],
+  none: ["/v1/jobs/{job_id}/reconcile", "/v1/jobs/{job_id}/repair"],
+}

@@ -1,0 +1,125 @@
+/** A project that the feed withdraws ends as one that the API withdraws; over the whole app, since others must notice. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Callers } from "../../../services/people/Callers.ts"
+import { Sightings } from "../../../services/people/Sightings.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
+import { Requests } from "../../../services/access/Requests.ts"
+import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { management } from "../../support/TestManagement.ts"
+import { bearer } from "../../support/TestTokens.ts"
+
+const reason = "as we agreed on Monday"
+
+/** A launched project with a client, a session by way of it, an approved grant, one that waits, and an open request. */
+const world = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { add, work } = yield* ProviderJobs
+  const grants = yield* ServiceGrants
+  const requests = yield* Requests
+  const [fern, owen, ada, pat] = [yield* institution(), yield* person(), yield* person(), yield* person()]
+  yield* member(fern, ada, "administrator")
+  const portal = yield* project(fern)
+  yield* owner(portal, owen)
+  yield* access(fern, portal, pat)
+  yield* add({ kind: "client.create", projectId: portal })
+  yield* Effect.repeat(work, { while: (more) => more })
+  const [{ client_id }] = (yield* sql`select client_id from projects where id = ${portal}`) as [{ client_id: string }]
+  const proposal = {
+    ...{ personId: owen, projectId: portal, service_id: "portal", capabilities: ["events.read"] as const, reason },
+    environment: "production" as const,
+  }
+  const approved = yield* transact(grants.propose(proposal))
+  yield* transact(grants.approve({
+    ...{ personId: ada, projectId: portal, grantId: approved.id, expectedVersion: 1, reason, stepUp: Effect.void },
+  }))
+  const proposed = yield* transact(grants.propose(proposal))
+  const asked = yield* transact(
+    requests.access({ personId: yield* person(), institution_id: fern, project_id: portal, reason }),
+  )
+  const headers = yield* bearer(pat, { clientId: client_id, sid: `sid-${portal}` })
+  const come = Effect.flatMap(
+    Callers,
+    ({ recognise }) => recognise(headers.authorization, { userAgent: null, address: null }),
+  )
+  yield* come
+  yield* Sightings.use(({ flush }) => flush)
+  return { fern, portal, pat, approved: approved.id, proposed: proposed.id, asked, come, owen }
+})
+
+const line = (portal: string, fern: string, state: string) => ({
+  ...{ id: portal, version: 2, institution_id: fern, name: "Portal", website: `https://${portal}.example`, state },
+  ...{ environment: "production", connector_kind: "standard_oidc" },
+  redirect_uris: [`https://${portal}.example/callback`],
+})
+
+const facts = Effect.fnUntraced(function* (portal: string) {
+  const { sql } = yield* Database
+  return yield* sql<{ kind: string; by: string }>`
+    select kind, payload ->> 'initiating_entity' as by from lifecycle_events
+    where project_id = ${portal} order by position`
+})
+
+layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Projects that the feed withdraws", (it) => {
+  for (const how of ["withdrawn", "removed"] as const) {
+    it.effect(`${how}: its grants, client, sessions and requests end with it, its Access stays`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const { approved, asked, come, fern, pat, portal, proposed } = yield* world
+        const before = (yield* facts(portal)).length
+        if (how === "withdrawn") yield* tell("project", line(portal, fern, "withdrawn"))
+        else yield* tell("project", { id: portal, version: 2, removed: true })
+
+        assert.deepStrictEqual(
+          yield* sql`select id::text as id, state, revoked_by from service_grants where project_id = ${portal} order by id`,
+          [approved, proposed].map((id) => ({ id, state: "revoked", revoked_by: null })),
+        )
+        assert.deepStrictEqual((yield* facts(portal)).slice(before), [
+          { kind: "service-grant-revoked", by: "system" },
+          { kind: "project-withdrawn", by: "system" },
+          { kind: "session-revoked", by: "system" },
+        ])
+        assert.strictEqual((yield* Effect.flip(come)).code, "invalid_token")
+        assert.deepStrictEqual(
+          yield* sql`select r.state, v.state as review from requests r join policy_reviews v on v.request_id = r.id
+            where r.id = ${asked.request_id}::uuid`,
+          [{ state: "declined", review: "superseded" }],
+        )
+        assert.deepStrictEqual(
+          yield* sql`select state from access where project_id = ${portal} and person_id = ${pat}`,
+          [{ state: "active" }],
+        )
+        const { work } = yield* ProviderJobs
+        yield* Effect.repeat(work, { while: (more) => more })
+        assert.deepStrictEqual(
+          yield* sql`select c.disabled as known, e.disabled as there from provider_clients c
+            join embedded_clients e on e.client_id = c.client_id where c.project_id = ${portal}`,
+          [{ known: true, there: true }],
+        )
+        // Told again, it is over already.
+        const after = (yield* facts(portal)).length
+        yield* tell("project", { ...line(portal, fern, "withdrawn"), version: 3, name: "Old portal" })
+        assert.lengthOf(yield* facts(portal), after)
+      }))
+  }
+
+  it.effect("what goes on keeps what it has", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { come, fern, portal } = yield* world
+      const results = yield* (yield* Directory).apply([
+        JSON.stringify({ kind: "project", ...line(portal, fern, "held") }),
+      ])
+      assert.strictEqual(results[0]!._tag, "applied")
+      assert.lengthOf(
+        yield* sql`select from service_grants where project_id = ${portal} and state = 'revoked'`,
+        0,
+      )
+      assert.lengthOf(yield* sql`select from provider_jobs where project_id = ${portal} and kind = 'client.disable'`, 0)
+      yield* come
+    }))
+})

@@ -1,0 +1,265 @@
+/** The suite that every store passes: what is applied, what is refused, and who may come in by it. */
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { genesis, type Json } from "../../sdk/Canonical.ts"
+import type { Fact } from "../../sdk/Fold.ts"
+import { type Entry, gate, type SessionSigns } from "../../sdk/Gate.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
+import { Gap } from "../../sdk/Refusal.ts"
+import { ask, type Store } from "../../sdk/Store.ts"
+import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../sdk/Verify.ts"
+import { chained, granted, makeKey, now, own, pinsTo, projectId, revoked, snapshotOf, type Told } from "./Tokens.ts"
+
+const key = await makeKey()
+const pins = pinsTo([key.kid], [key.jwk])
+
+const events = async (told: ReadonlyArray<Told>, ...rest: readonly [epoch?: number, prev?: string, first?: number]) =>
+  await Promise.all(chained(told, ...rest).map(async (claims) => verifyEvent(await key.sign(claims), pins)))
+
+const empty = { people: [], access: [], sessions_floor: [], sessions: [], identities: [], project: null, keys: null }
+
+const snapshot = async (
+  at: { readonly epoch?: number; readonly position: number; readonly chainHead: string },
+  state: { readonly [group: string]: Json } = empty,
+  keySet = [key.kid],
+): Promise<VerifiedSnapshot> =>
+  verifySnapshot(
+    await key.sign(snapshotOf(state, at, keySet), { typ: "lifecycle-snapshot+jwt" }),
+    projectId,
+    pins,
+  )
+
+const start = () => snapshot({ position: 0, chainHead: genesis })
+
+const gapOf = async (promise: Promise<unknown>) => {
+  const error = await promise.then(() => null, (error) => error)
+  assert.instanceOf(error, Gap)
+  return (error as Gap).message
+}
+
+export interface Place<Tx> {
+  readonly store: Store<Tx>
+  /** The product's own statement, in the transaction. */
+  readonly write: (tx: Tx, text: string) => void | Promise<void>
+  readonly end: () => Promise<void>
+}
+
+/** What every store passes. */
+export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
+  describe(name, () => {
+    let place: Place<Tx>
+    const store = () => place.store
+    beforeAll(async () => {
+      place = await make()
+      await place.store.prepare()
+      await place.store.prepare()
+      await store().transact(() => ask("create table own (note text primary key)"))
+    })
+    afterAll(() => place.end())
+
+    const swap = (to: VerifiedSnapshot) => store().transact(() => Ledger.swap(projectId, to))
+    const apply = (some: ReadonlyArray<VerifiedEvent>, cursor: string | null = "c") =>
+      store().transact(() => Ledger.apply(projectId, some, cursor))
+    const standing = () => store().read(() => Ledger.standing(projectId))
+    const facts = () => store().read(() => Ledger.facts(projectId))
+    const idsOf = (of: ReadonlyArray<Fact>) => of.map(({ group, id }) => `${group} ${id}`)
+    const fresh = async () => {
+      await store().transact(() => Ledger.forget(projectId))
+      await swap(await start())
+    }
+    const open = async () => {
+      const at = await standing()
+      return store().transact(() => Ledger.open(projectId, at!))
+    }
+    const mayEnter = (subject: string, session: SessionSigns = { sessionIssuedAt: now + 10 }) =>
+      gate(store(), projectId).mayEnter("https://id.example", subject, session)
+    const because = (entry: Entry) => entry.may ? "welcome" : entry.because
+
+    it("stands nowhere before the first snapshot, and then closed where the snapshot is", async () => {
+      await store().transact(() => Ledger.forget(projectId))
+      assert.isNull(await standing())
+      assert.strictEqual(because(await mayEnter("pat")), "closed")
+      await gapOf(apply(await events([granted("pat")])))
+      await swap(await start())
+      assert.deepStrictEqual(await standing(), {
+        ...{ epoch: 1, position: 0, cursor: "c0", chainHead: genesis, open: false, closedBecause: "catching_up" },
+        pins: [key.kid],
+      })
+    })
+
+    it("applies what follows, once; the cursor is that of whole pages", async () => {
+      await fresh()
+      const told = await events([granted("pat"), granted("ada"), revoked("pat")])
+      assert.lengthOf(await apply(told.slice(0, 2), null), 2)
+      assert.deepInclude(await standing(), { position: 2, cursor: "c0", chainHead: told[1]!.digest })
+      assert.lengthOf(await apply(told.slice(0, 2), "c2"), 0)
+      assert.deepInclude(await standing(), { position: 2, cursor: "c2" })
+      assert.lengthOf(await apply(told, "c3"), 1)
+      assert.lengthOf(await apply(told.slice(0, 1), "c1"), 0)
+      assert.deepInclude(await standing(), { position: 3, cursor: "c3", chainHead: told[2]!.digest })
+      assert.deepStrictEqual(idsOf(await facts()), ["access access-ada"])
+    })
+
+    it("stops at a gap, at another epoch, at another history; nothing of the page is kept", async () => {
+      await fresh()
+      const told = await events([granted("a"), granted("b"), granted("c")])
+      const other = await events([granted("z"), granted("b")])
+      assert.match(await gapOf(apply([told[0]!, told[2]!])), /position 3 after 1/)
+      assert.match(await gapOf(apply([told[0]!, other[1]!])), /another history/)
+      assert.match(await gapOf(apply(await events([granted("a")], 2))), /epoch 2 after 1/)
+      assert.deepInclude(await standing(), { position: 0, chainHead: genesis })
+      assert.deepStrictEqual(await facts(), [])
+    })
+
+    it("commits the product's own changes with it, or neither", async () => {
+      await fresh()
+      const told = await events([granted("a"), granted("b")])
+      const notes = () => store().read(() => ask("select note from own order by note"))
+      const work = () => Ledger.apply(projectId, told, "c2")
+      await store().transact(work, (done, tx) => place.write(tx, `insert into own values ('${done.length} new')`))
+      assert.deepStrictEqual((await notes()).map(({ note }) => note), ["2 new"])
+      const more = await events([granted("c")], 1, told[1]!.digest, 3)
+      const failing = store().transact(() => Ledger.apply(projectId, more, "c3"), (_, tx) => {
+        const wrote = place.write(tx, "insert into own values ('lost')")
+        if (wrote === undefined) throw new Error("the product failed")
+        return wrote.then(() => Promise.reject(new Error("the product failed")))
+      })
+      assert.strictEqual(await failing.then(() => "", ({ message }) => message), "the product failed")
+      assert.deepStrictEqual((await notes()).map(({ note }) => note), ["2 new"])
+      assert.deepInclude(await standing(), { position: 2, cursor: "c2" })
+    })
+
+    it("a snapshot takes the place of everything; an older one does not; of a new epoch it does", async () => {
+      await fresh()
+      const told = await events([granted("a"), granted("b")])
+      await apply(told, "c2")
+      assert.isTrue(await open())
+      const user = { format: "iss_sub", iss: "https://id.example", sub: "pat" }
+      const state = { ...empty, access: [{ user, access_id: "x", version: 1, role: "user" }] }
+      const digest = (digit: string) => `sha256:${digit.repeat(64)}`
+      await gapOf(swap(await snapshot({ position: 1, chainHead: told[0]!.digest }, state)))
+      assert.deepInclude(await standing(), { position: 2, open: true })
+      await swap(await snapshot({ position: 9, chainHead: digest("9") }, state, ["k1", "k2"]))
+      assert.deepStrictEqual(idsOf(await facts()), ["access x"])
+      assert.deepInclude(await standing(), { position: 9, open: false, pins: ["k1", "k2"] })
+      await swap(await snapshot({ epoch: 2, position: 3, chainHead: digest("a") }, empty))
+      assert.deepInclude(await standing(), { epoch: 2, position: 3, pins: [key.kid] })
+      assert.deepStrictEqual(await facts(), [])
+      await gapOf(swap(await snapshot({ position: 99, chainHead: digest("9") }, state)))
+      // A thousand facts come and go as one.
+      const access = Array.from({ length: 1_001 }, (_, i) => ({ user, access_id: `a${i}`, version: 1, role: "user" }))
+      await swap(await snapshot({ epoch: 2, position: 4, chainHead: digest("b") }, { ...empty, access }))
+      assert.lengthOf(await facts(), 1_001)
+    })
+
+    it("keys that an event announces are pinned with its commit", async () => {
+      await fresh()
+      const transition: Told = {
+        type: own("key-transition"),
+        subId: { format: "opaque", id: projectId },
+        payload: { event_timestamp: now, next: ["next-1", "next-2"], not_before: now + 60 },
+      }
+      await apply(await events([transition]), "c1")
+      assert.deepStrictEqual((await standing())!.pins, [key.kid, "next-1", "next-2"].sort())
+    })
+
+    it("opens only where nothing came meanwhile", async () => {
+      await fresh()
+      const before = await standing()
+      await apply(await events([granted("a")]), "c1")
+      assert.isFalse(await store().transact(() => Ledger.open(projectId, before!)))
+      assert.isTrue(await open())
+    })
+
+    it("says who may come in", async () => {
+      const user = (sub: string) => ({ format: "iss_sub", iss: "https://id.example", sub })
+      const about = (type: string, subId: Json, payload: object = {}): Told => ({
+        ...{ type, subId },
+        payload: { event_timestamp: now, initiating_entity: "system", ...payload },
+      })
+      const risc = (name: string) => `https://schemas.openid.net/secevent/risc/event-type/${name}`
+      const ended = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
+      const linked = own("identity-linked")
+      await fresh()
+      await apply(
+        await events([
+          ...["pat", "off", "gone", "floor", "one", "old", "first", "merged"].map((name) => granted(name)),
+          about(risc("account-disabled"), user("off")),
+          about(risc("account-disabled"), user("pat")),
+          about(risc("account-enabled"), user("pat")),
+          revoked("gone"),
+          about(ended, user("floor")),
+          about(ended, { format: "complex", user: user("one"), session: { format: "opaque", id: "s1" } }),
+          about(linked, user("new"), { previous: user("old") }),
+          about(linked, user("first"), { linked: user("second") }),
+          about(linked, user("other"), { linked: user("merged") }),
+          about(ended, user("other"), { event_timestamp: now - 100 }),
+        ]),
+        "c",
+      )
+      assert.strictEqual(because(await mayEnter("pat")), "closed")
+      assert.isTrue(await open())
+      const cases: ReadonlyArray<readonly [string, SessionSigns | undefined, string]> = [
+        ["pat", undefined, "welcome"],
+        ["pat", {}, "welcome"],
+        ["nobody", undefined, "no_access"],
+        ["off", undefined, "account_disabled"],
+        ["gone", undefined, "no_access"],
+        ["floor", { sessionIssuedAt: now }, "session_ended"],
+        ["floor", { sessionIssuedAt: now + 1 }, "welcome"],
+        ["floor", {}, "session_ended"],
+        ["one", { sid: "s1", sessionIssuedAt: now + 100 }, "session_ended"],
+        ["one", { sid: "s2", sessionIssuedAt: now - 100 }, "welcome"],
+        // Whoever cannot say which session it is may have come by the one that ended.
+        ["one", { sessionIssuedAt: now - 100 }, "session_ended"],
+        ["one", { sessionIssuedAt: now + 100 }, "welcome"],
+        ["new", undefined, "welcome"],
+        ["old", undefined, "identity_replaced"],
+        ["second", undefined, "welcome"],
+        ["first", undefined, "welcome"],
+        ["other", undefined, "welcome"],
+        ["merged", { sessionIssuedAt: now - 200 }, "session_ended"],
+      ]
+      for (const [subject, session, expected] of cases) {
+        const entry = await mayEnter(subject, session)
+        assert.strictEqual(because(entry), expected, `${subject} ${JSON.stringify(session)}`)
+      }
+      const entry = await mayEnter("second")
+      assert.deepStrictEqual(entry, { may: true, accessId: "access-first", role: "user" })
+      assert.strictEqual(because(await gate(store(), "another").mayEnter("https://id.example", "pat")), "closed")
+      assert.strictEqual(
+        because(await gate(store(), projectId).mayEnter("https://evil.example", "pat")),
+        "no_access",
+      )
+      await store().transact(() => Ledger.close(projectId, "refused"))
+      assert.strictEqual(because(await mayEnter("pat")), "closed")
+      assert.deepInclude(await standing(), { open: false, closedBecause: "refused" })
+      assert.isTrue(await open())
+      const withdrawn = about(own("project-withdrawn"), { format: "opaque", id: projectId })
+      const { chainHead, position } = (await standing())!
+      await apply(await events([withdrawn], 1, chainHead, position + 1), "c")
+      assert.strictEqual(because(await mayEnter("pat")), "project_withdrawn")
+    })
+
+    it("shows accesses, people and floors to the product's own queries", async () => {
+      await fresh()
+      await apply(await events([granted("pat"), granted("ada")]), "c")
+      const rows = await store().read(() =>
+        ask("select access_id, subject, role from bailiwick_accesses where project_id = $1 order by subject", projectId)
+      )
+      assert.deepStrictEqual(rows.map((row) => ({ ...row })), [
+        { access_id: "access-ada", subject: "ada", role: "user" },
+        { access_id: "access-pat", subject: "pat", role: "user" },
+      ])
+      for (const view of ["bailiwick_people", "bailiwick_session_floors"]) {
+        assert.deepStrictEqual(await store().read(() => ask(`select * from ${view}`)), [])
+      }
+    })
+
+    it("two processes of a product that apply the same page apply it once", async () => {
+      await fresh()
+      const told = await events(Array.from({ length: 20 }, (_, i) => granted(`p${i}`)))
+      const done = await Promise.all([apply(told, "c20"), apply(told, "c20"), apply(told.slice(0, 10), "c10")])
+      assert.strictEqual(done.flat().length, 20)
+      assert.deepInclude(await standing(), { position: 20, cursor: "c20" })
+    })
+  })

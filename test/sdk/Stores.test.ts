@@ -1,0 +1,54 @@
+/** Every store there is passes one suite. */
+import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { DatabaseSync } from "node:sqlite"
+import pg from "pg"
+import postgres from "postgres"
+import { overPg, overPostgresJs, postgresStore } from "../../sdk/stores/Postgres.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { conformance } from "./StoreConformance.ts"
+
+conformance<DatabaseSync>("SQLite", () => {
+  const database = new DatabaseSync(":memory:")
+  return Promise.resolve({
+    store: sqliteStore(database),
+    write: (tx, text) => tx.exec(text),
+    end: () => Promise.resolve(database.close()),
+  })
+})
+
+/** A database of its own, dropped at the end. */
+const database = async () => {
+  const scope = Effect.runSync(Scope.make())
+  const built = await Effect.runPromise(Layer.buildWithScope(TestDatabase.layer, scope))
+  return {
+    url: Redacted.value(Context.get(built, TestDatabase).ownerUrl),
+    drop: () => Effect.runPromise(Scope.close(scope, Exit.void)),
+  }
+}
+
+conformance("PostgreSQL by pg", async () => {
+  const { drop, url } = await database()
+  const pool = new pg.Pool({ connectionString: url, max: 3 })
+  return {
+    store: postgresStore(overPg(pool)),
+    write: async (query, text) => void (await query(text, [])),
+    end: async () => {
+      await pool.end()
+      await drop()
+    },
+  }
+})
+
+conformance("PostgreSQL by postgres.js", async () => {
+  const { drop, url } = await database()
+  const sql = postgres(url, { max: 3, onnotice: () => {} })
+  return {
+    store: postgresStore(overPostgresJs(sql)),
+    write: async (query, text) => void (await query(text, [])),
+    end: async () => {
+      await sql.end()
+      await drop()
+    },
+  }
+})

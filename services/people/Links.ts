@@ -272,14 +272,14 @@ export class Links extends Context.Service<Links, {
         if (row?.state === "pending_review" && due) yield* link(row)
       })
 
-      const carryOut: Links["Service"]["carryOut"] = Effect.fn("Links.carryOut")(function* ({ request, review }) {
+      const carryOut: Links["Service"]["carryOut"] = Effect.fn("Links.carryOut")(function* ({ approvedBy, request }) {
         if (request.person_id !== null && (yield* decidedTogether(request.author, request.person_id))) {
           return yield* new Problems.FourEyesCollapsed()
         }
         const now = yield* Clock.currentTimeMillis
         const effectiveAt = new Date(Math.max(now, request.created_at.getTime() + objectionMillis))
         const row = yield* rows.change(request, { effectiveAt })
-        yield* moved(row, "approved", `person:${review.author}`)
+        yield* moved(row, "approved", `person:${approvedBy.at(-1)!}`)
         if (effectiveAt.getTime() <= now) yield* link(row)
       })
 

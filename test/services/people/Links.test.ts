@@ -65,6 +65,15 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
         yield* sql`select made_by, approved_by from identities where subject = ${other}`,
         [{ made_by: one, approved_by: [w.oz] }],
       )
+      assert.deepStrictEqual(
+        yield* sql`select action, actor from audit_records where subject = ${`request:${link.link_request_id}`}
+          order by id`,
+        [
+          { action: "link-request.submitted", actor: `person:${one}` },
+          { action: "link-request.approved", actor: `person:${w.oz}` },
+          { action: "link-request.linked", actor: "system" },
+        ],
+      )
       assert.strictEqual((yield* told(portal)).at(-1), "identity-linked")
       assert.isNotNull(linked.event_id)
       assert.strictEqual(yield* codeOf(object(other, link.link_request_id)), "invalid_state")

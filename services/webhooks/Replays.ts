@@ -15,7 +15,9 @@ import { Jobs } from "../platform/Jobs.ts"
 import { RateLimits } from "../platform/RateLimits.ts"
 import { dueTopic } from "./Deliveries.ts"
 import { insertEvents } from "./Deliveries/Accept.ts"
+import { arrayOf } from "./Deliveries/arrayOf.ts"
 import { dayOf } from "./Deliveries/Day.ts"
+import { lockLanes } from "./Deliveries/Locked.ts"
 import { sampleBody } from "./Replays/sample.ts"
 import { type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
 
@@ -150,13 +152,17 @@ const make = Effect.gen(function* () {
     if (hook === undefined) return 0
     yield* exhume(webhookId, ids)
     const now = new Date(yield* Clock.currentTimeMillis)
+    // Locked first, by ids that the statement is given and not by ones that it joins: Deliveries/Locked.ts says why.
+    const was = yield* sql<{ id: string; status: string }>`
+      select id::text as id, status from deliveries
+      where id = any(${arrayOf(ids)}::uuid[]) and webhook_id = ${webhookId}::uuid
+        and status in ('delivered', 'dead_letter')
+      order by id for update`
+    if (was.length === 0) return 0
     const [row] = yield* sql<{ n: number }>`
       with was as materialized (
-        select d.id, d.status from deliveries d
-        where d.id = any(${[
-      ...ids,
-    ]}::uuid[]) and d.webhook_id = ${webhookId}::uuid and d.status in ('delivered', 'dead_letter')
-        order by d.id for update of d
+        select id, status from unnest(${arrayOf(was.map((d) => d.id))}::uuid[],
+          ${arrayOf(was.map((d) => d.status))}::text[]) w(id, status)
       ), risen as (
         update deliveries d set status = 'pending', cycle = d.cycle + 1, attempt = 1, response_status = null,
           error = null, next_retry_at = null
@@ -171,14 +177,12 @@ const make = Effect.gen(function* () {
           select webhook_id, ${dayOf(sql, "id")} as day, was as status, -1 as n from risen
           union all select webhook_id, ${dayOf(sql, "id")}, 'pending', 1 from risen
         ) c group by webhook_id, day, status
-      ), lane as materialized (
-        select l.webhook_id, l.next_due_at from webhook_lanes l
-        where l.webhook_id in (select webhook_id from risen) for update
-      ), moved as (
-        update webhook_lanes l set next_due_at = ${now} from lane
-        where l.webhook_id = lane.webhook_id and (lane.next_due_at is null or lane.next_due_at > ${now})
       )
       select count(*)::int as n from risen`
+    yield* lockLanes(sql, [webhookId])
+    yield* sql`
+      update webhook_lanes set next_due_at = ${now}
+      where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
     yield* sql.afterCommit(bells.ring(dueTopic))
     return row!.n
   })

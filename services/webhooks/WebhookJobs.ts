@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/Database.ts"
 import { type JobWorker, worker } from "../platform/Jobs.ts"
+import { arrayOf } from "./Deliveries/arrayOf.ts"
 import { dayOf } from "./Deliveries/Day.ts"
 import { Replays } from "./Replays.ts"
 import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
@@ -22,10 +23,13 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
 
       // What is in flight ends by itself: a success counts, a failure comes back into the queue and is cancelled then.
       const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
+        // Locked first: Deliveries/Locked.ts says why.
+        const locked = yield* sql<{ delivery_id: string }>`
+          select delivery_id::text as delivery_id from delivery_queue
+          where webhook_id = ${webhook_id}::uuid and claim is null order by due_at limit ${chunk} for update skip locked`
         const [row] = yield* sql<{ n: number; left: boolean }>`
           with waiting as materialized (
-            select delivery_id from delivery_queue where webhook_id = ${webhook_id}::uuid and claim is null
-            order by due_at limit ${chunk} for update skip locked
+            select id as delivery_id from unnest(${arrayOf(locked.map((q) => q.delivery_id))}::uuid[]) w(id)
           ), gone as (
             delete from delivery_queue q using waiting where q.delivery_id = waiting.delivery_id
             returning q.delivery_id as id, case when q.attempt = 1 then 'pending' else 'retrying' end as was

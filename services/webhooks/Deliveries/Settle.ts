@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import { nextAttemptAt, type RetrySchedule } from "../RetrySchedule.ts"
 import type { Result } from "../Sender/Task.ts"
 import { dayOf } from "./Day.ts"
+import { lockClaims, lockLanes } from "./Locked.ts"
 
 /** What became of a claim. */
 export type Next = "delivered" | "retry" | "dead" | "released" | "interrupted"
@@ -40,6 +41,9 @@ export interface Settled {
 }
 
 /**
+ * Settles whatever became of claims, in a transaction of its own or the current one; what it meets it has locked before
+ * (Locked.ts).
+ *
  * No bounds on the ids beside `d.id = f.id`: with both, PostgreSQL 18.4 prunes twice in a generic plan, at its start and
  * for each row, and the second time leaves out the one partition that the first left: nothing is updated, without a word.
  */
@@ -53,6 +57,9 @@ export const settle = Effect.fnUntraced(function* (
   const decisions = results.map((result) => decide(schedule, result, now, Math.random()))
   // One type an array: beside moments of today, the 0 of what was never begun is another, and no batch would settle.
   const of = <A>(f: (d: Decision) => A) => decisions.map(f)
+  yield* lockClaims(sql, results.map(({ task }) => task))
+  const later = decisions.filter(({ next }) => next !== "delivered" && next !== "dead")
+  if (later.length > 0) yield* lockLanes(sql, later.map(({ result }) => result.task.webhookId))
   return yield* sql<Settled>`
     with result as materialized (
       select r.id, r.claim, r.next, to_timestamp(r.due / 1000.0) as due, r.due as due_ms,
@@ -70,8 +77,9 @@ export const settle = Effect.fnUntraced(function* (
       select r.*, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt,
         case when q.attempt = 1 then 'pending' else 'retrying' end as was,
         case r.next when 'delivered' then 'delivered' when 'dead' then 'dead_letter' when 'retry' then 'retrying' end as now
-      from result r join delivery_queue q on q.delivery_id = r.id and q.claim = r.claim
-      order by q.delivery_id for update of q
+      -- By key, one by one; and the fence outside, where the planner takes it for as strict as it is.
+      from result r cross join lateral (select * from delivery_queue where delivery_id = r.id offset 0) q
+      where q.claim = r.claim
     ), ended as (
       delete from delivery_queue q using fenced f where q.delivery_id = f.id and f.next in ('delivered', 'dead')
     ), again as (
@@ -113,15 +121,11 @@ export const settle = Effect.fnUntraced(function* (
         union all
         select webhook_id, ${dayOf(sql, "id")}, was, -1 from fenced where now is not null
       ) c group by webhook_id, day, status having sum(n) <> 0
-    ), lanes as materialized (
-      select l.webhook_id, l.next_due_at, f.due from webhook_lanes l
-      join (select webhook_id, min(due) as due from fenced where next in ('retry', 'released', 'interrupted')
-        group by webhook_id) f on f.webhook_id = l.webhook_id
-      order by l.webhook_id for update of l
     ), moved as (
-      update webhook_lanes l set next_due_at = lanes.due
-      from lanes
-      where l.webhook_id = lanes.webhook_id and (lanes.next_due_at is null or lanes.next_due_at > lanes.due)
+      update webhook_lanes l set next_due_at = f.due
+      from (select webhook_id, min(due) as due from fenced where next in ('retry', 'released', 'interrupted')
+        group by webhook_id) f
+      where l.webhook_id = f.webhook_id and (l.next_due_at is null or l.next_due_at > f.due)
     )
     select id as delivery_id, webhook_id, account_id, next from fenced`
-})
+}, (effect, sql) => sql.withTransaction(effect))

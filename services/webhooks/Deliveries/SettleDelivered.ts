@@ -9,6 +9,7 @@ import type { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
+import { lockClaims } from "./Locked.ts"
 
 /** Whether this result ends its delivery well. */
 export const isDelivered = ({ ending, error, status }: Result): boolean =>
@@ -19,17 +20,14 @@ const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.del
 const dayMillis = 24 * 60 * 60_000
 
 /**
- * Settles results that are all `isDelivered` and gives those that it did; those whose claim is no longer the row's change
- * nothing. No bounds on the ids beside the key, as in `settle`: a generic plan would leave deliveries out.
- *
- * Addresses and bodies are few and mostly alike, so each goes over once. An attempt cannot be there already: its claim
- * ends in the statement that records it.
+ * No bounds on the ids beside the key, as in `settle`: a generic plan would leave deliveries out. Addresses and bodies are
+ * few and mostly alike, so each goes over once. An attempt cannot be there already: its claim ends in the statement that
+ * records it.
  */
-export const settleDelivered = Effect.fnUntraced(function* (
+const ended = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   results: ReadonlyArray<Result>,
 ): Effect.fn.Return<ReadonlyArray<Result>, SqlError.SqlError> {
-  if (results.length === 0) return []
   // In id order, as every statement that locks queue rows.
   const sorted = [...results].sort(compare)
   const of = (f: (result: Result) => string | number | bigint) => arrayOf(sorted.map(f))
@@ -71,6 +69,25 @@ export const settleDelivered = Effect.fnUntraced(function* (
     )
     select count(*)::int as n, case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids from ended`
   if (row!.n === sorted.length) return sorted
-  const ended = new Set(row!.ids)
-  return sorted.filter((result) => ended.has(result.task.deliveryId))
+  const settled = new Set(row!.ids)
+  return sorted.filter((result) => settled.has(result.task.deliveryId))
 })
+
+/**
+ * Settles results that are all `isDelivered` and gives those that it did; those whose claim is no longer the row's change
+ * nothing. In one view of the database, where a row that somebody else changed meanwhile is a serialization failure and
+ * not a recheck (Locked.ts says why); then, which is seldom, once more with the rows locked first.
+ */
+export const settleDelivered = (
+  sql: PgClient.PgClient,
+  results: ReadonlyArray<Result>,
+): Effect.Effect<ReadonlyArray<Result>, SqlError.SqlError> =>
+  results.length === 0 ? Effect.succeed([]) : sql`set transaction isolation level repeatable read`.pipe(
+    Effect.andThen(ended(sql, results)),
+    sql.withTransaction,
+    Effect.catchReason("SqlError", "SerializationError", () =>
+      lockClaims(sql, results.map(({ task }) => task)).pipe(
+        Effect.andThen(ended(sql, results)),
+        sql.withTransaction,
+      )),
+  )

@@ -34,6 +34,8 @@ const away = new Set([
   "DeadlockError",
   "SerializationError",
 ])
+/** PostgreSQL's class 57P: the server is stopping, starting, or threw everyone out because one connection crashed. */
+const shutDown = /^57P0/
 const cut = new Set(["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE", "ENOTFOUND"])
 
 const member = (value: unknown, key: string): unknown =>
@@ -42,8 +44,9 @@ const member = (value: unknown, key: string): unknown =>
 /** Whether a failure comes from a database or another dependency that cannot be reached or is too slow. */
 export const isAway = (error: unknown, depth = 0): boolean => {
   if (depth > 6 || typeof error !== "object" || error === null) return false
-  if (SqlError.isSqlError(error)) return away.has(error.reason._tag)
-  return cut.has(String(member(error, "code"))) || isAway(member(error, "cause"), depth + 1) ||
+  if (SqlError.isSqlError(error) && away.has(error.reason._tag)) return true
+  const code = String(member(error, "code"))
+  return cut.has(code) || shutDown.test(code) || isAway(member(error, "cause"), depth + 1) ||
     isAway(member(error, "reason"), depth + 1)
 }
 

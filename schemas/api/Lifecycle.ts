@@ -41,7 +41,9 @@ const project = { project_id: Schema.String }
 const granted = [NotFound, Problems.RoleRequired] as const
 const placed = [Problems.CursorEpochChanged, Problems.CursorAhead] as const
 const from = (pattern: RegExp, otherwise: string) =>
-  Schema.String.check(Schema.isPattern(pattern)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
+  Schema.String.check(Schema.isPattern(pattern)).annotate({ default: otherwise }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(otherwise)),
+  )
 
 export class LifecycleApi extends HttpApiGroup.make("lifecycle")
   .add(
@@ -50,9 +52,9 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
       query: {
         /** The cursor of the last page; from the beginning where it is left out. */
         after: Schema.optionalKey(Schema.String),
-        limit: from(/^([1-9][0-9]{0,2}|1000)$/, "100"),
+        limit: from(/^([1-9][0-9]{0,2}|1000)$/u, "100"),
         /** Seconds to wait for an event where there is none yet. */
-        wait: from(/^([0-9]|[12][0-9]|30)$/, "0"),
+        wait: from(/^([0-9]|[12][0-9]|30)$/u, "0"),
       },
       success: LifecycleEvents,
       error: [...granted, ...placed, Problems.CursorExpired],

@@ -14,12 +14,12 @@ import mails from "../migrations/0006_mails.ts"
 import transfers from "../migrations/0007_transfers.ts"
 import notifications from "../migrations/0008_notifications.ts"
 import identity from "../migrations/0009_identity.ts"
-import unfollowed from "../migrations/0011_unfollowed.ts"
-import people from "../migrations/0012_people.ts"
-import requests from "../migrations/0013_requests.ts"
-import accessReviews from "../migrations/0014_access_reviews.ts"
-import provider from "../migrations/0015_provider.ts"
-import lifecycle from "../migrations/0016_lifecycle.ts"
+import unfollowed from "../migrations/0010_unfollowed.ts"
+import people from "../migrations/0011_people.ts"
+import requests from "../migrations/0012_requests.ts"
+import accessReviews from "../migrations/0013_access_reviews.ts"
+import provider from "../migrations/0014_provider.ts"
+import lifecycle from "../migrations/0015_lifecycle.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -32,12 +32,12 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [7, "transfers", Effect.succeed(transfers)],
   [8, "notifications", Effect.succeed(notifications)],
   [9, "identity", Effect.succeed(identity)],
-  [11, "unfollowed", Effect.succeed(unfollowed)],
-  [12, "people", Effect.succeed(people)],
-  [13, "requests", Effect.succeed(requests)],
-  [14, "access_reviews", Effect.succeed(accessReviews)],
-  [15, "provider", Effect.succeed(provider)],
-  [16, "lifecycle", Effect.succeed(lifecycle)],
+  [10, "unfollowed", Effect.succeed(unfollowed)],
+  [11, "people", Effect.succeed(people)],
+  [12, "requests", Effect.succeed(requests)],
+  [13, "access_reviews", Effect.succeed(accessReviews)],
+  [14, "provider", Effect.succeed(provider)],
+  [15, "lifecycle", Effect.succeed(lifecycle)],
 ]
 
 /** The number of the newest migration. */

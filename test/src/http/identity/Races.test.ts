@@ -115,6 +115,32 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
       }
     }), 60_000)
 
+  it.effect(
+    "of two administrators who approve at once one does, and the other hears of it",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* stage
+        const { administrator, administrator2 } = world.people
+        for (const { operation } of deciding) {
+          const one = caseOf(operation)
+          const asked = yield* one.asked(world, administrator)
+          const answers = yield* Effect.forEach(
+            [administrator, administrator2, administrator, administrator2],
+            (who) => sent(one, asked, who),
+            { concurrency: "unbounded" },
+          )
+          const codes = answers.map((answer) => codeOf(answer)[1]).sort()
+          // Whoever signed a policy review is told first that another has to sign it.
+          assert.sameMembers([...new Set(codes)].filter((code) => code !== "four_eyes_required"), [
+            null,
+            "invalid_state",
+          ])
+          assert.lengthOf(answers.filter(({ status }) => status === 200), 1, operation)
+        }
+      }),
+    60_000,
+  )
+
   it.effect("a role that is gone when its holder decides decides nothing", () =>
     Effect.gen(function* () {
       const world: Stage = yield* stage

@@ -13,6 +13,7 @@ import { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
+import { factsOf } from "../lifecycle/Facts.ts"
 import { Positions } from "../lifecycle/Positions.ts"
 import { needs, owns, type ProjectStanding, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
@@ -79,6 +80,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const ids = yield* Ids
         const positions = yield* Positions
         const roles = yield* Roles
+        const facts = factsOf(sql)
 
         const columns = sql.literal(`g.id::text as id, g.project_id, g.service_id, g.service_issuer, g.capabilities,
           g.environment, g.state, g.revision, g.reason, g.proposed_by, g.proposed_at, g.approved_by, g.approved_at,
@@ -87,9 +89,11 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const read = Effect.fnUntraced(function* (where: Statement.Fragment) {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<Parameters<typeof viewOf>[0]>`
-            select ${columns}, p.installed_version,
+            select ${columns}, ${facts.columns}, p.installed_version,
               (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead
             from service_grants g join projects p on p.id = g.project_id
+            left join lifecycle_events e on e.id = g.approval_event_id
+            ${facts.joins}
             where ${where}`
           return rows.map((row) => viewOf(row, now))
         })

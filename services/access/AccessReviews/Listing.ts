@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
-import { undelivered } from "../../../schemas/identity/Lifecycle.ts"
+import { acknowledgementOf, deliveryOf, type FactRow, factsOf } from "../../lifecycle/Facts.ts"
 import { needs, Roles, type Standing } from "../../people/Roles.ts"
 import { Database } from "../../platform/Database.ts"
 import { identityOf, type ReviewRow } from "./Rows.ts"
@@ -16,14 +16,14 @@ const day = 86_400_000
 export const proposalMillis = 7 * day
 export const approvalMillis = 365 * day
 
-interface ListedRow extends ReviewRow {
+interface ListedRow extends ReviewRow, FactRow {
   readonly access_state: string | null
   readonly current_version: number | null
   readonly sponsor_current: boolean
   readonly membership_ended: boolean
-  readonly queued_at: Date | null
-  readonly told: string | null
   readonly installed_version: string | null
+  /** When a product acknowledged the Access as it stands now. */
+  readonly observed_at: Date | null
 }
 
 interface CandidateRow {
@@ -62,20 +62,14 @@ const viewOf = (row: ListedRow, now: number): Review => {
     proposed_at: row.proposed_at.toISOString(),
     sponsor_reason: row.sponsor_reason,
     decision: { state: row.state, at: at.toISOString() },
-    delivery: row.told === null ? undelivered : {
-      ...undelivered,
-      state: "queued",
-      event_id: row.told,
-      queued_at: row.queued_at?.toISOString() ?? null,
+    delivery: deliveryOf(row),
+    acknowledgement: acknowledgementOf(row, row.installed_version),
+    // Only a product can say what is in effect there: it has, once it acknowledged the Access as it stands.
+    effective_access: {
+      state: row.observed_at === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
+      observed_at: row.observed_at?.toISOString() ?? null,
+      drift: false,
     },
-    acknowledgement: {
-      state: row.told === null ? "none" : "pending",
-      installed_version: row.installed_version,
-      cursor: null,
-      acknowledged_at: null,
-    },
-    // Only a product can say what is in effect there, and none has.
-    effective_access: { state: "unknown", observed_at: null, drift: false },
     validity: { current: reasons.length === 0, reasons },
   }
 }
@@ -91,12 +85,17 @@ const candidateOf = (row: CandidateRow, { sponsor }: Standing): Candidate => ({
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const roles = yield* Roles
+  const facts = factsOf(sql)
 
   const reviews = (institutionId: string, now: Date) =>
     sql<ListedRow>`
       select r.*, r.id::text as id, r.grant_event_id::text as grant_event_id, r.decision_id::text as decision_id,
         case when a.removed then 'revoked' else a.state end as access_state, a.access_version as current_version,
-        e.id::text as told, e.created_at as queued_at, l.installed_version,
+        ${facts.columns}, l.installed_version,
+        (select min(c.acknowledged_at) from access_versions v join lifecycle_events g on g.id = v.event_id
+          join lifecycle_consumers c on c.project_id = g.project_id
+            and (c.acknowledged_epoch, c.acknowledged_position) >= (g.epoch, g.position)
+          where v.access_id = a.id and v.access_version = a.access_version) as observed_at,
         exists (
           select from institution_memberships m join people p on p.id = m.person_id and p.status = 'active'
           join institutions i on i.id = m.institution_id and i.status = 'active'
@@ -110,6 +109,7 @@ export const listing = Effect.gen(function* () {
       left join access a on a.id = r.access_id
       left join projects l on l.id = r.project_id
       left join lifecycle_events e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
+      ${facts.joins}
       where r.institution_id = ${institutionId}
       order by r.proposed_at desc, r.id desc`
 

@@ -1,6 +1,6 @@
 /** The row of a service grant, and what the API makes of it. */
 import { Effect } from "effect"
-import { undelivered } from "../../../schemas/identity/Lifecycle.ts"
+import { acknowledgementOf, deliveryOf, type FactRow } from "../../lifecycle/Facts.ts"
 import type { Capability, GrantRead, ServiceGrantState } from "../../../schemas/identity/ServiceGrants.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 
@@ -34,7 +34,7 @@ export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGr
 const iso = (at: Date | null) => at?.toISOString() ?? null
 
 export const viewOf = (
-  row: GrantRow & {
+  row: GrantRow & FactRow & {
     readonly installed_version: string | null
     /** Whether the project is gone, or another environment than the grant's. */
     readonly dead: boolean
@@ -59,19 +59,9 @@ export const viewOf = (
     revoked_by: row.revoked_by,
     revoked_at: iso(row.revoked_at),
     expires_at: iso(row.expires_at),
-    delivery: row.approval_event_id === null ? undelivered : {
-      ...undelivered,
-      state: "queued",
-      event_id: row.approval_event_id,
-      // The event was queued by the transaction that approved.
-      queued_at: iso(row.approved_at),
-    },
-    acknowledgement: {
-      state: row.approval_event_id === null ? "none" : "pending",
-      installed_version: row.installed_version,
-      cursor: null,
-      acknowledged_at: null,
-    },
+    // The event was queued by the transaction that approved, and may be no row yet.
+    delivery: deliveryOf({ ...row, told: row.approval_event_id, queued_at: row.approved_at }),
+    acknowledgement: acknowledgementOf({ ...row, told: row.approval_event_id }, row.installed_version),
     // We hold a service's token to its grant at each delivery: what is approved is in effect, and nothing else is.
     effective: state === "approved" && !row.dead ? "effective" : "not_effective",
   }

@@ -1,0 +1,206 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { randomUUID } from "node:crypto"
+import { gate } from "../../sdk/Gate.ts"
+import type { Notice } from "../../sdk/Follow.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
+import { ask } from "../../sdk/Store.ts"
+import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { transact } from "../../services/platform/Transact.ts"
+import { access, issuer, link, person } from "../support/TestIdentity.ts"
+import type { Scene } from "../services/lifecycle/World.ts"
+import { everything, grant, pinsFor } from "../services/lifecycle/World.ts"
+import { product, scene, sorted, stateNow, world } from "./World.ts"
+import { changesOf, type Fact } from "../../sdk/Fold.ts"
+import { verifyEvent } from "../../sdk/Verify.ts"
+
+const opened = (notices: ReadonlyArray<Notice>) => notices.some(({ kind }) => kind === "opened")
+const closedBy = (because: string) => (notices: ReadonlyArray<Notice>) =>
+  notices.some((notice) => notice.kind === "closed" && notice.because === because)
+
+/** Somebody gets Access, and somebody else loses it. */
+const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
+  const [one, other] = [yield* person(), yield* person()]
+  const id = randomUUID()
+  yield* access(institution, project, one)
+  yield* access(institution, project, other, { id })
+  yield* access(institution, project, other, { id, version: 2, state: "revoked" })
+})
+
+type Product = Effect.Success<ReturnType<typeof product>>
+
+/** Everything that the transmitter has is applied, and it has heard so. */
+const settled = ({ standing }: Product, head: number) => async (_: unknown, acknowledged: string) => {
+  const place = await Effect.runPromise(standing)
+  return place !== null && place.open && place.position === head && place.cursor === acknowledged
+}
+
+layer(world, { excludeTestServices: true })("follow", (it) => {
+  it.effect(
+    "killed at every step, it ends equal to the transmitter, and was never in between",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const own = yield* product(made)
+        let run = { steps: 0, killed: true, acknowledged: "" }
+        let deepest = 0
+        for (let dieAt = 1; run.killed; dieAt++) {
+          assert.isBelow(dieAt, 60)
+          yield* change(made)
+          const { position: head } = yield* stateNow(made)
+          run = yield* own.run({ dieAt, until: settled(own, head) })
+          deepest = Math.max(deepest, run.steps)
+          // Whatever it died of: what is known is exactly what the events up to its place come to.
+          const place = yield* own.standing
+          if (place === null) {
+            assert.deepStrictEqual(yield* own.facts, [])
+            continue
+          }
+          const { facts, position } = yield* stateNow(made)
+          if (place.position === position) assert.deepStrictEqual(yield* own.facts, facts)
+        }
+        assert.isAbove(deepest, 8)
+
+        const last = yield* stateNow(made)
+        assert.deepStrictEqual(yield* own.facts, last.facts)
+        const place = yield* own.standing
+        assert.deepInclude(place, { open: true, position: last.position })
+        const { items } = yield* everything(made.asking)
+        assert.lengthOf(items, last.position)
+      }),
+    60_000,
+  )
+
+  it.effect(
+    "killed among events, what is known is what the events up to its place come to",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const own = yield* product(made)
+        yield* own.run({ until: opened })
+        for (let dieAt = 1; dieAt <= 7; dieAt++) {
+          yield* change(made)
+          const { position: head } = yield* stateNow(made)
+          yield* own.run({ dieAt, until: settled(own, head) })
+          const pins = yield* pinsFor(made.project)
+          const place = (yield* own.standing)!
+          const { items } = yield* everything(made.asking)
+          const facts = new Map<string, Fact>()
+          for (const { set } of items.slice(0, place.position)) {
+            const event = yield* Effect.promise(() =>
+              verifyEvent(set, { ...pins, issuer: "http://127.0.0.1:8080/lifecycle" })
+            )
+            for (const { group, id, value } of changesOf(event)) {
+              if (value === null) facts.delete(`${group} ${id}`)
+              else facts.set(`${group} ${id}`, { group, id, value })
+            }
+          }
+          assert.deepStrictEqual(yield* own.facts, sorted([...facts.values()]))
+        }
+        const { facts, position: head } = yield* stateNow(made)
+        yield* own.run({ until: settled(own, head) })
+        assert.deepStrictEqual(yield* own.facts, facts)
+      }),
+    60_000,
+  )
+
+  it.effect("a revoked grant closes access at once; approved anew, it goes on where it was", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      const own = yield* product(made)
+      const pat = yield* person()
+      yield* access(made.institution, made.project, pat)
+      yield* own.run({ until: opened })
+      const mayEnter = Effect.promise(() => gate(own.store, made.project).mayEnter(issuer, pat))
+      assert.isTrue((yield* mayEnter).may)
+      const { revoke } = yield* ServiceGrants
+      const following = yield* Effect.forkChild(own.run({ until: closedBy("refused") }))
+      yield* transact(revoke({
+        ...{ personId: made.administrator, projectId: made.project, grantId: made.grantId, reason: "over and out" },
+      }))
+      assert.isTrue(closedBy("refused")((yield* Fiber.join(following)).notices))
+      assert.deepStrictEqual(yield* mayEnter, { may: false, because: "closed" })
+
+      yield* grant(made, made.asking.clientId)
+      const { notices } = yield* own.run({ until: opened })
+      assert.isFalse(notices.some(({ kind }) => kind === "snapshot"))
+      assert.isTrue((yield* mayEnter).may)
+    }))
+
+  it.effect("a database that was put back is found out by the transmitter's memory, and caught up by a snapshot", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      const own = yield* product(made)
+      yield* own.run({ until: opened })
+      const backup = own.database.prepare("select * from bailiwick_consumer").get()!
+      yield* change(made)
+      const { position: head } = yield* stateNow(made)
+      const { acknowledged } = yield* own.run({ until: settled(own, head) })
+      const place = (yield* own.standing)!
+      assert.strictEqual(acknowledged, place.cursor)
+      own.database.prepare("update bailiwick_consumer set position = ?, cursor = ?, chain_head = ?").run(
+        ...[backup["position"]!, backup["cursor"]!, backup["chain_head"]!],
+      )
+      const { notices } = yield* own.run({ until: opened })
+      const [closed, retrying, snapshot] = notices
+      assert.deepInclude(closed, { kind: "closed", because: "gap" })
+      assert.match(String(closed?.kind === "closed" && closed.error), /restored/)
+      assert.deepStrictEqual([retrying!.kind, snapshot!.kind], ["retrying", "snapshot"])
+      assert.deepInclude(yield* own.standing, { open: true, position: head })
+    }))
+
+  it.effect("another history, a raised epoch and an installed version that is not the linked one", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const made = yield* scene
+      const own = yield* product(made)
+      yield* own.run({ until: opened })
+      yield* Effect.promise(() =>
+        own.store.transact(() => ask("update bailiwick_consumer set chain_head = $1", `sha256:${"f".repeat(64)}`))
+      )
+      const other = yield* own.run({ until: opened })
+      assert.isTrue(closedBy("chain_mismatch")(other.notices))
+
+      yield* link(made.project, "2", 2)
+      const { notices } = yield* own.run({ until: (notices) => notices.some(({ kind }) => kind === "unacknowledged") })
+      assert.match(String(notices.map((notice) => "error" in notice ? notice.error : "")), /installed_version_mismatch/)
+      assert.isTrue((yield* own.standing)!.open)
+
+      yield* owner`update lifecycle_heads set epoch = epoch + 1 where project_id = ${made.project}`
+      yield* change(made)
+      const { facts, position: head } = yield* stateNow(made)
+      const raised = yield* own.run({
+        options: { installedVersion: "2" },
+        until: settled(own, head),
+      })
+      assert.isTrue(closedBy("cursor_epoch_changed")(raised.notices))
+      assert.deepInclude(yield* own.standing, { epoch: 2, position: head })
+      assert.deepStrictEqual(yield* own.facts, facts)
+    }))
+
+  it.effect("a key that was never committed to closes access and is not believed for being served", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const keys = yield* SigningKeys
+      const made = yield* scene
+      const own = yield* product(made)
+      yield* own.run({ until: opened })
+      yield* owner`update signing_keys set state = 'retired'`
+      yield* keys.ensure
+      yield* change(made)
+      const again = (notices: ReadonlyArray<Notice>) => notices.filter(({ kind }) => kind === "retrying").length >= 2
+      const { notices } = yield* own.run({ until: again })
+      assert.isTrue(closedBy("invalid_key")(notices))
+      assert.isFalse(notices.some(({ kind }) => kind === "snapshot"))
+      assert.deepInclude(yield* own.standing, { open: false, closedBecause: "invalid_key" })
+      const served = (yield* keys.jwks).keys.map(({ kid }) => String(kid))
+      assert.isFalse(served.some((kid) => own.pins.includes(kid)))
+
+      // Its operator looks, and starts over from what the transmitter's operator says.
+      yield* Effect.promise(() => own.store.transact(() => Ledger.forget(made.project)))
+      const anew = yield* own.run({ options: { pins: served }, until: opened })
+      assert.isTrue(opened(anew.notices))
+    }))
+})

@@ -1,0 +1,118 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { Server } from "../../../src/http/Server.ts"
+import { access, person } from "../../support/TestIdentity.ts"
+import { management } from "../../support/TestManagement.ts"
+import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
+import { scene } from "../../services/lifecycle/World.ts"
+import { send } from "./identity/Ask.ts"
+
+const audience = "service-lifecycle"
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+const consumer = Effect.gen(function* () {
+  const made = yield* scene
+  const headers = bearer(yield* serviceTokenFor(made.asking.clientId, { audience }))
+  const path = `/v1/projects/${made.project}/lifecycle`
+  /** Everything so far, once all of it is signed. */
+  const all = Effect.gen(function* () {
+    const { sql } = yield* Database
+    const [head] = yield* sql<{ position: bigint }>`
+      select position from lifecycle_heads where project_id = ${made.project}`
+    const items: Array<{ readonly position: number; readonly set: string }> = []
+    let cursor = btoa("1.0").replace(/=+$/, "")
+    while (items.length < Number(head!.position)) {
+      const { body } = yield* send("GET", `${path}/events?after=${cursor}&wait=30`, headers)
+      items.push(...body.items)
+      cursor = body.cursor
+    }
+    return { items, cursor }
+  })
+  return { ...made, headers, path, all }
+})
+
+layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Lifecycle", (it) => {
+  it.effect("who is no service of the audience is 401, who has no grant 404", () =>
+    Effect.gen(function* () {
+      const { asking, headers, path } = yield* consumer
+      const management = bearer(yield* serviceTokenFor(asking.clientId))
+      const somebody = bearer(yield* tokenFor(yield* person(), { audience }))
+      const stranger = bearer(yield* serviceTokenFor("stranger", { audience }))
+      const body = { cursor: "MS4w", installed_version: "1", chain_head: "x" }
+      for (
+        const [method, at, sent] of [["GET", "events"], ["GET", "snapshot"], [
+          "POST",
+          "acknowledgements",
+          body,
+        ]] as const
+      ) {
+        const ask = (headers: Readonly<Record<string, string>>) =>
+          Effect.map(send(method, `${path}/${at}`, headers, sent), ({ body, status }) => `${status} ${body.code}`)
+        for (const wrong of [{}, management, somebody, { cookie: headers.authorization }]) {
+          assert.strictEqual(yield* ask(wrong), "401 invalid_token", at)
+        }
+        assert.strictEqual(yield* ask(stranger), "404 not_found", at)
+      }
+    }))
+
+  it.effect("events and snapshot are what jose verifies against the served keys", () =>
+    Effect.gen(function* () {
+      const { all, headers, path, project } = yield* consumer
+      const { url } = yield* Server
+      const keys = createRemoteJWKSet(new URL("/v1/lifecycle/jwks", url))
+      const { items } = yield* all
+      assert.deepStrictEqual(items.map(({ position }) => position), items.map((_, i) => i + 1))
+      const answer = yield* Effect.promise(() => fetch(`${url}${path}/snapshot`, { headers }))
+      assert.match(answer.headers.get("content-type")!, /^application\/jwt/)
+      const snapshot = yield* Effect.promise(() => answer.text())
+      const about = {
+        ...{ issuer: "http://127.0.0.1:8080/lifecycle", audience: `urn:bailiwick:project:${project}` },
+        algorithms: ["RS256"],
+      }
+      for (const { set } of items) {
+        yield* Effect.promise(() => jwtVerify(set, keys, { ...about, typ: "secevent+jwt" }))
+      }
+      const { payload } = yield* Effect.promise(() =>
+        jwtVerify(snapshot, keys, { ...about, typ: "lifecycle-snapshot+jwt" })
+      )
+      assert.deepInclude(payload, { project_id: project, epoch: 1, position: items.length })
+      // The next keys are told before they are served: a consumer commits to them by name.
+      const { kid } = decodeProtectedHeader(snapshot)
+      const keySet = payload["key_set"] as ReadonlyArray<string>
+      assert.lengthOf(keySet, 3)
+      assert.include(keySet, kid!)
+    }))
+
+  it.effect("a poll that waits is answered by the event, refused by the revocation, and its cursor judged", () =>
+    Effect.gen(function* () {
+      const { administrator, all, grantId, headers, institution, path, project } = yield* consumer
+      const { cursor, items } = yield* all
+      const poll = (query: string) => send("GET", `${path}/events?${query}`, headers)
+      const waiting = yield* Effect.forkChild(poll(`after=${cursor}&wait=30`))
+      yield* access(institution, project, yield* person())
+      const { body } = yield* Fiber.join(waiting)
+      assert.deepStrictEqual(body.items.map(({ position }: { position: number }) => position), [items.length + 1])
+
+      const codes = [["after=A", "409 cursor_epoch_changed"], ["after=Mi4w", "409 cursor_epoch_changed"], [
+        `after=${btoa("1.99").replace(/=+$/, "")}`,
+        "409 cursor_ahead",
+      ]]
+      for (const [query, expected] of codes) {
+        const { body, status } = yield* poll(query!)
+        assert.strictEqual(`${status} ${body.code}`, expected)
+      }
+      for (const query of ["limit=0", "limit=1001", "wait=31", "wait=-1", "limit=x"]) {
+        assert.strictEqual((yield* poll(query)).status, 422, query)
+      }
+
+      const held = yield* Effect.forkChild(poll(`after=${body.cursor}&wait=30`))
+      const { revoke } = yield* ServiceGrants
+      yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
+      const refused = yield* Fiber.join(held)
+      assert.strictEqual(`${refused.status} ${refused.body.code}`, "403 role_required")
+    }))
+})

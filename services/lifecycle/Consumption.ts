@@ -116,7 +116,7 @@ export class Consumption extends Context.Service<Consumption, {
               const head = yield* headOf(asking.projectId)
               const start = after === undefined ? { epoch: head.epoch, position: 0 } : yield* placeOf(after, head)
               const rows = start.position < head.signed ? yield* page(asking.projectId, start, limit) : []
-              if (rows.length > 0 && Number(rows[0]!.position) !== start.position + 1) {
+              if (start.position < head.signed && Number(rows[0]?.position) !== start.position + 1) {
                 return yield* new Problems.CursorExpired()
               }
               const left = until - (yield* Clock.currentTimeMillis)

@@ -82,6 +82,27 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.strictEqual(yield* tagOf(snapshot(asking)), "RoleRequired")
     }))
 
+  it.effect("what is kept no longer is said to be so, whether some is left after it or nothing", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const { events } = yield* Consumption
+      const { asking, project } = yield* scene
+      yield* signAll
+      const { head } = yield* everything(asking)
+      const from = (position: number) =>
+        tagOf(events({ ...asking, after: encodeCursor({ epoch: 1, position }), limit: 10, waitMillis: 0 }))
+      yield* owner`delete from lifecycle_messages where project_id = ${project} and position <= 2`
+      assert.strictEqual(yield* from(1), "CursorExpired")
+      assert.strictEqual(
+        yield* tagOf(events({ ...asking, after: undefined, limit: 10, waitMillis: 0 })),
+        "CursorExpired",
+      )
+      assert.strictEqual(yield* from(2), "done")
+      yield* owner`delete from lifecycle_messages where project_id = ${project}`
+      assert.strictEqual(yield* from(2), "CursorExpired")
+      assert.strictEqual(yield* from(head), "done")
+    }))
+
   it.effect("cursors of nowhere, of another epoch and of a place ahead each say what they are", () =>
     Effect.gen(function* () {
       const { acknowledge, events } = yield* Consumption

@@ -106,6 +106,11 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           // Some faults are none where a field takes anything.
           if (admits(operationOf(one), body)) continue
           const answer = yield* sent(one, asked, auth, body)
+          // One code point too many of a field may be too much of a body.
+          if (new TextEncoder().encode(JSON.stringify(body)).length > 256 * 1024) {
+            assert.strictEqual(answer.status, 413)
+            continue
+          }
           assert.strictEqual(answer.status, 422, `${one.operation} ${JSON.stringify(body)} ${answer.text}`)
           for (const { loc } of answer.body.detail) assert.strictEqual(loc[0], "body")
         }

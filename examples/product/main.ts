@@ -34,7 +34,7 @@ const { mayEnter } = gate(store, projectId)
 
 const stop = new AbortController()
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => stop.abort())
+  process.on(signal, () => stop.abort())
 }
 
 const server = createServer((request, response) => {
@@ -56,10 +56,15 @@ const server = createServer((request, response) => {
     () => response.writeHead(503).end(),
   )
 })
-server.listen(Number(process.env["PRODUCT_PORT"] ?? "9100"), "127.0.0.1")
+server.listen(Number(process.env["PRODUCT_PORT"] ?? "9100"), "127.0.0.1", () => {
+  const at = server.address()
+  if (at !== null && typeof at === "object") console.log(`product on http://127.0.0.1:${at.port}`)
+})
 
 await follow({
   ...{ baseUrl, projectId, store, pins, signal: stop.signal },
+  // Where messages name another origin than the one that this program reaches.
+  issuer: process.env["LIFECYCLE_ISSUER"] ?? new URL("/lifecycle", baseUrl).href,
   installedVersion: process.env["INSTALLED_VERSION"] ?? "1.0.0",
   token: () => Promise.resolve(token),
   alongside: (applied, tx) => {

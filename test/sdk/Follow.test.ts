@@ -180,6 +180,28 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.deepStrictEqual(yield* own.facts, facts)
     }))
 
+  it.effect("a message that cannot be believed: what came before it is kept, and a snapshot leads past it", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const made = yield* scene
+      const own = yield* product(made)
+      yield* own.run({ until: opened })
+      yield* change(made)
+      const { facts, position: head } = yield* stateNow(made)
+      const signed = Effect.map(everything(made.asking), ({ items }) => items.length)
+      yield* Effect.repeat(signed, { until: (n) => n === head })
+      const [, one, other] = (yield* everything(made.asking)).items.slice(-3)
+      // Another event's signature under this one's words.
+      const forged = [...one!.set.split(".").slice(0, 2), other!.set.split(".")[2]].join(".")
+      yield* owner`update lifecycle_messages set message = ${forged}
+        where project_id = ${made.project} and position = ${one!.position}`
+      const { notices } = yield* own.run({ until: settled(own, head) })
+      const told = notices.map((notice) => notice.kind === "closed" ? notice.because : notice.kind)
+      assert.deepStrictEqual(told, ["applied", "authentication_failed", "retrying", "snapshot", "opened"])
+      assert.deepInclude(notices[0], { position: one!.position - 1 })
+      assert.deepStrictEqual(yield* own.facts, facts)
+    }))
+
   it.effect("a key that was never committed to closes access and is not believed for being served", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database

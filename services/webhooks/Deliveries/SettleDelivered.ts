@@ -1,11 +1,10 @@
 /**
  * The usual end, in one short statement: deliveries whose receiver answered 2xx. Deleting the queue row by its claim is
- * the fence and the lock at once, so nothing is locked before and no lane is looked at. Beside `settle`, which can settle
- * everything, this costs PostgreSQL about half.
+ * the fence, and no lane is looked at. Beside `settle`, which can settle everything, this costs PostgreSQL about half.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
@@ -18,6 +17,20 @@ export const isDelivered = ({ ending, error, status }: Result): boolean =>
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
 const dayMillis = 24 * 60 * 60_000
+
+/**
+ * A plan that leaves a partition out updates nothing, without a word; PostgreSQL 18.4 has made such plans (`settle`). A
+ * delivery may be gone with its day; one that still waits makes the whole settlement fail, and it is done again.
+ */
+const unlessGone = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: ReadonlyArray<string>) {
+  const [row] = yield* sql<{ waiting: number }>`
+    select count(*)::int as waiting from deliveries
+    where id = any(${arrayOf(ids)}::uuid[]) and status in ('pending', 'retrying') and not exists (
+      select from delivery_queue q where q.delivery_id = deliveries.id)`
+  if (row!.waiting === 0) return
+  const cause = new Error(`${row!.waiting} deliveries were left out of their settlement`)
+  return yield* new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause }) })
+})
 
 /**
  * No bounds on the ids beside the key, as in `settle`: a generic plan would leave deliveries out. Addresses and bodies are
@@ -39,7 +52,9 @@ const ended = Effect.fnUntraced(function* (
     return known
   }
   const [bodies, urls] = [of((r) => textOf(r.body)), of((r) => textOf(r.url))]
-  const [row] = yield* sql<{ readonly n: number; readonly ids: ReadonlyArray<string> | null }>`
+  const [row] = yield* sql<
+    { readonly n: number; readonly updated: number; readonly ids: ReadonlyArray<string> | null }
+  >`
     with texts as materialized (
       select ${["", ...texts.keys()]}::text[] as of
     ), result as materialized (
@@ -60,6 +75,7 @@ const ended = Effect.fnUntraced(function* (
       update deliveries d set status = 'delivered', attempt = e.attempt, response_status = e.status, error = null,
         next_retry_at = null, endpoint_url = coalesce(e.url, d.endpoint_url), response_body = e.body
       from ended e where d.id = e.id
+      returning 1
     ), counted as (
       insert into delivery_counts (webhook_id, day, status, n)
       select c.webhook_id, date '1970-01-01' + c.day, s.status, s.sign * c.n from (
@@ -67,7 +83,8 @@ const ended = Effect.fnUntraced(function* (
         from ended group by 1, 2, 3
       ) c cross join lateral (values ('delivered', 1), (c.was, -1)) s(status, sign)
     )
-    select count(*)::int as n, case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids from ended`
+    select count(*)::int as n, (select count(*)::int from updated) as updated, case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids from ended`
+  if (row!.updated < row!.n) yield* unlessGone(sql, sorted.map(({ task }) => task.deliveryId))
   if (row!.n === sorted.length) return sorted
   const settled = new Set(row!.ids)
   return sorted.filter((result) => settled.has(result.task.deliveryId))
@@ -75,19 +92,13 @@ const ended = Effect.fnUntraced(function* (
 
 /**
  * Settles results that are all `isDelivered` and gives those that it did; those whose claim is no longer the row's change
- * nothing. In one view of the database, where a row that somebody else changed meanwhile is a serialization failure and
- * not a recheck (Locked.ts says why); then, which is seldom, once more with the rows locked first.
+ * nothing. The queue rows are locked before (Locked.ts says why).
  */
 export const settleDelivered = (
   sql: PgClient.PgClient,
   results: ReadonlyArray<Result>,
 ): Effect.Effect<ReadonlyArray<Result>, SqlError.SqlError> =>
-  results.length === 0 ? Effect.succeed([]) : sql`set transaction isolation level repeatable read`.pipe(
+  results.length === 0 ? Effect.succeed([]) : lockClaims(sql, results.map(({ task }) => task)).pipe(
     Effect.andThen(ended(sql, results)),
     sql.withTransaction,
-    Effect.catchReason("SqlError", "SerializationError", () =>
-      lockClaims(sql, results.map(({ task }) => task)).pipe(
-        Effect.andThen(ended(sql, results)),
-        sql.withTransaction,
-      )),
   )

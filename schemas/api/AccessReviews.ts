@@ -4,8 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReviews.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { ReasonBody } from "../identity/Reason.ts"
-import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
@@ -19,21 +18,12 @@ const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }
 
 const etag = "The evidence's digest, quoted: what `If-Match` of a later decision may name."
 
-const roles = [
-  NotFound,
-  Problems.RoleRequired,
-  Problems.MembershipNotActive,
-  Problems.NotCurrentSponsor,
-  Problems.AdministratorNotEffective,
-] as const
-const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
-
 export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
   .add(
     HttpApiEndpoint.get("listAccessGrantReviews", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
       success: GrantReviewList,
-      error: roles,
+      error: Problems.roleProblems,
     }).annotate(OpenApi.Summary, "Reviews of Access grants, what each is worth now, and what could be proposed"),
     HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
@@ -41,8 +31,8 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       payload: GrantProposal,
       success: GrantReceipt.pipe(HttpApiSchema.status(201)),
       error: [
-        ...roles,
-        ...receipts,
+        ...Problems.roleProblems,
+        ...receiptProblems,
         Problems.AccessNotActive,
         Problems.AccessVersionSuperseded,
         Problems.GrantEventMismatch,
@@ -59,8 +49,8 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         payload: ReasonBody,
         success: GrantReceipt,
         error: [
-          ...roles,
-          ...receipts,
+          ...Problems.roleProblems,
+          ...receiptProblems,
           Problems.FourEyesRequired,
           Problems.InsufficientUserAuthentication,
           Problems.PreconditionFailed,
@@ -79,7 +69,7 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         headers: matching,
         payload: ReasonBody,
         success: GrantReceipt,
-        error: [...roles, ...receipts, Problems.PreconditionFailed, Problems.InvalidState],
+        error: [...Problems.roleProblems, ...receiptProblems, Problems.PreconditionFailed, Problems.InvalidState],
       },
     ).annotate(OpenApi.Summary, "End a review's authority; the Access and the evidence stay as they are")
       .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),

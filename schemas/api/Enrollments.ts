@@ -10,21 +10,12 @@ import {
   MembershipRequest,
 } from "../identity/Requests.ts"
 import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
 const institution = { institution_id: Schema.String }
-
-const roles = [
-  NotFound,
-  Problems.RoleRequired,
-  Problems.MembershipNotActive,
-  Problems.NotCurrentSponsor,
-  Problems.AdministratorNotEffective,
-] as const
-const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
 
 export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
   .add(
@@ -33,20 +24,20 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       headers: keyed,
       payload: EnrollmentCreate,
       success: Enrollment.pipe(HttpApiSchema.status(201)),
-      error: [...roles, ...receipts],
+      error: [...Problems.roleProblems, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Propose an invitation; it is mailed once it was reviewed"),
     HttpApiEndpoint.post("acceptEnrollment", "/v1/enrollments/:token/accept", {
       params: { token: Schema.String },
       headers: optionallyKeyed,
       success: AcceptedEnrollment,
-      error: [...receipts, NotFound, Problems.InvalidState, Problems.RequestExists],
+      error: [...receiptProblems, NotFound, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,
       headers: optionallyKeyed,
       payload: MembershipChange,
       success: MembershipRequest.pipe(HttpApiSchema.status(201)),
-      error: [...roles, ...receipts, Problems.RequestExists],
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Ask for a member's role and state; a Sponsor and an administrator decide"),
   )
   .middleware(Floor)

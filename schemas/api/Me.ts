@@ -12,7 +12,7 @@ import {
 } from "../identity/CredentialActions.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { codePoints } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
@@ -29,8 +29,7 @@ const acting = [
   NotFound,
   Problems.InsufficientUserAuthentication,
   Problems.InvalidState,
-  IdempotencyKeyReused,
-  IdempotencyInProgress,
+  ...receiptProblems,
   HTTPValidationError,
 ] as const
 

@@ -5,7 +5,7 @@ import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Diagnostics, Job, Jobs, OperationsSummary } from "../identity/Operations.ts"
 import { Reason, ReasonBody } from "../identity/Reason.ts"
 import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import { InvalidState, OutcomeUnknown, RoleRequired } from "../problems/Identity.ts"
 import { Text } from "../Validation/Scalars.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
@@ -20,7 +20,7 @@ export const JobRepair = Schema.Struct({
 }).annotate({ identifier: "JobRepair" })
 
 const job = { job_id: Schema.String }
-const reviewed = [NotFound, RoleRequired, InvalidState, IdempotencyKeyReused, IdempotencyInProgress] as const
+const reviewed = [NotFound, RoleRequired, InvalidState, ...receiptProblems] as const
 
 export class OperationsApi extends HttpApiGroup.make("operations")
   .add(

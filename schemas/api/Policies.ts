@@ -3,8 +3,7 @@ import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Approval, PolicyReview, PolicyReviews } from "../identity/Policies.ts"
-import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Uuid } from "../Wire.ts"
 import { Floor, strictBody } from "./Floor.ts"
@@ -13,13 +12,8 @@ import { Managed } from "./Management.ts"
 const review = { review_id: Schema.String }
 
 const refusals = [
-  NotFound,
-  IdempotencyKeyReused,
-  IdempotencyInProgress,
-  Problems.RoleRequired,
-  Problems.MembershipNotActive,
-  Problems.NotCurrentSponsor,
-  Problems.AdministratorNotEffective,
+  ...Problems.roleProblems,
+  ...receiptProblems,
   Problems.FourEyesRequired,
   Problems.InsufficientUserAuthentication,
   Problems.InvalidState,

@@ -17,12 +17,10 @@ import {
   RequestFields,
 } from "../identity/Requests.ts"
 import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
-
-const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
 
 export class RequestsApi extends HttpApiGroup.make("requests")
   .add(
@@ -30,13 +28,13 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       headers: keyed,
       payload: RequestFields,
       success: OrganizationRequest.pipe(HttpApiSchema.status(201)),
-      error: [...receipts, Problems.RoleRequired],
+      error: [...receiptProblems, Problems.RoleRequired],
     }).annotate(OpenApi.Summary, "Ask for an institution; an operator decides"),
     HttpApiEndpoint.post("createAccessRequest", "/v1/me/access-requests", {
       headers: keyed,
       payload: RequestCreate,
       success: AccessRequest.pipe(HttpApiSchema.status(201)),
-      error: [...receipts, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
+      error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Ask for Access to a project; a Sponsor and an administrator decide"),
     HttpApiEndpoint.get("listOwnRequests", "/v1/me/requests", {
       success: OwnRequests,
@@ -46,13 +44,13 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       headers: keyed,
       payload: PersonCreate,
       success: CreatedPerson.pipe(HttpApiSchema.status(201)),
-      error: [...receipts, Problems.RoleRequired, Problems.PersonExists],
+      error: [...receiptProblems, Problems.RoleRequired, Problems.PersonExists],
     }).annotate(OpenApi.Summary, "Make a person, as an operator or a directory service"),
     HttpApiEndpoint.post("createLinkProof", "/v1/me/link-proofs", {
       headers: optionallyKeyed,
       payload: LinkProofCreate,
       success: LinkProof.pipe(HttpApiSchema.status(201)),
-      error: [...receipts, Problems.RoleRequired, Problems.ProofConsumed],
+      error: [...receiptProblems, Problems.RoleRequired, Problems.ProofConsumed],
     }).annotate(SecretRequest, true)
       .annotate(OpenApi.Summary, "Show a fresh access token of another identity of one's own"),
     HttpApiEndpoint.post("createLinkRequest", "/v1/link-requests", {
@@ -60,7 +58,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       payload: LinkCreate,
       success: LinkRequest.pipe(HttpApiSchema.status(201)),
       error: [
-        ...receipts,
+        ...receiptProblems,
         NotFound,
         Problems.RoleRequired,
         Problems.FourEyesCollapsed,
@@ -77,7 +75,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       headers: optionallyKeyed,
       payload: Objection,
       success: LinkRequest,
-      error: [...receipts, NotFound, Problems.RoleRequired, Problems.InvalidState],
+      error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState],
     }).annotate(OpenApi.Summary, "Object to a link of one's own identity with somebody else's"),
   )
   .middleware(Floor)

@@ -4,8 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { ReasonBody } from "../identity/Reason.ts"
 import { GrantRead, LifecycleServiceApproval, LifecycleServiceProposal } from "../identity/ServiceGrants.ts"
-import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Uuid } from "../Wire.ts"
 import { answerHeader } from "./AnswerHeader.ts"
@@ -14,15 +13,6 @@ import { Managed } from "./Management.ts"
 
 const project = { project_id: Schema.String }
 const grant = { ...project, grant_id: Schema.String }
-
-const roles = [
-  NotFound,
-  Problems.RoleRequired,
-  Problems.MembershipNotActive,
-  Problems.NotCurrentSponsor,
-  Problems.AdministratorNotEffective,
-] as const
-const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
 
 const path = "/v1/projects/:project_id/lifecycle-service-grants"
 
@@ -33,7 +23,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       headers: keyed,
       payload: LifecycleServiceProposal,
       success: GrantRead.pipe(HttpApiSchema.status(201)),
-      error: [...roles, ...receipts, Problems.InvalidState],
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
     }).annotate(OpenApi.Summary, "Propose that a service may read the project's lifecycle, as an owner"),
     HttpApiEndpoint.get("listLifecycleServiceGrants", path, {
       params: project,
@@ -45,7 +35,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
         after_id: Schema.optionalKey(Uuid),
       },
       success: Schema.Array(GrantRead),
-      error: roles,
+      error: Problems.roleProblems,
     }).annotate(OpenApi.Summary, "The project's service grants, oldest first")
       .annotate(OpenApi.Transform, answerHeader(200, "Link", "RFC 8288: the next page, where this one is full.")),
     HttpApiEndpoint.post("approveLifecycleServiceGrant", `${path}/:grant_id/approve`, {
@@ -54,8 +44,8 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       payload: LifecycleServiceApproval,
       success: GrantRead,
       error: [
-        ...roles,
-        ...receipts,
+        ...Problems.roleProblems,
+        ...receiptProblems,
         Problems.EnvironmentHeld,
         Problems.FourEyesRequired,
         Problems.InsufficientUserAuthentication,
@@ -68,7 +58,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       headers: keyed,
       payload: ReasonBody,
       success: GrantRead,
-      error: [...roles, ...receipts],
+      error: [...Problems.roleProblems, ...receiptProblems],
     }).annotate(OpenApi.Summary, "End a service grant at once; ending it again shows it as it stands"),
   )
   .middleware(Floor)

@@ -12,23 +12,13 @@ import {
   WebsiteRegistration,
   WithdrawnWebsite,
 } from "../identity/Projects.ts"
-import { NotFound } from "../problems/Floor.ts"
-import { IdempotencyInProgress, IdempotencyKeyReused } from "../problems/Idempotency.ts"
+import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
 const institution = { institution_id: Schema.String }
 const project = { project_id: Schema.String }
-
-const roles = [
-  NotFound,
-  Problems.RoleRequired,
-  Problems.MembershipNotActive,
-  Problems.NotCurrentSponsor,
-  Problems.AdministratorNotEffective,
-] as const
-const receipts = [IdempotencyKeyReused, IdempotencyInProgress] as const
 
 export class WebsitesApi extends HttpApiGroup.make("websites")
   .add(
@@ -37,14 +27,14 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
       headers: keyed,
       payload: WebsiteRegistration,
       success: Website.pipe(HttpApiSchema.status(201)),
-      error: [...roles, ...receipts, Problems.OwnerNotActive, Problems.WebsiteExists],
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.OwnerNotActive, Problems.WebsiteExists],
     }).annotate(OpenApi.Summary, "Register a website, as a Sponsor or an effective administrator"),
     HttpApiEndpoint.post("withdrawWebsite", "/v1/institutions/:institution_id/websites/:project_id/withdraw", {
       params: { ...institution, ...project },
       headers: keyed,
       payload: Transition,
       success: WithdrawnWebsite,
-      error: [...roles, ...receipts, Problems.InvalidState, Problems.VersionConflict],
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState, Problems.VersionConflict],
     }).annotate(OpenApi.Summary, "Withdraw a website for good: its client, sessions and service grants end"),
     HttpApiEndpoint.post("proposeLaunch", "/v1/projects/:project_id/launch-proposals", {
       params: project,
@@ -52,8 +42,8 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
       payload: LaunchCreate,
       success: LaunchProposal.pipe(HttpApiSchema.status(201)),
       error: [
-        ...roles,
-        ...receipts,
+        ...Problems.roleProblems,
+        ...receiptProblems,
         Problems.EnvironmentHeld,
         Problems.InvalidState,
         Problems.LaunchUrlUnverified,
@@ -64,7 +54,13 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
       headers: keyed,
       payload: OwnerChange,
       success: ProjectOwners,
-      error: [...roles, ...receipts, Problems.InvalidState, Problems.LastOwner, Problems.OwnerNotActive],
+      error: [
+        ...Problems.roleProblems,
+        ...receiptProblems,
+        Problems.InvalidState,
+        Problems.LastOwner,
+        Problems.OwnerNotActive,
+      ],
     }).annotate(OpenApi.Summary, "Make a person an owner or no owner, as an effective administrator"),
   )
   .middleware(Floor)

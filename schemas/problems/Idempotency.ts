@@ -17,3 +17,5 @@ export class IdempotencyInProgress extends Problem<IdempotencyInProgress>()(
   "A request with this idempotency key is under way",
   { retry_after: Schema.Int },
 ) {}
+
+export const receiptProblems = [IdempotencyKeyReused, IdempotencyInProgress] as const

@@ -4,6 +4,7 @@
  * HTTPValidationError.
  */
 import { Schema } from "effect"
+import { NotFound } from "./Floor.ts"
 import { Problem } from "./Problem.ts"
 
 /** No token, a wrong one, one of a revoked session, or of a person who is unknown or not active (RFC 6750). */
@@ -193,3 +194,12 @@ export class OutcomeUnknown
   extends Problem<OutcomeUnknown>()("OutcomeUnknown", "outcome_unknown", 504, "The outcome is not known yet", {
     job_id: Schema.String,
   }) {}
+
+/** What any operation within an institution may be refused with, where a role is asked for. */
+export const roleProblems = [
+  NotFound,
+  RoleRequired,
+  MembershipNotActive,
+  NotCurrentSponsor,
+  AdministratorNotEffective,
+] as const

@@ -16,6 +16,15 @@ const grant = { ...project, grant_id: Schema.String }
 
 const path = "/v1/projects/:project_id/lifecycle-service-grants"
 
+/** A page of the listing. */
+export const page = {
+  /** A decimal integer from 1 to 100 without leading zeros. */
+  limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed("50")),
+  ),
+  after_id: Schema.optionalKey(Uuid),
+}
+
 export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grants")
   .add(
     HttpApiEndpoint.post("proposeLifecycleServiceGrant", path, {
@@ -27,13 +36,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
     }).annotate(OpenApi.Summary, "Propose that a service may read the project's lifecycle, as an owner"),
     HttpApiEndpoint.get("listLifecycleServiceGrants", path, {
       params: project,
-      query: {
-        /** A decimal integer from 1 to 100 without leading zeros. */
-        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
-          Schema.withDecodingDefaultKey(Effect.succeed("50")),
-        ),
-        after_id: Schema.optionalKey(Uuid),
-      },
+      query: page,
       success: Schema.Array(GrantRead),
       error: Problems.roleProblems,
     }).annotate(OpenApi.Summary, "The project's service grants, oldest first")

@@ -13,9 +13,9 @@ import {
 } from "../../../schemas/identity/Requests.ts"
 import type { Fault } from "../../../schemas/Validation/Fault.ts"
 
-const reason = "12345678"
+export const reason = "12345678"
 
-const contact = { name: "n", email: "a@b" }
+export const contact = { name: "n", email: "a@b" }
 
 /** A body of each kind that holds only what its table requires, as little of it as may be. */
 export const kinds = {
@@ -42,34 +42,37 @@ export const kinds = {
   Approval: { schema: Approval, minimal: { reason, role: "" } },
   LinkCreate: { schema: LinkCreate, minimal: { reason, proof_id: "" } },
 } as const
-export type Kind = keyof typeof kinds
 
-const fill = (length: number) => "𝔉".repeat(length)
-const several = (n: number, item: (i: number) => unknown) => Array.from({ length: n }, (_, i) => item(i))
+export const fill = (length: number) => "𝔉".repeat(length)
+export const several = (n: number, item: (i: number) => unknown) => Array.from({ length: n }, (_, i) => item(i))
 
-const short = (n: number) => ({
+export const short = (n: number) => ({
   type: "string_too_short",
   msg: `String should have at least ${n} character${n === 1 ? "" : "s"}`,
   ctx: { min_length: n },
 })
-const long = (n: number) => ({
+export const long = (n: number) => ({
   type: "string_too_long",
   msg: `String should have at most ${n} characters`,
   ctx: { max_length: n },
 })
-const few = {
+export const few = {
   type: "too_short",
   msg: "List should have at least 1 item after validation, not 0",
   ctx: { field_type: "List", min_length: 1, actual_length: 0 },
 }
-const many = (n: number) => ({
+export const many = (n: number) => ({
   type: "too_long",
   msg: `List should have at most ${n} items after validation, not ${n + 1}`,
   ctx: { field_type: "List", max_length: n, actual_length: n + 1 },
 })
-const noString = { type: "string_type", msg: "Input should be a valid string" }
-const oneOf = (expected: string) => ({ type: "literal_error", msg: `Input should be ${expected}`, ctx: { expected } })
-const value = (message: string) => ({ type: "value_error", msg: `Value error, ${message}`, ctx: { error: {} } })
+export const noString = { type: "string_type", msg: "Input should be a valid string" }
+export const oneOf = (expected: string) => ({
+  type: "literal_error",
+  msg: `Input should be ${expected}`,
+  ctx: { expected },
+})
+export const value = (message: string) => ({ type: "value_error", msg: `Value error, ${message}`, ctx: { error: {} } })
 const noUri = value("an absolute https URI without fragment, user information or wildcard is needed")
 
 interface Refusal {
@@ -80,7 +83,7 @@ interface Refusal {
 }
 
 export interface Row {
-  readonly kind: Kind
+  readonly kind: string
   readonly field: string
   readonly required: boolean
   /** At the bounds, and whatever else the table lets through. */
@@ -88,7 +91,7 @@ export interface Row {
   readonly bad: ReadonlyArray<Refusal>
 }
 
-const text = (kind: Kind, field: string, min: number, max: number | null): Row => ({
+export const text = (kind: string, field: string, min: number, max: number | null): Row => ({
   kind,
   field,
   required: true,
@@ -117,7 +120,7 @@ const uris = (field: string): Row => ({
   ],
 })
 
-const orNull = (kind: Kind, field: string): Row => ({
+export const orNull = (kind: string, field: string): Row => ({
   kind,
   field,
   required: false,

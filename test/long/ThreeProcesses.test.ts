@@ -17,7 +17,7 @@ import { unanswered } from "./support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close as closeDeliveries, databaseOf, ended, traffic } from "./support/Traffic.ts"
 import { close as closeTransfers } from "./ThreeProcesses/Ledger.ts"
-import { endings, walks } from "./ThreeProcesses/Walks.ts"
+import { endings, walks, windowMillis } from "./ThreeProcesses/Walks.ts"
 
 const asked = (name: string, fallback: number) => Number(process.env[name] ?? fallback)
 
@@ -68,7 +68,7 @@ describe("three processes, one killed every ten seconds", () => {
         ...brisk,
         CLUSTER: process.env["THREE_CLUSTER"] ?? "on",
         INITIATE_TRANSFER_RATE: "10000",
-        TRANSFER_SAFETY_WINDOW: "2 seconds",
+        TRANSFER_SAFETY_WINDOW: `${windowMillis} millis`,
       })
       const flow = yield* traffic(around)
       const owners = yield* Effect.forEach(Array(accounts), () => owner(around, domainsEach), { concurrency: 4 })

@@ -10,7 +10,8 @@ export default defineConfig({
     pool: "forks",
     // A machine shared with others may starve a test once; twice is the test's own fault.
     retry: process.env["CI"] === undefined ? 0 : 1,
-    maxWorkers: 2,
+    // One file at a time: what is killed at a moment must not starve before it.
+    maxWorkers: 1,
     maxConcurrency: 4,
     globalSetup: ["test/support/globalSetup.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards

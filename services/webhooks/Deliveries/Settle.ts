@@ -9,9 +9,13 @@ import { nextAttemptAt, type RetrySchedule } from "../RetrySchedule.ts"
 import type { Result } from "../Sender/Task.ts"
 import { dayOf } from "./Day.ts"
 import { lockClaims, lockLanes } from "./Locked.ts"
+import { whole } from "./Whole.ts"
 
 /** What became of a claim. */
 export type Next = "delivered" | "retry" | "dead" | "released" | "interrupted"
+
+/** What changes the record, as `fenced` below has it. */
+const changing: ReadonlySet<Next> = new Set(["delivered", "dead", "retry"])
 
 interface Decision {
   readonly result: Result
@@ -60,7 +64,7 @@ export const settle = Effect.fnUntraced(function* (
   yield* lockClaims(sql, results.map(({ task }) => task))
   const later = decisions.filter(({ next }) => next !== "delivered" && next !== "dead")
   if (later.length > 0) yield* lockLanes(sql, later.map(({ result }) => result.task.webhookId))
-  return yield* sql<Settled>`
+  const rows = yield* sql<Settled & { readonly updated: number }>`
     with result as materialized (
       select r.id, r.claim, r.next, to_timestamp(r.due / 1000.0) as due, r.due as due_ms,
         to_timestamp(r.started / 1000.0) as started, r.took, nullif(r.status, 0) as status, nullif(r.error, '') as error,
@@ -97,6 +101,7 @@ export const settle = Effect.fnUntraced(function* (
         endpoint_url = coalesce(f.url, d.endpoint_url), response_body = f.body
       from fenced f
       where d.id = f.id and f.now is not null
+      returning 1
     ), buried as (
       insert into dead_letters (delivery_id, webhook_id, account_id, event_id, event_type, source_id, body, cycle, attempt,
         response_status, error, endpoint_url, response_body, attempts, created_at, died_at)
@@ -127,5 +132,8 @@ export const settle = Effect.fnUntraced(function* (
         group by webhook_id) f
       where l.webhook_id = f.webhook_id and (l.next_due_at is null or l.next_due_at > f.due)
     )
-    select id as delivery_id, webhook_id, account_id, next from fenced`
+    select id as delivery_id, webhook_id, account_id, next, (select count(*)::int from updated) as updated from fenced`
+  const changed = rows.flatMap(({ delivery_id, next }) => changing.has(next) ? [delivery_id] : [])
+  yield* whole(sql, changed, rows[0]?.updated ?? 0)
+  return rows
 }, (effect, sql) => sql.withTransaction(effect))

@@ -4,11 +4,12 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import { SqlError } from "effect/sql"
+import type { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
 import { lockClaims } from "./Locked.ts"
+import { whole } from "./Whole.ts"
 
 /** Whether this result ends its delivery well. */
 export const isDelivered = ({ ending, error, status }: Result): boolean =>
@@ -17,20 +18,6 @@ export const isDelivered = ({ ending, error, status }: Result): boolean =>
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
 const dayMillis = 24 * 60 * 60_000
-
-/**
- * A plan that leaves a partition out updates nothing, without a word; PostgreSQL 18.4 has made such plans (`settle`). A
- * delivery may be gone with its day; one that still waits makes the whole settlement fail, and it is done again.
- */
-const unlessGone = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: ReadonlyArray<string>) {
-  const [row] = yield* sql<{ waiting: number }>`
-    select count(*)::int as waiting from deliveries
-    where id = any(${arrayOf(ids)}::uuid[]) and status in ('pending', 'retrying') and not exists (
-      select from delivery_queue q where q.delivery_id = deliveries.id)`
-  if (row!.waiting === 0) return
-  const cause = new Error(`${row!.waiting} deliveries were left out of their settlement`)
-  return yield* new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause }) })
-})
 
 /**
  * No bounds on the ids beside the key, as in `settle`: a generic plan would leave deliveries out. Addresses and bodies are
@@ -83,11 +70,14 @@ const ended = Effect.fnUntraced(function* (
         from ended group by 1, 2, 3
       ) c cross join lateral (values ('delivered', 1), (c.was, -1)) s(status, sign)
     )
-    select count(*)::int as n, (select count(*)::int from updated) as updated, case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids from ended`
-  if (row!.updated < row!.n) yield* unlessGone(sql, sorted.map(({ task }) => task.deliveryId))
-  if (row!.n === sorted.length) return sorted
-  const settled = new Set(row!.ids)
-  return sorted.filter((result) => settled.has(result.task.deliveryId))
+    select count(*)::int as n, (select count(*)::int from updated) as updated,
+      case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids
+    from ended`
+  const { ids, n, updated } = row!
+  const own = new Set(ids)
+  const settled = n === sorted.length ? sorted : sorted.filter((result) => own.has(result.task.deliveryId))
+  yield* whole(sql, settled.map(({ task }) => task.deliveryId), updated)
+  return settled
 })
 
 /**

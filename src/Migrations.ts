@@ -20,6 +20,10 @@ import requests from "../migrations/0012_requests.ts"
 import accessReviews from "../migrations/0013_access_reviews.ts"
 import provider from "../migrations/0014_provider.ts"
 import lifecycle from "../migrations/0015_lifecycle.ts"
+import streams from "../migrations/0016_streams.ts"
+import keys from "../migrations/0017_keys.ts"
+import epochs from "../migrations/0018_epochs.ts"
+import retention from "../migrations/0019_retention.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -38,6 +42,10 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [13, "access_reviews", Effect.succeed(accessReviews)],
   [14, "provider", Effect.succeed(provider)],
   [15, "lifecycle", Effect.succeed(lifecycle)],
+  [16, "streams", Effect.succeed(streams)],
+  [17, "keys", Effect.succeed(keys)],
+  [18, "epochs", Effect.succeed(epochs)],
+  [19, "retention", Effect.succeed(retention)],
 ]
 
 /** The number of the newest migration. */
@@ -61,6 +69,8 @@ export const tables: ReadonlyArray<string> = [
   ...["access_reviews", "access_review_evidence", "service_grants"],
   ...["provider_jobs", "provider_clients", "client_drift", "embedded_clients", "worker_sightings"],
   ...["signing_keys", "lifecycle_messages", "lifecycle_signed", "lifecycle_consumers"],
+  ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
+  "lifecycle_stream_messages",
   ...["requests", "policy_reviews", "policy_approvals"],
 ]
 

@@ -1,0 +1,97 @@
+/**
+ * Streams of the Shared Signals Framework: what a receiver asked for, how far it has been served, and the messages that
+ * are for one stream alone. A stream serves one project. Events are not copied: a stream is a place in its project's
+ * history, and what lies beyond that place and is settled already.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const statements = [
+  `create table lifecycle_streams (
+    id uuid primary key,
+    project_id text not null,
+    -- Who made it, by issuer and client; nobody else sees it.
+    service_issuer text not null,
+    service_id text not null,
+    status text not null check (status in ('enabled', 'paused', 'disabled')),
+    status_by text not null check (status_by in ('receiver', 'transmitter')),
+    status_reason text,
+    delivery text not null check (delivery in ('push', 'poll')),
+    endpoint_url text,
+    -- Sealed by the Vault.
+    authorization_header bytea,
+    vault_kid text,
+    -- Null: all that there are.
+    events_requested text[],
+    description text,
+    verified_at timestamptz,
+    created_at timestamptz not null,
+    updated_at timestamptz not null,
+    version integer not null default 1,
+    -- Everything up to here was delivered, was not for this stream, or was dropped while it was disabled.
+    epoch integer not null,
+    position bigint not null,
+    -- Of push alone (Leases): null while there is nothing to do until a bell.
+    attempts integer not null default 0,
+    not_before timestamptz,
+    last_error text,
+    claim bigint,
+    lease_until timestamptz,
+    -- Since when nothing has been taken.
+    failing_since timestamptz,
+    check ((delivery = 'push') = (endpoint_url is not null)),
+    check ((authorization_header is null) = (vault_kid is null))
+  )`,
+  `create index lifecycle_streams_receiver on lifecycle_streams (service_issuer, service_id, id)`,
+  `create index lifecycle_streams_project on lifecycle_streams (project_id, id)`,
+  `create index lifecycle_streams_due on lifecycle_streams (not_before, id)
+    where claim is null and delivery = 'push' and status = 'enabled'`,
+  `create index lifecycle_streams_leased on lifecycle_streams (lease_until) where claim is not null`,
+  // Subjects that differ from the default, which is all of them.
+  `create table lifecycle_stream_subjects (
+    stream_id uuid not null references lifecycle_streams on delete cascade,
+    -- SHA-256 over the subject's canonical JSON.
+    subject_digest text not null,
+    subject jsonb not null,
+    included boolean not null,
+    created_at timestamptz not null,
+    primary key (stream_id, subject_digest)
+  )`,
+  // Settled beyond the stream's place: acknowledged out of order, or of a subject that is not held up.
+  `create table lifecycle_stream_settled (
+    stream_id uuid not null references lifecycle_streams on delete cascade,
+    epoch integer not null,
+    position bigint not null,
+    primary key (stream_id, epoch, position)
+  )`,
+  // A filtered stream keeps order per subject: what holds one up holds up no other.
+  `create table lifecycle_stream_failing (
+    stream_id uuid not null references lifecycle_streams on delete cascade,
+    subject_digest text not null,
+    epoch integer not null,
+    position bigint not null,
+    attempts integer not null,
+    not_before timestamptz not null,
+    last_error text,
+    primary key (stream_id, subject_digest)
+  )`,
+  // Verification and stream-updated: for one stream, without a position.
+  `create table lifecycle_stream_messages (
+    id uuid primary key,
+    stream_id uuid not null references lifecycle_streams on delete cascade,
+    kind text not null check (kind in ('verification', 'stream-updated')),
+    message text not null,
+    -- Delivered once the stream has come to here; null: before everything else.
+    after_epoch integer,
+    after_position bigint,
+    created_at timestamptz not null,
+    delivered_at timestamptz
+  )`,
+  `create index lifecycle_stream_messages_waiting on lifecycle_stream_messages (stream_id, id)
+    where delivered_at is null`,
+]
+
+export default Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of statements) yield* sql.unsafe(statement)
+})

@@ -9,21 +9,14 @@ import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import type * as Wire from "../../schemas/identity/Consumption.ts"
 import { decodeCursor, encodeCursor, type Place } from "../../schemas/identity/Cursor.ts"
-import type { Capability } from "../../schemas/identity/ServiceGrants.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
+import type { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { Bells } from "../platform/Bells.ts"
 import { genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { type Asking, grants } from "./Granted.ts"
 import { lifecycleTopic } from "./Positions.ts"
 import { snapshots } from "./Snapshots.ts"
-
-/** Who asks, about which project. */
-export interface Asking {
-  readonly issuer: string
-  readonly clientId: string
-  readonly projectId: string
-}
 
 type Refused = NotFound | Problems.RoleRequired | SqlError.SqlError
 type Misplaced = Problems.CursorEpochChanged | Problems.CursorAhead
@@ -49,21 +42,9 @@ export class Consumption extends Context.Service<Consumption, {
       Consumption,
       Effect.gen(function* () {
         const { sql } = yield* Database
+        const { granted } = yield* grants
         const bells = yield* Bells
         const snapshot = yield* snapshots(publicUrl)
-
-        const granted = Effect.fnUntraced(function* (asking: Asking, capability: Capability) {
-          const now = new Date(yield* Clock.currentTimeMillis)
-          const [row] = yield* sql<{ stands: boolean }>`
-            select bool_or(g.state = 'approved' and g.environment = p.environment and p.state <> 'withdrawn'
-              and coalesce(g.expires_at > ${now}, true) and ${capability} = any(g.capabilities)) as stands
-            from service_grants g join projects p on p.id = g.project_id and not p.removed
-            where g.project_id = ${asking.projectId} and g.service_issuer = ${asking.issuer}
-              and g.service_id = ${asking.clientId} and (g.approved_at is not null)
-            having count(*) > 0`
-          if (row === undefined) return yield* new NotFound()
-          if (!row.stands) return yield* new Problems.RoleRequired()
-        })
 
         /** What was told, and up to where it is signed: what is not signed yet is not there to be read yet. */
         const headOf = (projectId: string) =>

@@ -51,6 +51,8 @@ const place = (kid: string) => ({ table: "signing_keys", column: "private_key", 
 export class SigningKeys extends Context.Service<SigningKeys, {
   /** Makes the first keys where there are none. */
   readonly ensure: Effect.Effect<void, SqlError.SqlError>
+  /** The key that signs now whatever is said to a project's consumers beside its history: snapshots, streams' own messages. */
+  readonly signerOf: (projectId: string) => Effect.Effect<Signer, SqlError.SqlError>
   /** The active key. */
   readonly signer: Effect.Effect<Signer, SqlError.SqlError>
   /** What `/v1/lifecycle/jwks` serves: keys that are in use or about to be, and those that still verify. */
@@ -118,6 +120,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
       return SigningKeys.of({
         ensure,
         signer,
+        signerOf: () => signer,
         jwks: Effect.map(inStates("published", "active", "retiring"), (rows) => ({
           keys: rows.map(({ public_jwk }) => public_jwk),
         })),

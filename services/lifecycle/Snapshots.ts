@@ -69,7 +69,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
 
   return Effect.fn("Snapshots.make")(function* (projectId: string) {
     const { head, rows } = yield* read(projectId)
-    const signer = yield* keys.signer
+    const signer = yield* keys.signerOf(projectId)
     const state = stateOf(rows)
     const claims = {
       iss: issuer,

@@ -31,9 +31,12 @@ const statements = [
     -- Everything up to here was delivered, was not for this stream, or was dropped while it was disabled.
     epoch integer not null,
     position bigint not null,
-    -- Of push alone (Leases): null while there is nothing to do until a bell.
+    -- Of push with subjects that are held up: how far it was looked at beyond the place. Null: the place itself.
+    reached bigint,
+    -- Of push alone (Leases). `attempts` in a row have failed; a stream that is not failing is due whenever there is
+    -- something for it.
     attempts integer not null default 0,
-    not_before timestamptz,
+    not_before timestamptz not null default 'epoch',
     last_error text,
     claim bigint,
     lease_until timestamptz,
@@ -44,8 +47,8 @@ const statements = [
   )`,
   `create index lifecycle_streams_receiver on lifecycle_streams (service_issuer, service_id, id)`,
   `create index lifecycle_streams_project on lifecycle_streams (project_id, id)`,
-  `create index lifecycle_streams_due on lifecycle_streams (not_before, id)
-    where claim is null and delivery = 'push' and status = 'enabled'`,
+  // Whatever its status: that it stops is told after it did.
+  `create index lifecycle_streams_due on lifecycle_streams (not_before, id) where claim is null and delivery = 'push'`,
   `create index lifecycle_streams_leased on lifecycle_streams (lease_until) where claim is not null`,
   // Subjects that differ from the default, which is all of them.
   `create table lifecycle_stream_subjects (
@@ -64,10 +67,12 @@ const statements = [
     position bigint not null,
     primary key (stream_id, epoch, position)
   )`,
-  // A filtered stream keeps order per subject: what holds one up holds up no other.
+  // A filtered stream that pushes keeps order per subject: what holds one up holds up no other. Of the subject all from
+  // this position on waits; of every other all was delivered up to where the stream has reached.
   `create table lifecycle_stream_failing (
     stream_id uuid not null references lifecycle_streams on delete cascade,
     subject_digest text not null,
+    subject jsonb not null,
     epoch integer not null,
     position bigint not null,
     attempts integer not null,

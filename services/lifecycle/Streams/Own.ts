@@ -48,7 +48,7 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
     kind: OwnKind,
     event: Readonly<Record<string, string>>,
   ) {
-    const signer = yield* keys.signer
+    const signer = yield* keys.signerOf(projectId)
     const id = yield* ids.next
     const claims = {
       iss: issuer,

@@ -57,6 +57,8 @@ const statements = [
     subject_digest text not null,
     subject jsonb not null,
     included boolean not null,
+    -- In which order they were said: the last one that speaks of an event decides.
+    said bigint generated always as identity,
     created_at timestamptz not null,
     primary key (stream_id, subject_digest)
   )`,

@@ -1,0 +1,135 @@
+/**
+ * Streams as the Shared Signals Framework 1.0 has them (8.1): what a receiver sends, and what it is shown. Unknown members
+ * of a request are ignored; those that the transmitter supplies may be sent, and must then be what they are.
+ */
+import { Schema } from "effect"
+import { codePoints, Text } from "../Validation/Scalars.ts"
+import { Subject } from "./Subjects.ts"
+
+/** Delivery methods. */
+export const push = "urn:ietf:rfc:8935"
+export const poll = "urn:ietf:rfc:8936"
+
+/** Seconds between two verifications that a receiver asks for. */
+export const minVerificationInterval = 30
+
+export const StreamStatus = Schema.Literals(["enabled", "paused", "disabled"])
+export type StreamStatus = typeof StreamStatus.Type
+
+/** What stands in a header as it is (RFC 9110, 5.5), on the way to the receiver. */
+const HeaderValue = Schema.String.check(
+  codePoints(1, 4_096),
+  Schema.isPattern(/^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/u),
+)
+
+const PushDelivery = Schema.Struct({
+  method: Schema.Literal(push),
+  /** https, a public address. */
+  endpoint_url: Text(1, 2_048),
+  /** Sent with every message; shown to the receiver that gave it, and to nobody else. */
+  authorization_header: Schema.optionalKey(HeaderValue),
+}).annotate({ identifier: "StreamPushDelivery" })
+
+const PollDelivery = Schema.Struct({
+  method: Schema.Literal(poll),
+  /** The transmitter's: there is no need to send it. */
+  endpoint_url: Schema.optionalKey(Schema.NullOr(Schema.String)),
+}).annotate({ identifier: "StreamPollRequest" })
+
+const DeliveryRequest = Schema.Union([PushDelivery, PollDelivery])
+export type DeliveryRequest = typeof DeliveryRequest.Type
+
+const Events = Schema.Array(Text(1, 2_048)).check(Schema.isMaxLength(100))
+const Listed = Schema.Array(Schema.String)
+
+/** What the transmitter supplies, beside the id. */
+const supplied = {
+  iss: Schema.optionalKey(Schema.String),
+  aud: Schema.optionalKey(Schema.Union([Schema.String, Listed])),
+  events_supported: Schema.optionalKey(Listed),
+  events_delivered: Schema.optionalKey(Listed),
+  min_verification_interval: Schema.optionalKey(Schema.Finite),
+}
+
+/** What the receiver supplies. */
+const asked = {
+  /** Poll, where it is left out. */
+  delivery: Schema.optionalKey(DeliveryRequest),
+  /** All that there are, where it is left out; unknown ones are ignored. */
+  events_requested: Schema.optionalKey(Events),
+  description: Schema.optionalKey(Text(0, 1_000)),
+}
+
+export const StreamCreation = Schema.Struct({
+  stream_id: Schema.optionalKey(Schema.String),
+  ...supplied,
+  ...asked,
+}).annotate({ identifier: "StreamCreation" })
+export type StreamCreation = typeof StreamCreation.Type
+
+export const StreamChange = Schema.Struct({ stream_id: Schema.String, ...supplied, ...asked })
+  .annotate({ identifier: "StreamChange" })
+export type StreamChange = typeof StreamChange.Type
+
+export const StreamConfiguration = Schema.Struct({
+  stream_id: Schema.String,
+  iss: Schema.String,
+  /** The audience of the project that the stream serves. */
+  aud: Schema.String,
+  delivery: Schema.Union([
+    PushDelivery,
+    Schema.Struct({ method: Schema.Literal(poll), endpoint_url: Schema.String })
+      .annotate({ identifier: "StreamPollDelivery" }),
+  ]),
+  events_supported: Listed,
+  events_requested: Schema.optionalKey(Listed),
+  events_delivered: Listed,
+  /** Seconds. */
+  min_verification_interval: Schema.Int,
+  description: Schema.optionalKey(Schema.String),
+}).annotate({ identifier: "StreamConfiguration" })
+export type StreamConfiguration = typeof StreamConfiguration.Type
+
+const OwnWords = Text(0, 1_000)
+
+/** 8.1.2: of a request as of an answer. */
+export const StreamState = Schema.Struct({
+  stream_id: Schema.String,
+  status: StreamStatus,
+  reason: Schema.optionalKey(OwnWords),
+}).annotate({ identifier: "StreamState" })
+export type StreamState = typeof StreamState.Type
+
+export const VerificationRequest = Schema.Struct({
+  stream_id: Schema.String,
+  /** Comes back in the verification event. */
+  state: Schema.optionalKey(OwnWords),
+}).annotate({ identifier: "StreamVerification" })
+export type VerificationRequest = typeof VerificationRequest.Type
+
+export const SubjectAddition = Schema.Struct({
+  stream_id: Schema.String,
+  subject: Subject,
+  /** Taken, and not judged by. */
+  verified: Schema.optionalKey(Schema.Boolean),
+}).annotate({ identifier: "StreamSubjectAddition" })
+
+export const SubjectRemoval = Schema.Struct({ stream_id: Schema.String, subject: Subject })
+  .annotate({ identifier: "StreamSubjectRemoval" })
+
+/** 7.1: what `/.well-known/ssf-configuration` says. */
+export const TransmitterConfiguration = Schema.Struct({
+  spec_version: Schema.String,
+  issuer: Schema.String,
+  jwks_uri: Schema.String,
+  delivery_methods_supported: Listed,
+  configuration_endpoint: Schema.String,
+  status_endpoint: Schema.String,
+  add_subject_endpoint: Schema.String,
+  remove_subject_endpoint: Schema.String,
+  verification_endpoint: Schema.String,
+  critical_subject_members: Listed,
+  authorization_schemes: Schema.Array(Schema.Struct({ spec_urn: Schema.String })),
+  default_subjects: Schema.Literals(["ALL", "NONE"]),
+}).annotate({ identifier: "SsfTransmitterConfiguration" })
+export type TransmitterConfiguration = typeof TransmitterConfiguration.Type

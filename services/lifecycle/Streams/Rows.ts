@@ -1,0 +1,41 @@
+/** Rows of streams, with what each is for. */
+import type { PgClient } from "@effect/sql-pg"
+import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
+import type { Wanted } from "./Subjects.ts"
+
+export interface StreamRow extends Wanted {
+  readonly id: string
+  readonly project_id: string
+  readonly service_issuer: string
+  readonly service_id: string
+  readonly status: StreamStatus
+  readonly status_by: "receiver" | "transmitter"
+  readonly status_reason: string | null
+  readonly delivery: "push" | "poll"
+  /** The receiver's, of push alone. */
+  readonly endpoint_url: string | null
+  /** Sealed: `authorizationPlace`. */
+  readonly authorization_header: Uint8Array | null
+  readonly vault_kid: string | null
+  readonly description: string | null
+  readonly version: number
+  readonly epoch: number
+  readonly position: bigint
+}
+
+/** SQL of a `StreamRow`'s columns, over the alias `t` of lifecycle_streams. */
+export const streamColumns = (sql: PgClient.PgClient) =>
+  sql.literal(`t.id::text as id, t.project_id, t.service_issuer, t.service_id, t.status, t.status_by, t.status_reason,
+    t.delivery, t.endpoint_url, t.authorization_header, t.vault_kid, t.events_requested, t.description, t.version,
+    t.epoch, t.position,
+    coalesce((
+      select jsonb_agg(jsonb_build_object('subject', x.subject, 'included', x.included) order by x.said)
+      from lifecycle_stream_subjects x where x.stream_id = t.id
+    ), '[]') as subjects`)
+
+/** Where a stream's authorization header is sealed. */
+export const authorizationPlace = (streamId: string) => ({
+  table: "lifecycle_streams",
+  column: "authorization_header",
+  row: streamId,
+})

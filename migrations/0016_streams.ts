@@ -33,7 +33,7 @@ const statements = [
     position bigint not null,
     -- Of push with subjects that are held up: how far it was looked at beyond the place. Null: the place itself.
     reached bigint,
-    -- Of push alone (Leases). `attempts` in a row have failed; a stream that is not failing is due whenever there is
+    -- Of push alone (Leases): so many attempts in a row have failed; a stream that is not failing is due whenever there is
     -- something for it.
     attempts integer not null default 0,
     not_before timestamptz not null default 'epoch',

@@ -29,6 +29,47 @@ describe("Bells", () => {
       }).pipe(Effect.scoped, Effect.provide(Bells.layer.pipe(Layer.provide(Bus.layer({ url: broker.url })))))
     }).pipe(Effect.scoped))
 
+  it.live("wakes only whom a ring may be for: its keys, who waits for all, and everybody where it names none", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestBus.make
+      const process = Effect.map(
+        Layer.build(Layer.fresh(Bells.layer.pipe(Layer.provide(Layer.fresh(Bus.layer({ url })))))),
+        (context) => Context.get(context, Bells),
+      )
+      const [here, there] = [yield* process, yield* process]
+      // Until the other side is connected.
+      yield* Effect.raceFirst(
+        Effect.flatMap(there.bell("ready"), (bell) => bell.wait(longMillis)),
+        Effect.forever(Effect.andThen(here.ring("ready"), Effect.sleep(20))),
+      )
+      for (const bells of [here, there]) {
+        const one = yield* bells.bell("t", "one")
+        const two = yield* bells.bell("t", "two")
+        const all = yield* bells.bell("t")
+        const heard = Effect.fnUntraced(function* (keys: ReadonlyArray<string> | undefined, whom: typeof all) {
+          yield* here.ring("t", keys)
+          yield* all.wait(longMillis)
+          const before = performance.now()
+          yield* whom.wait(longMillis)
+          assert.isBelow(performance.now() - before, longMillis / 2)
+        })
+        const silent = Effect.fnUntraced(function* (whom: typeof all) {
+          const before = performance.now()
+          yield* whom.wait(40)
+          assert.isAtLeast(performance.now() - before, 35)
+        })
+        yield* heard(["one"], one)
+        yield* silent(two)
+        yield* heard(["two", "other"], two)
+        yield* silent(one)
+        yield* heard(undefined, one)
+        yield* two.wait(longMillis)
+        yield* heard(Array.from({ length: 150 }, (_, i) => `key-${i}`).concat("one"), one)
+        // Of more than a message names, everybody elsewhere is told.
+        yield* bells === here ? silent(two) : two.wait(longMillis)
+      }
+    }).pipe(Effect.scoped))
+
   it.live("wakes other processes through the broker, with one message for many rings", () =>
     Effect.gen(function* () {
       const { url } = yield* TestBus.make

@@ -1,8 +1,76 @@
-/** Filled by its slice. */
+/**
+ * How long history is kept, and what is measured of it. Events and their messages go after ninety days, judged by the
+ * database's own clock whatever a program believes; of those that decisions refer to, their place in the history stays.
+ * Parts of snapshots that are too large for one message, what consumers took and when, and drift of the fold.
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-const statements: ReadonlyArray<string> = []
+const statements = [
+  // Read in the order of bytes, page by page, by the primary key.
+  `alter table lifecycle_state alter column key type text collate "C"`,
+  // The trace (W3C Trace Context) of the request that decided; no part of what is told or chained.
+  `alter table lifecycle_events add column traceparent text`,
+  `alter table lifecycle_messages add column traceparent text, add column decided_at timestamptz`,
+  `create function keep_lifecycle_event() returns trigger language plpgsql as $$
+  begin
+    if tg_op = 'DELETE' and old.created_at < clock_timestamp() - interval '90 days' then
+      return old;
+    end if;
+    raise exception '% is written once and kept for ninety days', tg_table_name using errcode = 'restrict_violation';
+  end $$`,
+  `drop trigger lifecycle_events_kept on lifecycle_events`,
+  `create trigger lifecycle_events_kept before update or delete on lifecycle_events
+    for each row execute function keep_lifecycle_event()`,
+  // Where an event stood that Access versions, reviews and grants refer to for ever.
+  `create table lifecycle_places (
+    id uuid primary key,
+    project_id text not null,
+    epoch integer not null,
+    position bigint not null,
+    digest text not null,
+    created_at timestamptz not null
+  )`,
+  `create trigger lifecycle_places_kept before update or delete on lifecycle_places
+    for each row execute function refuse_change()`,
+  `create trigger lifecycle_places_not_emptied before truncate on lifecycle_places
+    for each statement execute function refuse_change()`,
+  `create view lifecycle_told as
+    select id, project_id, epoch, position, digest, created_at from lifecycle_events
+    union all
+    select id, project_id, epoch, position, digest, created_at from lifecycle_places`,
+  // Pieces of the canonical JSON of a project's state, by their digest; the newest snapshot that names one keeps it.
+  `create table lifecycle_snapshot_parts (
+    project_id text not null,
+    digest text not null,
+    content text not null,
+    named_at timestamptz not null,
+    primary key (project_id, digest)
+  )`,
+  `create index lifecycle_snapshot_parts_named on lifecycle_snapshot_parts (named_at)`,
+  // How long events took, counted by powers of the square root of two, in milliseconds; older ones weigh less and less.
+  `alter table lifecycle_consumers add column to_delivery integer[] not null default '{}',
+    add column to_acknowledgement integer[] not null default '{}'`,
+  `create function lifecycle_counted(kept integer[], more integer[]) returns integer[] language sql immutable as $$
+    select coalesce(array_agg(coalesce(a, 0) / (case when (select sum(k) from unnest(kept) k) > 10000 then 2 else 1 end)
+      + coalesce(b, 0) order by n), '{}')
+    from unnest(kept, more) with ordinality u(a, b, n)
+  $$`,
+  // Keys of the fold that are not what the domain's own tables say.
+  `create table lifecycle_drift (
+    project_id text not null,
+    key text not null,
+    expected text,
+    observed text,
+    first_seen_at timestamptz not null,
+    primary key (project_id, key)
+  )`,
+  `create table lifecycle_drift_looks (
+    project_id text primary key,
+    looked_at timestamptz not null
+  )`,
+  `create index lifecycle_drift_looks_oldest on lifecycle_drift_looks (looked_at)`,
+]
 
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

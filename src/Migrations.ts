@@ -72,6 +72,7 @@ export const tables: ReadonlyArray<string> = [
   ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
   "lifecycle_stream_messages",
   ...["requests", "policy_reviews", "policy_approvals"],
+  ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
@@ -82,6 +83,7 @@ const appendOnly = [
   "lifecycle_events",
   "access_review_evidence",
   "policy_approvals",
+  "lifecycle_places",
 ]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {

@@ -62,13 +62,27 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
     HttpApiEndpoint.get("lifecycleSnapshot", "/v1/projects/:project_id/lifecycle/snapshot", {
       params: project,
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/jwt" })),
-      error: granted,
-    }).annotate(OpenApi.Summary, "The state that the events up to its cursor come to, signed"),
+      error: [...granted, Problems.Held],
+    }).annotate(OpenApi.Summary, "The state that the events up to its cursor come to, signed, or what its parts are"),
+    HttpApiEndpoint.get("lifecycleSnapshotPart", "/v1/projects/:project_id/lifecycle/snapshot/parts/:digest", {
+      params: { ...project, digest: Schema.String },
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/octet-stream" })),
+      error: [...granted, Problems.CursorExpired],
+    }).annotate(
+      OpenApi.Summary,
+      "A piece of a large state's canonical JSON, for a day after the last snapshot that named it",
+    ),
     HttpApiEndpoint.post("acknowledgeLifecycle", "/v1/projects/:project_id/lifecycle/acknowledgements", {
       params: project,
       payload: CursorAcknowledgement,
       success: Acknowledged,
-      error: [...granted, ...placed, Problems.InstalledVersionMismatch, Problems.ChainMismatch],
+      error: [
+        ...granted,
+        ...placed,
+        Problems.CursorExpired,
+        Problems.InstalledVersionMismatch,
+        Problems.ChainMismatch,
+      ],
     }).annotate(OpenApi.Summary, "What the product has committed, with its installed version and the chain's head"),
   )
   .middleware(Floor)

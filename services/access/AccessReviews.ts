@@ -119,7 +119,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const grantEvent = Effect.fnUntraced(function* (accessId: string, version: number) {
         const [event] = yield* sql<{ access_digest: string; id: string; position: bigint; digest: string }>`
           select v.digest as access_digest, e.id::text as id, e.position, e.digest
-          from access_versions v join lifecycle_events e on e.id = v.event_id
+          from access_versions v join lifecycle_told e on e.id = v.event_id
           where v.access_id = ${accessId} and v.access_version = ${version}`
         if (event === undefined) return yield* Effect.die(new Error("An Access version without its grant Event"))
         return event

@@ -92,7 +92,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             select ${columns}, ${facts.columns}, p.installed_version,
               (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead
             from service_grants g join projects p on p.id = g.project_id
-            left join lifecycle_events e on e.id = g.approval_event_id
+            left join lifecycle_told e on e.id = g.approval_event_id
             ${facts.joins}
             where ${where}`
           return rows.map((row) => viewOf(row, now))

@@ -12,29 +12,44 @@ import { decodeCursor, encodeCursor, type Place } from "../../schemas/identity/C
 import type { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { Bells } from "../platform/Bells.ts"
-import { genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
+import { consumerOf, isBelow, type Message, reading } from "./Consumption/Reading.ts"
 import { type Asking, grants } from "./Granted.ts"
+import { countsOf, measureAcknowledged, measureDelivered } from "./Measures.ts"
 import { lifecycleTopic } from "./Positions.ts"
 import { snapshots } from "./Snapshots.ts"
 
 type Refused = NotFound | Problems.RoleRequired | SqlError.SqlError
 type Misplaced = Problems.CursorEpochChanged | Problems.CursorAhead
 
-const consumerOf = ({ clientId, issuer }: Asking): string => `${issuer} ${clientId}`
+/** Who waits is woken by an event of the project; a bell that got lost costs this long. */
+const netMillis = 5_000
+
+/** A snapshot's cursor may be where nothing is signed yet. */
+const placeIn = (place: Place | null, head: Place): Effect.Effect<Place, Misplaced> => {
+  if (place === null || place.epoch !== head.epoch) return Effect.fail(new Problems.CursorEpochChanged())
+  return place.position > head.position ? Effect.fail(new Problems.CursorAhead()) : Effect.succeed(place)
+}
+
+const placeOf = (cursor: string): Place | null => Option.getOrNull(decodeCursor(cursor))
 
 export class Consumption extends Context.Service<Consumption, {
   /** At most `limit` events after a cursor, waiting at most `waitMillis` for the first. */
   readonly events: (
     asking: Asking & { readonly after: string | undefined; readonly limit: number; readonly waitMillis: number },
   ) => Effect.Effect<Wire.LifecycleEvents, Refused | Misplaced | Problems.CursorExpired>
-  /** A signed snapshot (compact JWS, `lifecycle-snapshot+jwt`). */
-  readonly snapshot: (asking: Asking) => Effect.Effect<string, Refused>
+  /** A signed snapshot (compact JWS, `lifecycle-snapshot+jwt`): the state, or a manifest of its parts. */
+  readonly snapshot: (asking: Asking) => Effect.Effect<string, Refused | Problems.Held>
+  /** One part of a state, by its digest; CursorExpired where no snapshot of the last day names it. */
+  readonly part: (
+    asking: Asking & { readonly digest: string },
+  ) => Effect.Effect<string, Refused | Problems.CursorExpired>
   readonly acknowledge: (
     asking: Asking & Wire.CursorAcknowledgement,
   ) => Effect.Effect<
     Wire.Acknowledged,
-    Refused | Misplaced | Problems.InstalledVersionMismatch | Problems.ChainMismatch
+    Refused | Misplaced | Problems.CursorExpired | Problems.InstalledVersionMismatch | Problems.ChainMismatch
   >
 }>()("bailiwick/services/lifecycle/Consumption") {
   static readonly layer = (publicUrl: URL) =>
@@ -44,72 +59,53 @@ export class Consumption extends Context.Service<Consumption, {
         const { sql } = yield* Database
         const { granted } = yield* grants
         const bells = yield* Bells
+        const read = yield* reading
         const snapshot = yield* snapshots(publicUrl)
 
-        /** What was told, and up to where it is signed: what is not signed yet is not there to be read yet. */
-        const headOf = (projectId: string) =>
-          Effect.map(
-            sql<{ epoch: number; position: bigint; signed: bigint }>`
-              select h.epoch, h.position, coalesce(s.position, 0) as signed from lifecycle_heads h
-              left join lifecycle_signed s on s.project_id = h.project_id and s.epoch = h.epoch
-              where h.project_id = ${projectId}`,
-            ([row]): Place & { readonly signed: number } =>
-              row === undefined
-                ? { epoch: 1, position: 0, signed: 0 }
-                : { epoch: row.epoch, position: Number(row.position), signed: Number(row.signed) },
-          )
-
-        /** A snapshot's cursor may be where nothing is signed yet. */
-        const placeOf = (cursor: string, head: Place): Effect.Effect<Place, Misplaced> => {
-          const place = decodeCursor(cursor)
-          if (Option.isNone(place) || place.value.epoch !== head.epoch) {
-            return Effect.fail(new Problems.CursorEpochChanged())
-          }
-          return place.value.position > head.position
-            ? Effect.fail(new Problems.CursorAhead())
-            : Effect.succeed(place.value)
-        }
-
-        const page = (projectId: string, { epoch, position }: Place, limit: number) =>
-          sql<{ position: bigint; jti: string; set: string }>`
-            select position, event_id::text as jti, message as set from lifecycle_messages
-            where project_id = ${projectId} and epoch = ${epoch} and position > ${position}
-            order by position limit ${limit}`
-
-        const delivered = Effect.fnUntraced(function* (asking: Asking, { epoch, position }: Place) {
-          const now = new Date(yield* Clock.currentTimeMillis)
+        const delivered = Effect.fnUntraced(function* (
+          asking: Asking,
+          { epoch, position }: Place,
+          messages: ReadonlyArray<Message>,
+        ) {
+          const now = yield* Clock.currentTimeMillis
+          const counts = countsOf(messages.map(({ signed_at }) => now - signed_at.getTime()))
           yield* sql`
-            insert into lifecycle_consumers as t (project_id, consumer, delivered_epoch, delivered_position, delivered_at)
-            values (${asking.projectId}, ${consumerOf(asking)}, ${epoch}, ${position}, ${now})
+            insert into lifecycle_consumers as t (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
+              to_delivery)
+            values (${asking.projectId}, ${consumerOf(asking)}, ${epoch}, ${position}, ${new Date(now)}, ${[...counts]})
             on conflict (project_id, consumer) do update
             set delivered_epoch = excluded.delivered_epoch, delivered_position = excluded.delivered_position,
-              delivered_at = excluded.delivered_at
+              delivered_at = excluded.delivered_at,
+              to_delivery = lifecycle_counted(t.to_delivery, excluded.to_delivery)
             where t.delivered_epoch is null
               or (excluded.delivered_epoch, excluded.delivered_position) > (t.delivered_epoch, t.delivered_position)`
+          yield* measureDelivered("cursor", messages, now)
         })
 
         const events: Consumption["Service"]["events"] = Effect.fn("Consumption.events")(
           function* ({ after, limit, waitMillis, ...asking }) {
             const until = (yield* Clock.currentTimeMillis) + waitMillis
-            const bell = yield* bells.bell(lifecycleTopic)
+            const bell = yield* bells.bell(lifecycleTopic, asking.projectId)
+            const asked = after === undefined ? undefined : placeOf(after)
             for (;;) {
-              yield* granted(asking, "events.read")
-              const head = yield* headOf(asking.projectId)
-              const start = after === undefined ? { epoch: head.epoch, position: 0 } : yield* placeOf(after, head)
-              const rows = start.position < head.signed ? yield* page(asking.projectId, start, limit) : []
-              if (start.position < head.signed && Number(rows[0]?.position) !== start.position + 1) {
+              const { head, messages } = yield* read.page(asking, asked, limit)
+              // A later epoch begins from what was before it, which its events do not tell: only a snapshot does.
+              if (asked === undefined && head.epoch > 1) return yield* new Problems.CursorExpired()
+              const start = asked === undefined ? { epoch: head.epoch, position: 0 } : yield* placeIn(asked, head)
+              const follows = start.position >= head.signed || Number(messages[0]?.at) === start.position + 1
+              if (!follows || isBelow(start, head)) {
                 return yield* new Problems.CursorExpired()
               }
               const left = until - (yield* Clock.currentTimeMillis)
-              const last = rows.at(-1)
+              const last = messages.at(-1)
               if (last === undefined && left > 0) {
-                yield* bell.wait(Math.min(left, 1_000))
+                yield* bell.wait(Math.min(left, netMillis))
                 continue
               }
-              const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.position) }
-              if (last !== undefined) yield* delivered(asking, place)
+              const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }
+              if (last !== undefined) yield* delivered(asking, place, messages)
               return {
-                items: rows.map(({ position, ...item }) => ({ ...item, position: Number(position) })),
+                items: messages.map(({ at, jti, set }) => ({ position: Number(at), jti, set })),
                 cursor: encodeCursor(place),
                 head: Math.max(head.signed, place.position),
                 more: place.position < head.signed,
@@ -121,24 +117,25 @@ export class Consumption extends Context.Service<Consumption, {
 
         const acknowledge: Consumption["Service"]["acknowledge"] = Effect.fn("Consumption.acknowledge")(
           function* ({ chain_head, cursor, installed_version, ...asking }) {
-            yield* granted(asking, "cursor.acknowledge")
-            const head = yield* headOf(asking.projectId)
-            const place = yield* placeOf(cursor, head)
-            const [known] = yield* sql<{ installed_version: string | null; digest: string | null }>`
-              select p.installed_version, e.digest from projects p
-              left join lifecycle_events e on e.project_id = p.id and e.epoch = ${place.epoch}
-                and e.position = ${place.position}
-              where p.id = ${asking.projectId}`
-            if (known?.installed_version !== installed_version) return yield* new Problems.InstalledVersionMismatch()
-            if ((place.position === 0 ? genesis : known.digest) !== chain_head) {
-              return yield* new Problems.ChainMismatch()
-            }
-            const now = new Date(yield* Clock.currentTimeMillis)
+            const known = yield* read.standing(asking, placeOf(cursor))
+            const { head } = known
+            const place = yield* placeIn(placeOf(cursor), head)
+            if (known.installed_version !== installed_version) return yield* new Problems.InstalledVersionMismatch()
+            if (known.digest === null || isBelow(place, head)) return yield* new Problems.CursorExpired()
+            if (known.digest !== chain_head) return yield* new Problems.ChainMismatch()
+            // What an earlier snapshot held was not on its way to this consumer.
+            const before = known.acknowledged_epoch === place.epoch
+              ? Number(known.acknowledged_position)
+              : place.position
+            const fresh = before < place.position ? yield* read.between(asking.projectId, place, before) : []
+            const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position
+            const now = yield* Clock.currentTimeMillis
+            const took = fresh.length > 0 && had ? [now - known.delivered_at!.getTime()] : []
             const [row] = yield* sql<{ acknowledged_epoch: number; acknowledged_position: bigint }>`
               insert into lifecycle_consumers as t (project_id, consumer, acknowledged_epoch, acknowledged_position,
-                acknowledged_at, installed_version)
-              values (${asking.projectId}, ${consumerOf(asking)}, ${place.epoch}, ${place.position}, ${now},
-                ${installed_version})
+                acknowledged_at, installed_version, to_acknowledgement)
+              values (${asking.projectId}, ${consumerOf(asking)}, ${place.epoch}, ${place.position}, ${new Date(now)},
+                ${installed_version}, ${[...countsOf(took)]})
               on conflict (project_id, consumer) do update
               set acknowledged_at = case when t.acknowledged_epoch is null
                   or (excluded.acknowledged_epoch, excluded.acknowledged_position)
@@ -147,8 +144,10 @@ export class Consumption extends Context.Service<Consumption, {
                 acknowledged_position = case when t.acknowledged_epoch = excluded.acknowledged_epoch
                   then greatest(t.acknowledged_position, excluded.acknowledged_position)
                   else excluded.acknowledged_position end,
-                acknowledged_epoch = excluded.acknowledged_epoch, installed_version = excluded.installed_version
+                acknowledged_epoch = excluded.acknowledged_epoch, installed_version = excluded.installed_version,
+                to_acknowledgement = lifecycle_counted(t.to_acknowledgement, excluded.to_acknowledgement)
               returning acknowledged_epoch, acknowledged_position`
+            yield* measureAcknowledged(fresh, now)
             const position = Number(row!.acknowledged_position)
             return {
               acknowledged_cursor: encodeCursor({ epoch: row!.acknowledged_epoch, position }),
@@ -163,7 +162,13 @@ export class Consumption extends Context.Service<Consumption, {
           acknowledge,
           snapshot: Effect.fn("Consumption.snapshot")(function* (asking: Asking) {
             yield* granted(asking, "snapshot.read")
-            return yield* snapshot(asking.projectId)
+            // It would tell what may have been revoked meanwhile.
+            yield* mustBeOpen(sql)
+            return yield* snapshot.make(asking.projectId)
+          }),
+          part: Effect.fn("Consumption.part")(function* ({ digest, ...asking }) {
+            yield* granted(asking, "snapshot.read")
+            return (yield* snapshot.part(asking.projectId, digest)) ?? (yield* new Problems.CursorExpired())
           }),
         })
       }),

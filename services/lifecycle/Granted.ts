@@ -27,17 +27,27 @@ export const grants = Effect.gen(function* () {
     sql`(g.state = 'approved' and g.environment = p.environment and p.state <> 'withdrawn'
       and coalesce(g.expires_at > ${now}, true) and ${capability} = any(g.capabilities))`
 
-  /** Fails with NotFound for who never had a grant, with RoleRequired for whose grant does not say this, or no more. */
-  const granted = Effect.fnUntraced(function* (asking: Asking, capability: Capability) {
-    const now = new Date(yield* Clock.currentTimeMillis)
-    const [row] = yield* sql<{ stands: boolean }>`
-      select bool_or(${stands(capability, now)}) as stands
+  /** SQL of one row (`stands`), or of none for who never had a grant: for statements that ask for more at once. */
+  const asked = (asking: Asking, capability: Capability, now: Date) =>
+    sql`select bool_or(${stands(capability, now)}) as stands
       from service_grants g join projects p on p.id = g.project_id and not p.removed
       where g.project_id = ${asking.projectId} and g.service_issuer = ${asking.issuer}
         and g.service_id = ${asking.clientId} and (g.approved_at is not null)
       having count(*) > 0`
-    if (row === undefined) return yield* new NotFound()
-    if (!row.stands) return yield* new RoleRequired()
+
+  /** The first of the rows that came of `asked`; fails with NotFound where there is none, else with RoleRequired. */
+  const admitted = <A extends { readonly stands: boolean }>(
+    rows: ReadonlyArray<A>,
+  ): Effect.Effect<A, NotFound | RoleRequired> => {
+    const [row] = rows
+    if (row === undefined) return Effect.fail(new NotFound())
+    return row.stands ? Effect.succeed(row) : Effect.fail(new RoleRequired())
+  }
+
+  /** Fails with NotFound for who never had a grant, with RoleRequired for whose grant does not say this, or no more. */
+  const granted = Effect.fnUntraced(function* (asking: Asking, capability: Capability) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* admitted(yield* sql<{ stands: boolean }>`${asked(asking, capability, now)}`)
   })
 
   /** The projects for which a service may do this now, ids ascending. */
@@ -50,5 +60,5 @@ export const grants = Effect.gen(function* () {
     return rows.map(({ id }) => id)
   })
 
-  return { granted, projectsOf, stands }
+  return { admitted, asked, granted, projectsOf, stands }
 })

@@ -14,6 +14,7 @@ import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Ids } from "../platform/Ids.ts"
+import { traceparentNow } from "../platform/Traces.ts"
 import { atTheEnd } from "../platform/Transact.ts"
 import { changesOf } from "./Fold.ts"
 
@@ -45,6 +46,8 @@ interface Placed {
   readonly bodyDigest: string
   readonly at: Date
 }
+  /** The trace of the request that decided; no part of the event. */
+  readonly traceparent: string | null
 
 const opaque = (id: string) => ({ format: "opaque", id })
 
@@ -60,7 +63,7 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
   }
 }
 
-/** The bell that rings after facts committed, and after they were signed. */
+/** The bell that rings for a project after facts of it committed, and after they were signed. */
 export const lifecycleTopic = "lifecycle"
 
 export class Positions extends Context.Service<Positions, {
@@ -101,7 +104,8 @@ export class Positions extends Context.Service<Positions, {
             select r.*, row_number() over (partition by project_id order by nth) as step
             from jsonb_to_recordset(${sql.json(rows)}) r(
               nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
-              body_digest text, created_at timestamptz, state jsonb)
+              body_digest text, created_at timestamptz, traceparent text, state jsonb)
+          traceparent: event.traceparent,
           ), chain as (
             select h.project_id, h.epoch, h.position, h.digest, null::text as prev_digest, 0::bigint as step
             from lifecycle_heads h where h.project_id = any(${projects}::text[])
@@ -113,9 +117,9 @@ export class Positions extends Context.Service<Positions, {
             from chain c join told t on t.project_id = c.project_id and t.step = c.step + 1
           ), added as (
             insert into lifecycle_events (id, project_id, epoch, position, digest, prev_digest, body_digest, kind, txn,
-              person_id, sub_id, payload, created_at)
+              person_id, sub_id, payload, created_at, traceparent)
             select t.id, t.project_id, c.epoch, c.position, c.digest, c.prev_digest, t.body_digest, t.kind, t.txn,
-              t.person_id, t.sub_id, t.payload, t.created_at
+              t.person_id, t.sub_id, t.payload, t.created_at, t.traceparent
             from told t join chain c on c.project_id = t.project_id and c.step = t.step
           ), changed as (
             select distinct on (t.project_id, s.key) t.project_id, s.key, s.value, c.position
@@ -133,7 +137,7 @@ export class Positions extends Context.Service<Positions, {
           update lifecycle_heads h set position = c.position, digest = c.digest
           from (select distinct on (project_id) project_id, position, digest from chain order by project_id, step desc) c
           where h.project_id = c.project_id`
-        yield* sql.afterCommit(bells.ring(lifecycleTopic))
+        yield* sql.afterCommit(bells.ring(lifecycleTopic, projects))
       })
 
       const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {
@@ -152,6 +156,7 @@ export class Positions extends Context.Service<Positions, {
             projectId: fact.projectId,
             kind: fact.kind,
             txn: txn!,
+        const traceparent = yield* traceparentNow
             personId: fact.person?.id ?? null,
             subId,
             payload,
@@ -167,3 +172,4 @@ export class Positions extends Context.Service<Positions, {
     }),
   )
 }
+            traceparent,

@@ -1,90 +1,120 @@
 /**
  * A signed snapshot: the fold of a project's events up to its cursor, head and state read in one view of the database, so
  * that going on from its cursor misses and repeats nothing.
+ *
+ * The state is read and written row by row and never held as a whole. One of up to a mebibyte stands in the message
+ * itself (`state`); of a larger one the message is a manifest that names its pieces (`parts`), which are kept for a day
+ * and had by their digest. Either way `state_digest` is that of the state's canonical JSON.
  */
 import { Clock, Effect } from "effect"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
-import { digestOf, genesis } from "../platform/Canonical.ts"
+import { genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { audienceOf, lifecycleIssuer } from "./Messages.ts"
 import { SigningKeys } from "./SigningKeys.ts"
+import { type Piece, piecesOf, type Row } from "./Snapshots/Pieces.ts"
 
-interface Row {
-  readonly key: string
-  readonly value: unknown
+interface Head {
+  readonly epoch: number
+  readonly position: bigint
+  readonly digest: string
 }
 
-const groups = [
-  "people",
-  "access",
-  "sessions_floor",
-  "sessions",
-  "identities",
-  "owners",
-  "service_grants",
-  "reviews",
-] as const
+const rowsAtOnce = 500
+const inlineBytes = 1024 * 1024
 
-const groupOf: Readonly<Record<string, (typeof groups)[number]>> = {
-  person: "people",
-  access: "access",
-  sessions_floor: "sessions_floor",
-  session: "sessions",
-  identity: "identities",
-  owner: "owners",
-  service_grant: "service_grants",
-  review: "reviews",
-}
+/** Where a part is had. */
+const hrefOf = (projectId: string, digest: string): string =>
+  `/v1/projects/${encodeURIComponent(projectId)}/lifecycle/snapshot/parts/${digest}`
 
-/** The state as a product reads it: lists by what they are about, and what there is one of. */
-const stateOf = (rows: ReadonlyArray<Row>) => {
-  const lists = Object.fromEntries(groups.map((group) => [group, [] as Array<unknown>]))
-  const single: Record<string, unknown> = { project: null, keys: null }
-  for (const { key, value } of rows) {
-    const [head] = key.split("/", 1)
-    const group = groupOf[head!]
-    if (group === undefined) single[head!] = value
-    else lists[group]!.push(value)
-  }
-  return { ...lists, ...single }
-}
-
-/** Makes the snapshot of a project: a compact JWS of type `lifecycle-snapshot+jwt`. */
+/** Makes snapshots of a project, a compact JWS of type `lifecycle-snapshot+jwt` each, and gives parts of them. */
 export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
-  const { wide } = yield* Database
+  const { sql, wide } = yield* Database
   const ids = yield* Ids
   const keys = yield* SigningKeys
   const issuer = lifecycleIssuer(publicUrl)
 
+  /** A part that an earlier snapshot named is named anew. */
+  const keep = Effect.fnUntraced(function* (projectId: string, { digest, text }: Piece) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const known = yield* sql`
+      update lifecycle_snapshot_parts set named_at = greatest(named_at, ${now})
+      where project_id = ${projectId} and digest = ${digest} returning 1`
+    if (known.length > 0) return
+    yield* sql`
+      insert into lifecycle_snapshot_parts (project_id, digest, content, named_at)
+      values (${projectId}, ${digest}, ${text}, ${now})
+      on conflict (project_id, digest) do update set named_at = excluded.named_at`
+  })
+
   const read = (projectId: string) =>
     wide.withTransaction(Effect.gen(function* () {
       yield* wide`set transaction isolation level repeatable read, read only`
-      const [head] = yield* wide<{ epoch: number; position: bigint; digest: string }>`
+      const [head] = yield* wide<Head>`
+        select i.epoch, 0::bigint as position, ${genesis} as digest from installation i
+        where not exists (select from lifecycle_heads where project_id = ${projectId})
+        union all
         select epoch, position, digest from lifecycle_heads where project_id = ${projectId}`
-      const rows = yield* wide<Row>`
-        select key, value from lifecycle_state where project_id = ${projectId} order by key collate "C"`
-      return { head: head ?? { epoch: 1, position: 0n, digest: genesis }, rows }
+      const writer = piecesOf()
+      const parts: Array<Omit<Piece, "text">> = []
+      /** Of what is still small enough to stand in the message. */
+      let small: Array<Piece> = []
+      let bytes = 0
+
+      const put = Effect.fnUntraced(function* (pieces: ReadonlyArray<Piece>) {
+        for (const piece of pieces) {
+          bytes += piece.bytes
+          parts.push({ digest: piece.digest, bytes: piece.bytes })
+          small.push(piece)
+          if (bytes <= inlineBytes) continue
+          for (const large of small) yield* keep(projectId, large)
+          small = []
+        }
+      })
+
+      let after = ""
+      for (;;) {
+        const rows = yield* wide<Row>`
+          select key, value from lifecycle_state where project_id = ${projectId} and key > ${after}
+          order by key limit ${rowsAtOnce}`
+        for (const row of rows) yield* put(writer.add(row))
+        if (rows.length < rowsAtOnce) break
+        after = rows.at(-1)!.key
+      }
+      const { digest, pieces } = writer.end()
+      yield* put(pieces)
+      const inline = bytes <= inlineBytes ? small.map(({ text }) => text).join("") : null
+      return { head: head!, digest, parts, inline }
     }))
 
-  return Effect.fn("Snapshots.make")(function* (projectId: string) {
-    const { head, rows } = yield* read(projectId)
+  const make = Effect.fn("Snapshots.make")(function* (projectId: string) {
+    const { digest, head: { epoch, position, digest: chainHead }, inline, parts } = yield* read(projectId)
     const signer = yield* keys.signerOf(projectId)
-    const state = stateOf(rows)
-    const claims = {
+    const place = { epoch, position: Number(position) }
+    const claims = JSON.stringify({
       iss: issuer,
       aud: audienceOf(projectId),
       iat: Math.floor((yield* Clock.currentTimeMillis) / 1000),
       jti: yield* ids.next,
       project_id: projectId,
-      epoch: head.epoch,
-      position: Number(head.position),
-      cursor: encodeCursor({ epoch: head.epoch, position: Number(head.position) }),
-      chain_head: head.digest,
-      state_digest: digestOf(state),
+      ...place,
+      cursor: encodeCursor(place),
+      chain_head: chainHead,
+      state_digest: digest,
       key_set: yield* keys.keySet,
-      state,
-    }
-    return yield* Effect.promise(() => signer.sign("lifecycle-snapshot+jwt", JSON.stringify(claims)))
+      ...(inline === null ? { parts: parts.map((part) => ({ ...part, href: hrefOf(projectId, part.digest) })) } : {}),
+    })
+    const payload = inline === null ? claims : `${claims.slice(0, -1)},"state":${inline}}`
+    return yield* Effect.promise(() => signer.sign("lifecycle-snapshot+jwt", payload))
   })
+
+  /** A part by its digest; null where it is kept no longer. */
+  const part = Effect.fn("Snapshots.part")(function* (projectId: string, digest: string) {
+    const [row] = yield* sql<{ content: string }>`
+      select content from lifecycle_snapshot_parts where project_id = ${projectId} and digest = ${digest}`
+    return row?.content ?? null
+  })
+
+  return { make, part }
 })

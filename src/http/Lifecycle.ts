@@ -50,6 +50,12 @@ const lifecycleGroup = HttpApiBuilder.group(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),
+      lifecycleSnapshotPart: Effect.fnUntraced(function* ({ params }) {
+        const { digest, project_id } = params
+        return yield* consumption.part({ ...(yield* asking(project_id)), digest }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       acknowledgeLifecycle: Effect.fnUntraced(function* ({ params, payload }) {
         return yield* consumption.acknowledge({ ...payload, ...(yield* asking(params.project_id)) }).pipe(
           Effect.catchTag("SqlError", Effect.die),

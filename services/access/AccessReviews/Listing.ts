@@ -92,7 +92,7 @@ export const listing = Effect.gen(function* () {
       select r.*, r.id::text as id, r.grant_event_id::text as grant_event_id, r.decision_id::text as decision_id,
         case when a.removed then 'revoked' else a.state end as access_state, a.access_version as current_version,
         ${facts.columns}, l.installed_version,
-        (select min(c.acknowledged_at) from access_versions v join lifecycle_events g on g.id = v.event_id
+        (select min(c.acknowledged_at) from access_versions v join lifecycle_told g on g.id = v.event_id
           join lifecycle_consumers c on c.project_id = g.project_id
             and (c.acknowledged_epoch, c.acknowledged_position) >= (g.epoch, g.position)
           where v.access_id = a.id and v.access_version = a.access_version) as observed_at,
@@ -108,7 +108,7 @@ export const listing = Effect.gen(function* () {
       from access_reviews r
       left join access a on a.id = r.access_id
       left join projects l on l.id = r.project_id
-      left join lifecycle_events e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
+      left join lifecycle_told e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
       ${facts.joins}
       where r.institution_id = ${institutionId}
       order by r.proposed_at desc, r.id desc`

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Tracer } from "effect"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Consumption } from "../../../services/lifecycle/Consumption.ts"
@@ -51,6 +51,32 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       yield* more(institution, project)
       const { items } = yield* Fiber.join(waiting)
       assert.deepStrictEqual(items.map(({ position }) => position), [head + 1])
+    }))
+
+  it.effect("who waits for one project asks nothing because of another's events", () =>
+    Effect.gen(function* () {
+      const { events } = yield* Consumption
+      const [here, there] = [yield* scene, yield* scene]
+      yield* signAll
+      const { cursor } = yield* everything(here.asking)
+      let statements = 0
+      const counting = Tracer.make({
+        span: (options) => {
+          if (options.kind === "client") statements += 1
+          return new Tracer.NativeSpan(options)
+        },
+      })
+      const waiting = yield* Effect.forkChild(
+        events({ ...here.asking, after: cursor, limit: 10, waitMillis: 1_500 }).pipe(
+          Effect.provideService(Tracer.Tracer, counting),
+        ),
+        { startImmediately: true },
+      )
+      yield* more(there.institution, there.project)
+      yield* more(there.institution, there.project)
+      assert.deepStrictEqual((yield* Fiber.join(waiting)).items, [])
+      // One when it came, one when its time was over.
+      assert.strictEqual(statements, 2)
     }))
 
   it.effect("a revoked grant is refused on the next poll and in the middle of a wait; who never had one sees nothing", () =>

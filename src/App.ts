@@ -77,6 +77,7 @@ import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { Dispatcher } from "./workers/Dispatcher.ts"
 import { Intake } from "./workers/Intake.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
+import { LifecycleUpkeep } from "./workers/LifecycleUpkeep.ts"
 import { Provider } from "./workers/Provider.ts"
 import { Relay } from "./workers/Relay.ts"
 import { RequestTimers } from "./workers/RequestTimers.ts"
@@ -257,7 +258,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
-    has("timers") ? Layer.mergeAll(Upkeep.layer, Provider.layer, RequestTimers.layer) : Layer.empty,
+    has("timers") ? Layer.mergeAll(Upkeep.layer, LifecycleUpkeep.layer, Provider.layer, RequestTimers.layer) : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,

@@ -1,6 +1,7 @@
 /** Work that takes its time, and how it does (specification 000, Operations and health; DECISIONS-identity 1.8). */
 import { Schema } from "effect"
 import { Timestamp } from "../Wire.ts"
+import { BrokerSubscriber, LifecycleDrift, LifecycleLag, LifecycleStream } from "./Lag.ts"
 
 const orNull = Schema.NullOr
 
@@ -44,8 +45,6 @@ export const OperationsSummary = Schema.Struct({
 }).annotate({ identifier: "OperationsSummary" })
 export type OperationsSummary = typeof OperationsSummary.Type
 
-const Millis = orNull(Schema.Finite)
-
 export const Diagnostics = Schema.Struct({
   as_of: Timestamp,
   failed: Schema.Array(Job),
@@ -65,17 +64,10 @@ export const Diagnostics = Schema.Struct({
     observed_digest: Schema.String,
     first_seen_at: Timestamp,
   })),
-  lifecycle_lag: Schema.Array(Schema.Struct({
-    project_id: Schema.String,
-    consumer_id: Schema.String,
-    head_position: Schema.Int,
-    delivered_position: Schema.Int,
-    acknowledged_position: Schema.Int,
-    installed_version: orNull(Schema.String),
-    oldest_unacknowledged_seconds: orNull(Schema.Finite),
-    decision_to_queue_ms_p99: Millis,
-    queue_to_delivery_ms_p99: Millis,
-    delivery_to_ack_ms_p99: Millis,
-  })),
+  lifecycle_lag: Schema.Array(LifecycleLag),
+  lifecycle_streams: Schema.Array(LifecycleStream),
+  lifecycle_drift: Schema.Array(LifecycleDrift),
+  /** Null where the broker did not say; empty for one project, since they read all. */
+  lifecycle_broker_subscribers: orNull(Schema.Array(BrokerSubscriber)),
 }).annotate({ identifier: "Diagnostics" })
 export type Diagnostics = typeof Diagnostics.Type

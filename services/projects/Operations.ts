@@ -13,7 +13,9 @@ import type {
 } from "../../schemas/identity/Operations.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { RoleRequired } from "../../schemas/problems/Identity.ts"
+import { drifting, lagging, streaming } from "../lifecycle/Lag.ts"
 import { Roles } from "../people/Roles.ts"
+import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { unfindable } from "./ReviewedJobs.ts"
@@ -63,7 +65,8 @@ export class Operations extends Context.Service<Operations, {
   static readonly layer = Layer.effect(
     Operations,
     Effect.gen(function* () {
-      const { sql } = yield* Database
+      const { sql, wide } = yield* Database
+      const bus = yield* Bus
       const roles = yield* Roles
 
       const mustOperate = Effect.fnUntraced(function* (personId: string) {
@@ -93,23 +96,41 @@ export class Operations extends Context.Service<Operations, {
         } satisfies OperationsSummary
       })
 
-      const read = Effect.fnUntraced(function* (of: Statement.Fragment) {
+      /** Who reads on the broker reads every project. */
+      const subscribers = bus.subscribers("LIFECYCLE").pipe(
+        Effect.map((found) => found.map((one) => ({ ...one, trust: "inside" as const }))),
+        Effect.timeout("2 seconds"),
+        Effect.catch(() => Effect.succeed(null)),
+      )
+
+      const read = Effect.fnUntraced(function* (of: Statement.Fragment, projectId: string | null) {
         const now = yield* Clock.currentTimeMillis
-        const [jobs, workers, drift] = yield* Effect.all([
+        const [jobs, workers, drift, lag, streams, folds, brokers] = yield* Effect.all([
           sql<JobRow>`
             select * from provider_jobs t where t.state in ('failed', 'ambiguous') and ${of}
             order by t.created_at desc, t.id desc limit 500`,
           sql<WorkerRow>`
             select worker, instance, last_seen_at, stopped, case worker
               when 'provider' then (select count(*) from provider_jobs where state = 'pending' and not held)
-              when 'unordered' then (
-                select count(*) from (select from outbox where published_at is null limit 10000) o)
+              when 'relay, unordered' then (
+                select count(*) from (
+                  select from outbox where published_at is null and aggregate_id is null limit 10000) o)
               when 'due mails' then (
                 select count(*) from (select from mails where not_before is not null limit 10000) m)
               when 'jobs' then (select count(*) from jobs where state = 'pending')
+              when 'lifecycle signer' then (
+                select coalesce(sum(h.position - coalesce(s.position, 0)), 0) from lifecycle_heads h
+                left join lifecycle_signed s on s.project_id = h.project_id and s.epoch = h.epoch)
+              when 'relay, ordered' then (
+                select count(*) from (
+                  select from outbox where published_at is null and aggregate_id is not null limit 10000) o)
             end::int as backlog
             from worker_sightings order by worker, instance`,
           sql<DriftRow>`select * from client_drift t where ${of} order by t.first_seen_at limit 500`,
+          lagging(wide, projectId),
+          streaming(wide, projectId),
+          drifting(wide, projectId),
+          projectId === null ? subscribers : Effect.succeed([]),
         ], { concurrency: 3 })
         return {
           as_of: new Date(now).toISOString(),
@@ -125,7 +146,10 @@ export class Operations extends Context.Service<Operations, {
               : "running" as const,
           })),
           client_drift: drift.map((row) => ({ ...row, first_seen_at: row.first_seen_at.toISOString() })),
-          lifecycle_lag: [],
+          lifecycle_lag: lag,
+          lifecycle_streams: streams,
+          lifecycle_drift: folds,
+          lifecycle_broker_subscribers: brokers,
         } satisfies Diagnostics
       })
 
@@ -138,14 +162,14 @@ export class Operations extends Context.Service<Operations, {
 
       const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: string) {
         yield* mustOperate(personId)
-        return yield* read(sql`true`)
+        return yield* read(sql`true`, null)
       })
 
       const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
         function* (personId: string, projectId: string) {
           const { institution, operator, owner } = yield* roles.toProject(personId, projectId)
           if (!owner && !(operator && institution?.member === true)) return yield* new RoleRequired()
-          return yield* read(sql`t.project_id = ${projectId}`)
+          return yield* read(sql`t.project_id = ${projectId}`, projectId)
         },
       )
 

@@ -108,6 +108,10 @@ const unconnected = Layer.succeed(
     epoch: Effect.succeed(0),
     serverVersion: Effect.succeed(null),
     mark: () => Effect.fail(nowhere),
+    history: () => Effect.fail(nowhere),
+    rewind: () => Effect.fail(nowhere),
+    unanswered: () => Effect.fail(nowhere),
+    subscribers: () => Effect.fail(nowhere),
     heal: Effect.fail(nowhere),
   }),
 )

@@ -8,6 +8,7 @@ import { Bells } from "../../services/platform/Bells.ts"
 import { Bus } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
+import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
 
 const pollMillis = 1_000
 const recallMillis = 5_000
@@ -27,6 +28,7 @@ const run = Effect.gen(function* () {
   /** Turns while there is more, then waits for the bell; a turn that fails is tried again a poll later. */
   const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>
     Effect.gen(function* () {
+      yield* WorkerSightings.running(`relay, ${name}`)
       const bell = yield* bells.bell(relay.topic)
       const once = Effect.gen(function* () {
         const epoch = recalledEpoch

@@ -13,6 +13,7 @@ export interface OutboxRecord {
   readonly seq: bigint | null
   readonly lane: number | null
   readonly attempts: number
+  readonly created_at: Date
 }
 
 /** The message of a row. A consumer of ordered streams drops what it has seen by `Bailiwick-Seq`. */

@@ -4,6 +4,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
 import { newest, tables } from "../../Migrations.ts"
 import { fail, type Finding, ok, warn } from "./Finding.ts"
+import { installation } from "./InstallationCheck.ts"
 
 const oldestMajor = 15
 /** Work that is due longer than this is done by nobody, or by too few. */
@@ -149,11 +150,48 @@ const workers = Effect.gen(function* () {
     : warn("workers", `${stale.join(", ")} for over a minute: start an instance, or one more with the role delivery`)
 })
 
+const lifecycle = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
+  const [row] = yield* sql<{ drifted: number; projects: number; unsigned: number; failing: number }>`
+    select
+      (select count(*)::int from lifecycle_drift) as drifted,
+      (select count(distinct project_id)::int from lifecycle_drift) as projects,
+      (select count(*)::int from (
+        select from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
+        join lateral (
+          select created_at from lifecycle_events e where e.project_id = h.project_id
+            and (e.epoch, e.position) > (coalesce(s.epoch, 0), coalesce(s.position, 0))
+          order by e.epoch, e.position limit 1
+        ) e on e.created_at < ${late}
+        where s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position) limit 1000
+      ) u) as unsigned,
+      (select count(*)::int from lifecycle_streams where failing_since is not null) as failing`
+  const { drifted, failing, projects, unsigned } = row!
+  const says = [
+    ...(drifted > 0 ? [`${drifted} facts of ${projects} projects have drifted: see the operations diagnostics`] : []),
+    ...(unsigned > 0
+      ? [`${unsigned} projects unsigned for over a minute: start an instance with the role lifecycle`]
+      : []),
+    ...(failing > 0 ? [`${failing} streams whose receiver takes nothing: see the operations diagnostics`] : []),
+  ]
+  return says.length === 0
+    ? ok("lifecycle", "signed, and what the tables say is what products are told")
+    : warn("lifecycle", says.join("; "))
+})
+
 /** Every look, in order; those that need the schema only where it is there. */
 export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
   const whole = yield* schema
   if (whole.level === "FAIL") return [...first, whole]
-  const rest: ReadonlyArray<Finding> = [yield* outbox, yield* rejects, yield* mail, yield* slack, yield* workers]
-  return [...first, whole, ...rest]
+  const rest: ReadonlyArray<Finding> = [
+    yield* outbox,
+    yield* rejects,
+    yield* mail,
+    yield* slack,
+    yield* workers,
+    yield* lifecycle,
+  ]
+  return [...first, whole, yield* installation, ...rest]
 })

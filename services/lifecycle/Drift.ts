@@ -1,0 +1,112 @@
+/**
+ * Whether what products are told is what the domain's tables say (RULES, Lifecycle): the fold of each project's events is
+ * compared with Access, owners, grants, reviews, people and the project itself, in one view of the database, since both
+ * change in the same transaction. What differs is noted until it does so no more; mending is an operator's decision.
+ *
+ * Sessions, identities and keys stand in the fold alone. A person who lost their standing is looked for where they have
+ * Access; what a fan-out job has yet to tell is noted until it has.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+
+const projectsAtOnce = 20
+const restMillis = 6 * 60 * 60_000
+/** Of one project at once. */
+const mostNoted = 100
+
+interface Found {
+  readonly key: string
+  readonly expected: string | null
+  readonly observed: string | null
+}
+
+export class Drift extends Context.Service<Drift, {
+  /** Looks at some projects that nobody looked at for six hours; gives whether there may be more of them. */
+  readonly look: Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/lifecycle/Drift") {
+  static readonly layer = Layer.effect(
+    Drift,
+    Effect.gen(function* () {
+      const { sql, wide } = yield* Database
+
+      const compare = (projectId: string) =>
+        wide<Found>`
+          with expected as (
+            select 'access/' || v.access_id as key, 'version ' || v.access_version || ' as ' || v.role as says
+            from access a join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+            where v.project_id = ${projectId} and v.state = 'active' and not a.removed and a.state = 'active'
+            union all
+            select 'owner/' || o.person_id, 'active'
+            from project_owners o join people p on p.id = o.person_id and p.issuer is not null
+            where o.project_id = ${projectId} and o.active and not o.removed
+            union all
+            select 'service_grant/' || id, 'approved' from service_grants
+            where project_id = ${projectId} and state = 'approved'
+            union all
+            select 'review/' || id, 'version ' || access_version from access_reviews
+            where project_id = ${projectId} and state = 'approved'
+            union all
+            select 'project', 'there' from projects
+            where id = ${projectId} and institution_id is not null and not removed and state <> 'withdrawn'
+          ), observed as (
+            select key, case split_part(key, '/', 1)
+              when 'access' then 'version ' || (value ->> 'version') || ' as ' || (value ->> 'role')
+              when 'owner' then 'active'
+              when 'service_grant' then 'approved'
+              when 'review' then 'version ' || (value ->> 'version')
+              else 'there' end as says
+            from lifecycle_state
+            where project_id = ${projectId} and (split_part(key, '/', 1) in ('access', 'owner', 'service_grant', 'review')
+              or key = 'project' and value ->> 'status' <> 'withdrawn')
+          ), barred as (
+            select distinct
+              'person/' || replace(replace(p.issuer, '%', '%25'), ' ', '%20') || ' ' || p.subject as key,
+              case when p.removed then 'purged' else 'disabled' end as says
+            from access a join people p on p.id = a.person_id
+            where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
+              and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
+          )
+          select key, expected, observed from (
+            select coalesce(e.key, o.key) as key, e.says as expected, o.says as observed
+            from expected e full join observed o on o.key = e.key
+            union all
+            select b.key, b.says, l.value ->> 'status' from barred b
+            left join lifecycle_state l on l.project_id = ${projectId} and l.key = b.key
+          ) f
+          where expected is distinct from observed order by key limit ${mostNoted}`
+
+      const note = Effect.fnUntraced(function* (projectId: string, found: ReadonlyArray<Found>) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          delete from lifecycle_drift where project_id = ${projectId}
+            and key <> all(${found.map(({ key }) => key)}::text[])`
+        yield* sql`
+          insert into lifecycle_drift (project_id, key, expected, observed, first_seen_at)
+          select ${projectId}, key, expected, observed, ${now}
+          from jsonb_to_recordset(${sql.json([...found])}) r(key text, expected text, observed text)
+          on conflict (project_id, key) do update set expected = excluded.expected, observed = excluded.observed`
+      }, sql.withTransaction)
+
+      const look = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const before = new Date(now - restMillis)
+        const due = yield* sql<{ project_id: string }>`
+          insert into lifecycle_drift_looks as t (project_id, looked_at)
+          select h.project_id, ${new Date(now)} from lifecycle_heads h
+          left join lifecycle_drift_looks l on l.project_id = h.project_id
+          where coalesce(l.looked_at < ${before}, true) order by l.looked_at nulls first limit ${projectsAtOnce}
+          on conflict (project_id) do update set looked_at = excluded.looked_at where t.looked_at < ${before}
+          returning project_id`
+        for (const { project_id } of due) {
+          const found = yield* compare(project_id)
+          yield* note(project_id, found)
+          if (found.length > 0) yield* Effect.logWarning(`the state of project ${project_id} has drifted`)
+        }
+        return due.length === projectsAtOnce
+      }).pipe(Effect.withSpan("Drift.look"))
+
+      return Drift.of({ look })
+    }),
+  )
+}

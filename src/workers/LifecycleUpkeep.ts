@@ -1,0 +1,20 @@
+/** What is done now and then for the lifecycle: retention, drift, and what metrics say of lag. Any number may do it. */
+import { Effect, Layer } from "effect"
+import { Drift } from "../../services/lifecycle/Drift.ts"
+import { gaugeLag } from "../../services/lifecycle/Lag.ts"
+import { Retention } from "../../services/lifecycle/Retention.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { every, loop } from "./Loop.ts"
+
+const minute = 60_000
+
+export const LifecycleUpkeep = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const { wide } = yield* Database
+    const drift = yield* Drift
+    const retention = yield* Retention
+    yield* every("lifecycle retention", 60 * minute, retention.prune)
+    yield* loop("lifecycle drift", { wait: (max) => Effect.sleep(max) }, minute, drift.look)
+    yield* every("lifecycle lag", minute, gaugeLag(wide))
+  })).pipe(Layer.provide([Retention.layer, Drift.layer])),
+}

@@ -1,0 +1,126 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { Drift } from "../../../services/lifecycle/Drift.ts"
+import { drifting, gaugeLag, lagging } from "../../../services/lifecycle/Lag.ts"
+import { countsOf, p99Of } from "../../../services/lifecycle/Measures.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { access, owner, person } from "../../support/TestIdentity.ts"
+import { decodeJwt } from "jose"
+import { everything, grant, scene, signAll, transmitter } from "./World.ts"
+
+describe("counts of durations", () => {
+  it("say what 99 of 100 took, to the next step", () => {
+    assert.isNull(p99Of(countsOf([])))
+    assert.strictEqual(p99Of(countsOf([0, 1])), 1)
+    const most = p99Of(countsOf([...Array.from({ length: 99 }, () => 100), 60_000]))!
+    assert.isAtLeast(most, 100)
+    assert.isAtMost(most, 100 * Math.SQRT2)
+    assert.isAtLeast(p99Of(countsOf([1, 60_000]))!, 60_000)
+    assert.isAbove(p99Of(countsOf([1e12]))!, 10_000_000)
+  })
+})
+
+layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: true })("Lag", (it) => {
+  it.effect("each consumer's delivered and acknowledged place, lag, version and need of a snapshot are told apart", () =>
+    Effect.gen(function* () {
+      const { wide } = yield* Database
+      const { acknowledge, events, snapshot } = yield* Consumption
+      const made = yield* scene
+      const { asking, institution, project } = made
+      yield* signAll
+      const consumer = `${asking.issuer} ${asking.clientId}`
+      const now = Effect.map(
+        lagging(wide, project),
+        (found) => found.find(({ consumer_id }) => consumer_id === consumer)!,
+      )
+      const head = (yield* now).head_position
+      const none = yield* now
+      assert.deepInclude(none, {
+        ...{ project_id: project, delivered_position: 0, acknowledged_position: 0, installed_version: null },
+        ...{ lag_events: head, snapshot_required: true, acknowledged_at: null, queue_to_delivery_ms_p99: null },
+      })
+      assert.isNumber(none.decision_to_queue_ms_p99)
+      assert.isAtLeast(none.oldest_unacknowledged_seconds!, 0)
+
+      const claims = decodeJwt(yield* snapshot(asking)) as { readonly cursor: string; readonly chain_head: string }
+      const say = (cursor: string, chain_head: string) =>
+        acknowledge({ ...asking, cursor, chain_head, installed_version: "1" })
+      yield* say(claims.cursor, claims.chain_head)
+      assert.deepInclude(yield* now, {
+        ...{ acknowledged_position: head, delivered_position: 0, installed_version: "1", lag_events: 0 },
+        ...{ snapshot_required: false, oldest_unacknowledged_seconds: null },
+      })
+
+      yield* access(institution, project, yield* person())
+      yield* access(institution, project, yield* person())
+      assert.strictEqual((yield* now).lag_events, 2)
+      yield* signAll
+      const page = yield* events({ ...asking, after: claims.cursor, limit: 10, waitMillis: 0 })
+      const delivered = yield* now
+      assert.deepInclude(delivered, { delivered_position: head + 2, acknowledged_position: head, lag_events: 2 })
+      assert.isNumber(delivered.queue_to_delivery_ms_p99)
+      assert.isNull(delivered.delivery_to_ack_ms_p99)
+      const event = decodeJwt(page.items.at(-1)!.set)["events"] as Record<string, { lifecycle: { digest: string } }>
+      yield* say(page.cursor, Object.values(event)[0]!.lifecycle.digest)
+      const done = yield* now
+      assert.deepInclude(done, { acknowledged_position: head + 2, lag_events: 0, snapshot_required: false })
+      assert.isNumber(done.delivery_to_ack_ms_p99)
+
+      // Somebody else who follows has taken nothing of it yet; whose grant ended is nobody who lags.
+      const grantId = yield* grant(made, "other", ["events.read"])
+      yield* signAll
+      assert.sameMembers((yield* lagging(wide, project)).map(({ consumer_id }) => consumer_id), [
+        consumer,
+        `${asking.issuer} other`,
+      ])
+      const { sql } = yield* Database
+      yield* sql`update service_grants set expires_at = 'epoch' where id = ${grantId}::uuid`
+      assert.lengthOf(yield* lagging(wide, project), 1)
+      yield* gaugeLag(wide)
+    }))
+
+  it.effect("a fold that is what the tables say has not drifted; one that is not is noted until it is again", () =>
+    Effect.gen(function* () {
+      const { sql, wide } = yield* Database
+      const { look } = yield* Drift
+      const { asking, institution, project } = yield* scene
+      const [gone, ill] = [yield* person(), yield* person()]
+      const revoked = yield* access(institution, project, gone)
+      yield* access(institution, project, gone, { id: revoked, version: 2, state: "revoked" })
+      const kept = yield* access(institution, project, ill)
+      yield* access(institution, project, ill, { id: kept, version: 2, role: "editor" })
+      yield* person({ id: ill, version: 2, status: "suspended" })
+      const second = yield* person()
+      const owns = yield* owner(project, second)
+      yield* owner(project, second, { id: owns, version: 2, active: false })
+      yield* signAll
+      yield* everything(asking)
+      const all = Effect.gen(function* () {
+        yield* sql`update lifecycle_drift_looks set looked_at = 'epoch'`
+        while (yield* look);
+        return (yield* drifting(wide, project)).map(({ expected, key, observed }) => ({ key, expected, observed }))
+      })
+      while (yield* look);
+      assert.deepStrictEqual(yield* drifting(wide, null), [])
+
+      const held = yield* sql<{ key: string; value: unknown; position: bigint }>`
+        delete from lifecycle_state where project_id = ${project} and (key = ${`access/${kept}`} or key like 'person/%')
+        returning key, value, position`
+      yield* sql`
+        insert into lifecycle_state (project_id, key, value, position) values (${project}, ${`owner/${second}`}, '{}', 1)`
+      assert.deepStrictEqual(yield* all, [
+        { key: `access/${kept}`, expected: "version 2 as editor", observed: null },
+        { key: `owner/${second}`, expected: null, observed: "active" },
+        { key: `person/https://id.example ${ill}`, expected: "disabled", observed: null },
+      ])
+      yield* sql`delete from lifecycle_state where project_id = ${project} and key = ${`owner/${second}`}`
+      yield* sql`
+        insert into lifecycle_state (project_id, key, value, position)
+        select ${project}, key, value, 1 from jsonb_to_recordset(${
+        sql.json(held.map(({ key, value }) => ({ key, value })))
+      })
+          r(key text, value jsonb)`
+      assert.deepStrictEqual(yield* all, [])
+    }))
+})

@@ -71,8 +71,8 @@ export const tables: ReadonlyArray<string> = [
   ...["signing_keys", "lifecycle_messages", "lifecycle_signed", "lifecycle_consumers"],
   ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
   "lifecycle_stream_messages",
-  ...["requests", "policy_reviews", "policy_approvals"],
   ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks"],
+  ...["requests", "policy_reviews", "policy_approvals"],
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
@@ -81,9 +81,9 @@ const appendOnly = [
   "events",
   "access_versions",
   "lifecycle_events",
+  "lifecycle_places",
   "access_review_evidence",
   "policy_approvals",
-  "lifecycle_places",
 ]
 
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {

@@ -45,9 +45,9 @@ interface Placed {
   readonly payload: Json
   readonly bodyDigest: string
   readonly at: Date
-}
   /** The trace of the request that decided; no part of the event. */
   readonly traceparent: string | null
+}
 
 const opaque = (id: string) => ({ format: "opaque", id })
 
@@ -97,6 +97,7 @@ export class Positions extends Context.Service<Positions, {
           payload: event.payload,
           body_digest: event.bodyDigest,
           created_at: event.at.toISOString(),
+          traceparent: event.traceparent,
           state: changesOf(event),
         }))
         yield* sql`
@@ -105,7 +106,6 @@ export class Positions extends Context.Service<Positions, {
             from jsonb_to_recordset(${sql.json(rows)}) r(
               nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
               body_digest text, created_at timestamptz, traceparent text, state jsonb)
-          traceparent: event.traceparent,
           ), chain as (
             select h.project_id, h.epoch, h.position, h.digest, null::text as prev_digest, 0::bigint as step
             from lifecycle_heads h where h.project_id = any(${projects}::text[])
@@ -144,6 +144,7 @@ export class Positions extends Context.Service<Positions, {
         if (facts.length === 0) return []
         const [txn, ...ids] = yield* (yield* Ids).batch(facts.length + 1)
         const millis = yield* Clock.currentTimeMillis
+        const traceparent = yield* traceparentNow
         const events = facts.map((fact, i): Placed => {
           const subId = subIdOf(fact)
           const payload: Json = {
@@ -156,12 +157,12 @@ export class Positions extends Context.Service<Positions, {
             projectId: fact.projectId,
             kind: fact.kind,
             txn: txn!,
-        const traceparent = yield* traceparentNow
             personId: fact.person?.id ?? null,
             subId,
             payload,
             bodyDigest: digestOf({ sub_id: subId, events: { [factKinds[fact.kind].uri]: payload } }),
             at: new Date(millis),
+            traceparent,
           }
         })
         yield* atTheEnd("lifecycle", events, place)
@@ -172,4 +173,3 @@ export class Positions extends Context.Service<Positions, {
     }),
   )
 }
-            traceparent,

@@ -82,24 +82,14 @@ export class Bus extends Context.Service<Bus, {
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
-  /** Makes and widens the streams now. */
-  readonly heal: Effect.Effect<void, BusError>
-}>()("bailiwick/services/platform/Bus") {
-  static readonly layer = (config: BusConfig) => Layer.effect(Bus, make(config))
-  /** Gives `take` what the stream holds since then, in order and some at a time; then how many messages that were. */
-  readonly history: <E, R>(
-    stream: StreamName,
-    sinceMillis: number,
-    take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
-  ) => Effect.Effect<number, BusError | E, R>
-  /** Hands out again, to every worker of a stream, what it took since then. */
-  readonly rewind: (stream: StreamName, sinceMillis: number) => Effect.Effect<void, BusError>
-  /** How many messages of a stream its workers have not answered. */
-  readonly unanswered: (stream: StreamName) => Effect.Effect<number, BusError>
   /** Consumers of a stream, whoever made them, with how many messages each has before it; 256 at most. */
   readonly subscribers: (
     stream: StreamName,
   ) => Effect.Effect<ReadonlyArray<{ readonly name: string; readonly pending: number }>, BusError>
+  /** Makes and widens the streams now. */
+  readonly heal: Effect.Effect<void, BusError>
+}>()("bailiwick/services/platform/Bus") {
+  static readonly layer = (config: BusConfig) => Layer.effect(Bus, make(config))
 }
 
 const unavailable = (cause: unknown) =>
@@ -228,31 +218,6 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
           },
           catch: unavailable,
         })),
-    heal,
-  })
-})
-    history: (stream, sinceMillis, take) =>
-      Effect.gen(function* () {
-        const nc = yield* awaited
-        const { length, next } = yield* Effect.acquireRelease(
-          Effect.tryPromise({ try: () => openHistory(nc, stream, sinceMillis), catch: unavailable }),
-          ({ close }) => Effect.promise(close),
-        )
-        for (let left = length; left > 0;) {
-          const some = yield* Effect.tryPromise({ try: () => next(Math.min(left, pastAtOnce)), catch: unavailable })
-          if (some.length === 0) return yield* unavailable(`${left} messages of ${stream} did not come`)
-          left -= some.length
-          yield* take(some)
-        }
-        return length
-      }).pipe(Effect.scoped),
-    rewind: (stream, sinceMillis) =>
-      Effect.flatMap(
-        awaited,
-        (nc) => Effect.tryPromise({ try: () => rewind(nc, stream, sinceMillis), catch: unavailable }),
-      ),
-    unanswered: (stream) =>
-      Effect.flatMap(awaited, (nc) => Effect.tryPromise({ try: () => unanswered(nc, stream), catch: unavailable })),
     subscribers: (stream) =>
       Effect.flatMap(awaited, (nc) =>
         Effect.tryPromise({
@@ -262,3 +227,6 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
           },
           catch: unavailable,
         })),
+    heal,
+  })
+})

@@ -19,6 +19,7 @@ export const demoIdentityIds = {
   abeMembership: uuid(63),
   fernPortal: uuid(71),
   fernPortalOwner: uuid(81),
+  fernPortalLink: uuid(82),
   patAccess: uuid(91),
 } as const
 
@@ -78,6 +79,13 @@ export const demoIdentityLines = [
     connector_kind: "standard_oidc",
     redirect_uris: [`${website}/callback`],
     state: "launched",
+  },
+  // What examples/product says that it runs.
+  {
+    kind: "project_link",
+    id: demoIdentityIds.fernPortalLink,
+    project_id: demoIdentityIds.fernPortal,
+    installed_version: "1.0.0",
   },
   {
     kind: "project_owner",

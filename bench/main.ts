@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import process from "node:process"
 import * as Progress from "../src/cli/Progress.ts"
 import { latency } from "./claims/Latency.ts"
+import { lifecycle } from "./claims/Lifecycle.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
 import { streams } from "./claims/Streams.ts"
@@ -22,20 +23,30 @@ const args = process.argv.slice(2)
 const quick = args.includes("--quick")
 const profile = args.includes("--profile")
 const only = args.find((arg) => arg.startsWith("--only="))?.slice("--only=".length).split(";")
-const all: ReadonlyArray<Claim> = [throughput(only), latency, reads, memory, streams, transitions(only), upkeep]
+const all: ReadonlyArray<Claim> = [
+  throughput(only),
+  latency,
+  reads,
+  memory,
+  streams,
+  transitions(only),
+  upkeep,
+  lifecycle(only),
+]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
 
 const measure = Effect.fnUntraced(function* (claim: Claim) {
   const progress = yield* Progress.make
   const servers = yield* Servers.start
-  const finding = yield* claim.measure({
+  // A scope of its own: a pool whose own scope closes opens no connection any more, not even for what is to be dropped.
+  const finding = yield* Effect.scoped(claim.measure({
     servers,
     rounds,
     quick,
     profile,
     tell: (text) => progress.tell(`${claim.name}: ${text}`),
-  })
+  }))
   yield* progress.clear
   return { title: claim.title, conditions: conditions(servers.versions, rounds), ...finding } satisfies Reported
 }, Effect.scoped)

@@ -1,5 +1,5 @@
 /** What processes used, by the kernel's own account. Linux only; elsewhere every figure is null. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 
 const ticksASecond = 100
 
@@ -36,10 +36,20 @@ export const cpuMillis = (pid: number, children = false): number | null => {
   return ticks * 1000 / ticksASecond
 }
 
-/** Resident memory of a process in MB (10^6 bytes). */
-export const rssMegabytes = (pid: number): number | null => {
+const statusMegabytes = (pid: number, line: RegExp): number | null => {
   const file = `/proc/${pid}/status`
   if (!existsSync(file)) return null
-  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(file, "utf8"))?.[1]
+  const kilobytes = line.exec(readFileSync(file, "utf8"))?.[1]
   return kilobytes === undefined ? null : Math.round(Number(kilobytes) * 1024 / 1e6)
+}
+
+/** Resident memory of a process in MB (10^6 bytes). */
+export const rssMegabytes = (pid: number): number | null => statusMegabytes(pid, /^VmRSS:\s+(\d+) kB/m)
+
+/** The most that it ever was, or since `forgetPeak`. */
+export const peakMegabytes = (pid: number): number | null => statusMegabytes(pid, /^VmHWM:\s+(\d+) kB/m)
+
+export const forgetPeak = (pid: number): void => {
+  const file = `/proc/${pid}/clear_refs`
+  if (existsSync(file)) writeFileSync(file, "5")
 }

@@ -1,6 +1,6 @@
 /**
- * A keep-alive client in a process of its own: each connection sends one fixed GET, waits for the whole answer, and
- * sends it again. An order is a line of JSON; any answer but 200 ends it.
+ * A keep-alive client in a process of its own: each connection sends one fixed GET, or one fixed POST, waits for the
+ * whole answer, and sends it again. An order is a line of JSON; any answer but 200 ends it.
  */
 import { connect } from "node:net"
 import process from "node:process"
@@ -14,11 +14,17 @@ interface Order {
   readonly connections: number
   readonly warmSeconds: number
   readonly seconds: number
+  /** JSON that is POSTed. */
+  readonly body?: string
 }
 
-const drive = ({ connections, key, path, port, seconds, warmSeconds }: Order) =>
+const drive = ({ body, connections, key, path, port, seconds, warmSeconds }: Order) =>
   new Promise<void>((resolve) => {
-    const request = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n\r\n`
+    const posted = body === undefined
+      ? ""
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
+    const head = `Host: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n${posted}\r\n`
+    const request = `${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1\r\n${head}${body ?? ""}`
     const from = performance.now() + warmSeconds * 1000
     const until = from + seconds * 1000
     const latencies: Array<number> = []

@@ -1,0 +1,112 @@
+/**
+ * The lifecycle's claims: how soon a decision is a signed message at its products, how many can be signed, what a snapshot
+ * and a page take, and how fast a consumer that is far behind comes up. Everything that arrives is verified.
+ */
+import { Effect } from "effect"
+import process from "node:process"
+import { BenchError } from "../harness/Child.ts"
+import type { Claim, Finding, Run, Table } from "../harness/Claim.ts"
+import { fill } from "../harness/LifecycleFixture.ts"
+import { type Services, services } from "../harness/LifecycleServices.ts"
+import { arrival, arrivalTables, rate } from "./Lifecycle/Arrival.ts"
+import { catchUp, catchUpTable } from "./Lifecycle/CatchUp.ts"
+import { type History, history } from "./Lifecycle/History.ts"
+import { pages, pagesTables } from "./Lifecycle/Pages.ts"
+import { signing, signingTable } from "./Lifecycle/Signing.ts"
+import { snapshot, snapshotTable } from "./Lifecycle/Snapshot.ts"
+
+const template = "lifecycle"
+const projects = 50
+
+const parts = ["arrival", "signing", "snapshot", "pages", "catch-up"] as const
+type Part = (typeof parts)[number]
+
+const broken = (cause: unknown) =>
+  cause instanceof BenchError ? cause : new BenchError({ message: `lifecycle: ${String(cause)}` })
+
+/** LIFECYCLE_EVENTS: how long the history is that is read. All that is asked of it is linear in it. */
+const sizesOf = ({ quick }: Run) => ({
+  messages: quick ? 3_000 : 10_000,
+  accesses: quick ? 20_000 : 100_000,
+  events: Number(process.env["LIFECYCLE_EVENTS"] ?? (quick ? 20_000 : 100_000)),
+})
+
+interface Measured {
+  readonly tables: ReadonlyArray<Table>
+  readonly rounds: ReadonlyArray<unknown>
+}
+
+const repeated = Effect.fnUntraced(function* <A, E, R>(
+  run: Run,
+  once: (round: number) => Effect.Effect<A, E, R>,
+  tablesOf: (rounds: ReadonlyArray<A>) => ReadonlyArray<Table>,
+) {
+  const rounds: Array<A> = []
+  for (let round = 1; round <= run.rounds; round++) rounds.push(yield* once(round))
+  return { tables: tablesOf(rounds), rounds } satisfies Measured
+})
+
+const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => boolean, followers: Services) {
+  const sizes = sizesOf(run)
+  const found: Partial<Record<Part, Measured>> = {}
+  yield* run.servers.template(template, fill(projects))
+  if (wanted("arrival")) {
+    found["arrival"] = yield* repeated(run, (n) => arrival(run, template, projects, followers, n), arrivalTables)
+  }
+  if (wanted("signing")) {
+    found["signing"] = yield* repeated(
+      run,
+      (n) => signing(run, template, projects, sizes.messages, n),
+      (rounds) => [signingTable(rounds, sizes.messages)],
+    )
+  }
+  const inHistory = (long: History) =>
+    Effect.gen(function* () {
+      if (wanted("snapshot")) {
+        found["snapshot"] = yield* repeated(
+          run,
+          (n) => snapshot(run, long, n),
+          (rounds) => [snapshotTable(rounds, long.accesses)],
+        )
+      }
+      if (wanted("pages")) found["pages"] = yield* repeated(run, (n) => pages(run, long, n), pagesTables)
+      if (wanted("catch-up")) {
+        found["catch-up"] = yield* repeated(
+          run,
+          (n) => catchUp(run, long, n),
+          (rounds) => [catchUpTable(rounds, long.events)],
+        )
+      }
+    })
+  if (wanted("snapshot") || wanted("pages") || wanted("catch-up")) {
+    yield* inHistory(yield* history(run, template, followers, sizes.events, sizes.accesses))
+  }
+  return found
+})
+
+/** `only` names the parts, for work on one of them. */
+export const lifecycle = (only?: ReadonlyArray<string>): Claim => ({
+  name: "lifecycle",
+  title: "Lifecycle: decisions as signed messages",
+  measure: (run) =>
+    Effect.gen(function* () {
+      const unknown = only?.find((name) => !parts.some((part) => part === name))
+      if (unknown !== undefined) return yield* broken(`${unknown} is not one of ${parts.join(", ")}`)
+      const found = yield* measured(run, (part) => only?.includes(part) ?? true, yield* services)
+      const sizes = sizesOf(run)
+      return {
+        tables: parts.flatMap((part) => found[part]?.tables ?? []),
+        notes: [
+          `Arrivals: ${run.quick ? 3 : 10} s at ${rate} decisions a second over ${projects} projects after ${
+            2 * rate
+          } of warming up, each told by Positions in a transaction of a process of its own, which receives them, too: one clock. Every message was verified, in the order of its project's positions.`,
+          "The yardstick of arrivals commits the same, publishes and POSTs from memory at once, and signs, stores and remembers nothing.",
+          `Signing: RS256 with 2048 bits; ${sizes.messages} facts of ${projects} projects that commit together, after a fifth of them to warm up; until the broker has acknowledged the last.`,
+          `Pages and catching up: a history of ${sizes.events} events (LIFECYCLE_EVENTS), signed by the program; what is asked of it is linear in its length. A follower starts with an empty state at position 0 and ends at the head with access open.`,
+          "The peers of pages ask for no grant and remember no delivery; their answers are equal, compared before.",
+          "Medians over rounds, ratios within a round.",
+        ],
+        raw: Object.fromEntries(parts.map((part) => [part, found[part]?.rounds])),
+      } satisfies Finding
+    }).pipe(Effect.mapError(broken)),
+})

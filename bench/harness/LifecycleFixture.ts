@@ -1,0 +1,117 @@
+/**
+ * Launched projects of one institution, each with a service of its own that may do everything, and histories of theirs,
+ * told by the same `Positions` that the program's decisions go through.
+ */
+import { Effect, Layer } from "effect"
+import { type Fact, Positions } from "../../services/lifecycle/Positions.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { inTransaction } from "../../services/platform/Transact.ts"
+
+/** Whose tokens the services come with. */
+export const issuer = "https://services.bench.example"
+export const installedVersion = "1.0.0"
+
+const institutionId = "institution-bench"
+
+export const projectId = (n: number): string => `project-${n}`
+/** The only service of project n. */
+export const clientId = (n: number): string => `service-${n}`
+/** `aud` of a project's messages. */
+export const audience = (n: number): string => `urn:bailiwick:project:${projectId(n)}`
+
+/** `projects` projects and their services' approved grants. */
+export const fill = (projects: number) =>
+  Effect.gen(function* () {
+    const { owner: sql } = yield* Database
+    const ids = Array.from({ length: projects }, (_, n) => projectId(n))
+    const clients = Array.from({ length: projects }, (_, n) => clientId(n))
+    const at = new Date("2025-01-01")
+    yield* sql`insert into institutions (id, updated_at, name, status)
+      values (${institutionId}, ${at}, 'Fern', 'active')`
+    yield* sql`insert into projects (id, updated_at, institution_id, name, website, environment, connector_kind, state,
+        installed_version)
+      select id, ${at}, ${institutionId}, id, 'https://' || id || '.example', 'production', 'service_connector',
+        'launched', ${installedVersion}
+      from unnest(${ids}::text[]) id`
+    yield* sql`insert into service_grants (id, project_id, service_id, service_issuer, capabilities, environment, state,
+        revision, reason, proposed_by, proposed_at, approved_by, approved_at, approval_reason)
+      select gen_random_uuid(), project_id, client_id, ${issuer},
+        array['events.read', 'snapshot.read', 'cursor.acknowledge', 'stream.manage'], 'production', 'approved', 2,
+        'to keep in step', 'olga', ${at}, 'ada', ${at}, 'agreed'
+      from unnest(${ids}::text[], ${clients}::text[]) g(project_id, client_id)`
+    yield* sql`analyze`
+  })
+
+const personOf = (k: number): NonNullable<Fact["person"]> => ({
+  id: `person-${k}`,
+  issuer: "https://id.example",
+  subject: `person-${k}`,
+})
+
+const access = (project: number, k: number, version: number) => ({
+  access_id: `access-${project}-${k}`,
+  version,
+  ...(version === 1 ? {} : { previous_version: version - 1 }),
+  role: version === 1 ? "user" : "editor",
+})
+
+const reason = (code: string) => ({ reason_admin: { en: `${code}_BY_ADMINISTRATOR` } })
+
+/** The first fact about person `k` in a project. */
+export const granted = (project: number, k: number): Fact => ({
+  kind: "access-granted",
+  projectId: projectId(project),
+  institutionId,
+  person: personOf(k),
+  payload: { ...reason("ACCESS_GRANTED"), access: access(project, k, 1) },
+  initiatedBy: "admin",
+})
+
+/**
+ * Event `n` of a project's history: a person gets Access, another role, and then loses the Access or is disabled; last,
+ * the sessions end.
+ */
+export const lived = (project: number, n: number): Fact => {
+  const k = Math.floor(n / 4)
+  const first = granted(project, k)
+  const leaves = k % 2 === 0
+  switch (n % 4) {
+    case 0:
+      return first
+    case 1:
+      return {
+        ...first,
+        kind: "token-claims-change",
+        payload: {
+          ...reason("ACCESS_ROLE_CHANGED"),
+          access: access(project, k, 2),
+          claims: { role: "editor" },
+        },
+      }
+    case 2:
+      return leaves
+        ? { ...first, kind: "access-revoked", payload: { ...reason("ACCESS_REVOKED"), access: access(project, k, 3) } }
+        : { ...first, kind: "account-disabled", payload: reason("ACCOUNT_DISABLED") }
+    default:
+      return { ...first, kind: "session-revoked", payload: reason("SESSIONS_REVOKED") }
+  }
+}
+
+/** Nobody waits for what a fixture writes. */
+const silent = Layer.succeed(Bells, {
+  ring: () => Effect.void,
+  ringUnsafe: () => {},
+  bell: () => Effect.succeed({ wait: () => Effect.never }),
+  wait: () => Effect.never,
+})
+
+/** Tells `count` facts, `together` of them a transaction. */
+export const tell = (count: number, together: number, factOf: (n: number) => Fact) =>
+  Effect.gen(function* () {
+    const positions = yield* Positions
+    for (let from = 0; from < count; from += together) {
+      const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => factOf(from + i))
+      yield* inTransaction(positions.append(...some))
+    }
+  }).pipe(Effect.provide(Positions.layer.pipe(Layer.provide(silent))))

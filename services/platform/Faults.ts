@@ -42,6 +42,11 @@ export type ProviderFault =
   /** Events are signed; nothing is stored. */
   | "lifecycle.signed"
   | "lifecycle.stored"
+  /** Of a held installation: intake begins again; nothing says so. */
+  | "recovery.rewound"
+  | "recovery.renewed"
+  /** One change of the lost history is dealt with. */
+  | "recovery.reapplied"
 
 /** What writes a transition: a command, or the clock. */
 export type TransferStep = "initiate" | "accept" | "decline" | "cancel" | "stop" | "force" | "clock"
@@ -68,7 +73,16 @@ export type ChannelFault =
   | "slack.answered"
   | "slack.settled"
 
-export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault
+/** Of pushes to streams. */
+export type PushFault =
+  /** A message is about to be sent. */
+  | "push.before"
+  /** The receiver has answered; nobody else knows. */
+  | "push.after"
+  /** What was taken so far is settled. */
+  | "push.settled"
+
+export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault | PushFault
 
 export class Faults extends Context.Reference<{
   readonly hit: (point: FaultPoint) => void

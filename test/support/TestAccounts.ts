@@ -18,7 +18,9 @@ import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { TestBus } from "./TestBus.ts"
 import { TestDatabase } from "./TestDatabase.ts"
 
-const bus = Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))
+const bus = Layer.unwrap(Effect.map(TestBus, ({ url }) => Bus.layer({ url }))).pipe(
+  Layer.provideMerge(TestBus.layer),
+)
 
 /** Database, bus, outbox, mails, audit and the directory of the mail kinds. */
 export const ground = Layer.merge(Directory.layer(mailKinds), Notifications.layer).pipe(

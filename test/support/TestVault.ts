@@ -4,7 +4,8 @@ import { Vault } from "../../services/platform/Vault.ts"
 
 const key = Buffer.alloc(32, 7).toString("base64")
 
+/** The ring, as BAILIWICK_KEYS has it. */
+export const testKeys = JSON.stringify({ active: "k1", keys: { k1: key } })
+
 /** Stands on `Database`. */
-export const vault = Layer.suspend(() =>
-  Vault.layer({ file: "/nowhere", keys: Redacted.make(JSON.stringify({ active: "k1", keys: { k1: key } })) })
-)
+export const vault = Layer.suspend(() => Vault.layer({ file: "/nowhere", keys: Redacted.make(testKeys) }))

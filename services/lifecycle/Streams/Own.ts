@@ -83,7 +83,7 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
           select id from lifecycle_stream_messages
           where stream_id = ${streamId}::uuid and kind = 'verification' and delivered_at is null
           order by created_at desc, id desc offset ${waiting})`
-      yield* sql.afterCommit(bells.ring(lifecycleTopic))
+      yield* sql.afterCommit(bells.ring(lifecycleTopic, [projectId]))
     }))
   })
 

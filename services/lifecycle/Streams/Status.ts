@@ -107,7 +107,7 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
             details: { project: row.project_id, status, reason },
           })
         }
-        yield* sql.afterCommit(bells.ring(lifecycleTopic))
+        yield* sql.afterCommit(bells.ring(lifecycleTopic, [row.project_id]))
         return true
       }))
     },

@@ -1,0 +1,28 @@
+/** Poll-based delivery (RFC 8936): how a receiver fetches what its stream has for it. Each request asks its grants again. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { StreamPolling, StreamSets } from "../identity/Polling.ts"
+import { NotFound } from "../problems/Floor.ts"
+import { CapabilityRequired } from "../problems/Streams.ts"
+import { answerHeader } from "./AnswerHeader.ts"
+import { PlainFloor, SecretRequest } from "./Floor.ts"
+import { Consuming } from "./Lifecycle.ts"
+
+const challenged = answerHeader(403, "WWW-Authenticate", "RFC 6750: `insufficient_scope`.")
+
+export class StreamPollApi extends HttpApiGroup.make("lifecycle-poll")
+  .add(
+    HttpApiEndpoint.post("pollStream", "/v1/lifecycle/streams/:stream_id/poll", {
+      params: { stream_id: Schema.String },
+      payload: StreamPolling,
+      success: StreamSets,
+      error: [NotFound, CapabilityRequired],
+    }).annotate(OpenApi.Summary, "Acknowledge what was taken, and fetch what comes next")
+      .annotate(OpenApi.Transform, challenged),
+  )
+  .middleware(PlainFloor)
+  .middleware(Consuming)
+  .annotate(SecretRequest, true)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Lifecycle delivery", description: "Security event tokens by polling (RFC 8936)." }),
+  ) {}

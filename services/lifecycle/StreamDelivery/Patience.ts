@@ -1,0 +1,30 @@
+/** How long and how often a push is tried. */
+export interface Patience {
+  /** The deadline of one POST, as Outbound has it. */
+  readonly timeoutMillis: number
+  readonly leaseMillis: number
+  /** After the first failure in a row; doubled by each, and up to a tenth more. */
+  readonly firstDelayMillis: number
+  readonly maxDelayMillis: number
+  /** A stream that fails this often in a row, or has taken nothing for so long, is paused. */
+  readonly failuresInARow: number
+  readonly silentMillis: number
+  /** How often it is tried to tell a stream that it was stopped. */
+  readonly partingTries: number
+  /** Streams that one process pushes to at once. */
+  readonly streamsAtOnce: number
+}
+
+export const patience: Patience = {
+  timeoutMillis: 10_000,
+  leaseMillis: 30_000,
+  firstDelayMillis: 1_000,
+  maxDelayMillis: 600_000,
+  failuresInARow: 20,
+  silentMillis: 3_600_000,
+  partingTries: 5,
+  streamsAtOnce: 128,
+}
+
+export const delayAfter = ({ firstDelayMillis, maxDelayMillis }: Patience, failures: number): number =>
+  Math.min(maxDelayMillis, firstDelayMillis * 2 ** Math.min(failures - 1, 30)) * (1 + Math.random() / 10)

@@ -1,0 +1,16 @@
+/** What became of a push (RFC 8935, 2.2 to 2.4): 202 is the only yes, whatever else comes with it. */
+import type { Outcome } from "../../platform/Outbound.ts"
+import { type Refusal, refusalIn } from "./Refusal.ts"
+
+export type Verdict =
+  | { readonly _tag: "delivered" }
+  /** The receiver looked at it and says why it does not take it. */
+  | { readonly _tag: "refused"; readonly refusal: Refusal }
+  | { readonly _tag: "failed"; readonly reason: string }
+
+export const verdictOf = ({ body, error, status }: Outcome): Verdict => {
+  if (status === 202) return { _tag: "delivered" }
+  const refusal = status === 400 && error === null ? refusalIn(body) : null
+  if (refusal !== null) return { _tag: "refused", refusal }
+  return { _tag: "failed", reason: error ?? `status ${status}` }
+}

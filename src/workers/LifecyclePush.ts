@@ -1,0 +1,15 @@
+/** Pushes to streams: by bell, every second, and whenever a stream was given back. */
+import { Effect, Layer } from "effect"
+import { StreamPush } from "../../services/lifecycle/StreamPush.ts"
+import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { every, loop } from "./Loop.ts"
+
+export const LifecyclePush = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const clocks = yield* ClockHealth
+    const { bell, free, turn } = yield* StreamPush
+    const healthyTurn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? turn : Effect.succeed(false))
+    yield* loop("lifecycle push", bell, 1_000, healthyTurn)
+    yield* every("lifecycle push's claims", 5_000, free)
+  })),
+}

@@ -1,0 +1,95 @@
+/**
+ * The program that pushes is killed with SIGKILL at each fault point, twice, and started again: a receiver gets every
+ * event, in the order of positions, and only what was in flight or not settled yet comes again.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { PushFault } from "../../services/platform/Faults.ts"
+import { until } from "../e2e/support/until.ts"
+import { TestBus } from "../support/TestBus.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { home, start } from "../support/Processes.ts"
+import { testKeys } from "../support/TestVault.ts"
+import {
+  push,
+  pushed,
+  receiving,
+  rowOf,
+  stream,
+  streaming,
+  subjects,
+  tellAll,
+} from "../services/lifecycle/StreamWorld.ts"
+
+/** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
+const points: Readonly<Record<PushFault, number>> = { "push.before": 30, "push.after": 30, "push.settled": 3 }
+
+const events = 400
+/** What one life may have taken and not settled: a hundred messages, and the one that was under way. */
+const unsettled = 101
+
+const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
+  const { ownerUrl, url: databaseUrl } = yield* TestDatabase
+  const { url: natsUrl } = yield* TestBus
+  const env = {
+    BAILIWICK_HOME: yield* home,
+    BAILIWICK_KEYS: testKeys,
+    PORT: "0",
+    DATABASE_URL: Redacted.value(databaseUrl),
+    DATABASE_OWNER_URL: Redacted.value(ownerUrl),
+    NATS_URL: Redacted.value(natsUrl),
+    PUBLIC_URL: "https://id.example",
+    ROLES: "lifecycle",
+    WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
+    LOG_LEVEL: "warn",
+  }
+  const here = yield* receiving
+  const { arrivals, url } = yield* pushed()
+  const streamId = yield* stream(here, push(url()))
+  const told = [...(yield* tellAll(here, subjects(events)))]
+
+  const life = Effect.fnUntraced(function* (hit: number) {
+    const doomed = yield* start({
+      module: "test/long/support/fault-main.ts",
+      env: { ...env, FAULT: `${point}:${hit}` },
+    })
+    assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
+    return arrivals.length
+  }, Effect.scoped)
+
+  const first = yield* life(1)
+  const second = yield* life(later)
+  yield* start({ env })
+  told.push(...(yield* tellAll(here, subjects(20, "later"))))
+  const all = new Set(told)
+  yield* until(
+    "everything",
+    Effect.sync(() => new Set(arrivals.map(({ jti }) => jti))),
+    ({ size }) => size === all.size,
+    90,
+  )
+  yield* until("a settled stream", rowOf(streamId), ({ claim }) => claim === null, 60)
+
+  // Within one life the order is strict and nothing comes twice; a life begins where the last one had settled.
+  const lives = [arrivals.slice(0, first), arrivals.slice(first, second), arrivals.slice(second)]
+  let begun = 0
+  for (const life of lives) {
+    const ids = life.map(({ jti }) => jti)
+    const from = ids.length === 0 ? begun : told.indexOf(ids[0]!)
+    assert.deepStrictEqual(ids, told.slice(from, from + ids.length))
+    assert.isAtMost(from, begun)
+    assert.isAtMost(begun - from, unsettled)
+    begun = Math.max(begun, from + ids.length)
+  }
+  assert.strictEqual(begun, told.length)
+}, Effect.scoped)
+
+describe("a killed pusher", () => {
+  for (const [point, later] of Object.entries(points)) {
+    it.live(
+      `at the first ${point}, and again at number ${later}`,
+      () => killedAt(point as PushFault, later).pipe(Effect.provide(streaming())),
+      300_000,
+    )
+  }
+})

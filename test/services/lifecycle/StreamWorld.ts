@@ -1,0 +1,209 @@
+/** What tests of streams stand on: receivers that manage, poll and are pushed to, and facts told in bulk. */
+import { Effect, Layer, Queue } from "effect"
+import { decodeJwt } from "jose"
+import { randomUUID } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { FactKind } from "../../../schemas/identity/Facts.ts"
+import type { StreamCreation } from "../../../schemas/identity/Streams.ts"
+import { type Polling, StreamDelivery } from "../../../services/lifecycle/StreamDelivery.ts"
+import { type Patience, StreamPush } from "../../../services/lifecycle/StreamPush.ts"
+import { Streams } from "../../../services/lifecycle/Streams.ts"
+import { type Fact, Positions } from "../../../services/lifecycle/Positions.ts"
+import { genesis } from "../../../services/platform/Canonical.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
+import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { issuer } from "../../support/TestIdentity.ts"
+import { serve } from "../platform/Outbound/servers.ts"
+import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "./World.ts"
+
+/** The deadline of a POST. */
+export const timeoutMillis = 500
+
+const ground = transmitter.pipe(
+  Layer.provideMerge(
+    Outbound.layer({ allowedCidrs: ["127.0.0.0/8"], certificateAuthorities: [], timeoutMillis, ownPorts: [] }),
+  ),
+)
+
+/** Brisk, so that nobody waits for a second try. */
+const brisk = { timeoutMillis, leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40 }
+
+export const streaming = (options: Partial<Patience> = {}) =>
+  Layer.mergeAll(
+    Streams.layer(publicUrl),
+    StreamDelivery.layer(publicUrl),
+    StreamPush.layer(publicUrl, { ...brisk, ...options }),
+  ).pipe(Layer.provide(RateLimits.layer), Layer.provideMerge(ground))
+
+export interface Receiving extends Scene {
+  readonly grantId: string
+  readonly receiver: { readonly issuer: string; readonly clientId: string }
+}
+
+/** A receiver that may manage streams of a project of its own and read it; everything told so far is signed. */
+export const receiving = Effect.gen(function* () {
+  const made = yield* scene
+  const clientId = `receiver-${randomUUID()}`
+  const grantId = yield* grant(made, clientId, ["stream.manage", "events.read"])
+  yield* signAll
+  const receiving: Receiving = { ...made, grantId, receiver: { issuer: made.asking.issuer, clientId } }
+  return receiving
+})
+
+/** A stream of the receiver's; its id. */
+export const stream = Effect.fnUntraced(function* ({ receiver }: Receiving, asked: StreamCreation = {}) {
+  const { create } = yield* Streams
+  return (yield* create(receiver, asked)).stream_id
+})
+
+export const push = (endpoint_url: string, authorization_header?: string): StreamCreation => ({
+  delivery: {
+    method: "urn:ietf:rfc:8935",
+    endpoint_url,
+    ...(authorization_header === undefined ? {} : { authorization_header }),
+  },
+})
+
+/** Tells one fact of `kind` about each of these people (subjects of one issuer), and signs them. */
+export const tellAll = Effect.fnUntraced(function* (
+  { institution: institutionId, project: projectId }: Scene,
+  subjects: ReadonlyArray<string>,
+  kind: FactKind = "session-revoked",
+) {
+  const { append } = yield* Positions
+  const facts = subjects.map((subject): Fact => ({
+    ...{ kind, projectId, institutionId, initiatedBy: "system" },
+    person: { id: subject, issuer, subject },
+  }))
+  const ids = yield* transact(append(...facts))
+  yield* signAll
+  return ids
+})
+
+export interface Sets {
+  readonly sets: Readonly<Record<string, string>>
+  readonly moreAvailable: boolean
+}
+
+/** One poll that does not wait, unless told. */
+export const poll = Effect.fnUntraced(function* (
+  { receiver }: Pick<Receiving, "receiver">,
+  streamId: string,
+  more: Partial<Polling> = {},
+) {
+  const delivery = yield* StreamDelivery
+  const asked = { maxEvents: 1_000, waitMillis: 0, ack: [], setErrs: {} }
+  return JSON.parse(yield* delivery.poll({ ...receiver, ...asked, ...more, streamId })) as Sets
+})
+
+/** Members of a security event token that tests look at. */
+export const readSet = (token: string) => {
+  const { events, jti, sub_id, ...claims } = decodeJwt<{
+    readonly sub_id: { readonly format: string; readonly id?: string; readonly sub?: string }
+    readonly events: Readonly<
+      Record<string, {
+        readonly lifecycle?: { readonly epoch: number; readonly position: number }
+        readonly state?: string
+        readonly status?: string
+        readonly reason?: string
+      }>
+    >
+  }>(token)
+  const [[type, event] = ["", {}]] = Object.entries(events)
+  return {
+    ...claims,
+    jti: jti!,
+    sub_id,
+    type: type.split("/").at(-1)!,
+    event,
+    position: event.lifecycle?.position ?? null,
+  }
+}
+
+export interface Arrival extends ReturnType<typeof readSet> {
+  readonly path: string
+  readonly headers: IncomingMessage["headers"]
+  readonly token: string
+}
+
+/** A status; a refusal by RFC 8935; the connection's end; or no answer at all. */
+export type Answer = number | "reset" | "silence" | { readonly err: string; readonly description?: string }
+
+/** A receiver that is pushed to: what arrives is kept and heard; `answer` is asked once a request has arrived whole. */
+export const pushed = Effect.fnUntraced(function* (
+  answer: (arrival: Arrival, nth: number) => Answer | Promise<Answer> = () => 202,
+) {
+  const arrivals: Array<Arrival> = []
+  const heard = yield* Queue.unbounded<Arrival>()
+  const reply = (response: ServerResponse, said: Answer) => {
+    if (said === "silence") return
+    if (said === "reset") response.socket?.destroy()
+    else if (typeof said === "number") response.writeHead(said).end()
+    else response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify(said))
+  }
+  const { port } = yield* serve((request, response) => {
+    let token = ""
+    request.on("data", (chunk) => token += chunk)
+    request.on("end", () => {
+      const arrival = { ...readSet(token), path: request.url!, headers: request.headers, token }
+      arrivals.push(arrival)
+      void Promise.resolve(answer(arrival, arrivals.length)).then((said) => {
+        reply(response, said)
+        Queue.offerUnsafe(heard, arrival)
+      })
+    })
+  })
+  return { arrivals, heard, url: (path = "/events") => `http://127.0.0.1:${port}${path}` }
+})
+
+/** Pushes what is due until the scope ends. */
+export const pushing = Effect.gen(function* () {
+  const { bell, turn } = yield* StreamPush
+  yield* turn.pipe(
+    Effect.flatMap((more) => more ? Effect.void : bell.wait(20)),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+})
+
+/** The row of a stream. */
+export const rowOf = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{
+    readonly status: string
+    readonly status_by: string
+    readonly status_reason: string | null
+    readonly epoch: number
+    readonly position: bigint
+    readonly reached: bigint | null
+    readonly attempts: number
+    readonly claim: bigint | null
+    readonly last_error: string | null
+    readonly verified_at: Date | null
+  }>`select * from lifecycle_streams where id = ${id}::uuid`
+  return { ...row!, position: Number(row!.position) }
+})
+
+/** Where the project's history is, and how far the receiver has it. */
+export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ head: bigint; delivered: bigint | null }>`
+    select h.position as head, c.delivered_position as delivered from lifecycle_heads h
+    left join lifecycle_consumers c on c.project_id = h.project_id
+      and c.consumer = ${`${receiver.issuer} ${receiver.clientId}`}
+    where h.project_id = ${project}`
+  return { head: Number(row!.head), delivered: row!.delivered === null ? null : Number(row!.delivered) }
+})
+
+/** As if the database had taken another's place: the project's history begins anew. */
+export const beginEpoch = Effect.fnUntraced(function* ({ project }: Scene) {
+  const { sql } = yield* Database
+  yield* sql`update installation set epoch = epoch + 1`
+  yield* sql`
+    update lifecycle_heads h set epoch = i.epoch, position = 0, digest = ${genesis} from installation i
+    where h.project_id = ${project}`
+})
+
+export const subjects = (n: number, name = "s") => Array.from({ length: n }, (_, i) => `${name}${i}`)

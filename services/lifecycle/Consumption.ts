@@ -123,12 +123,14 @@ export class Consumption extends Context.Service<Consumption, {
             if (known.installed_version !== installed_version) return yield* new Problems.InstalledVersionMismatch()
             if (known.digest === null || isBelow(place, head)) return yield* new Problems.CursorExpired()
             if (known.digest !== chain_head) return yield* new Problems.ChainMismatch()
-            // What an earlier snapshot held was not on its way to this consumer.
+            const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position
+            // What a first snapshot held was not on its way to this consumer.
             const before = known.acknowledged_epoch === place.epoch
               ? Number(known.acknowledged_position)
+              : had
+              ? 0
               : place.position
             const fresh = before < place.position ? yield* read.between(asking.projectId, place, before) : []
-            const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position
             const now = yield* Clock.currentTimeMillis
             const took = fresh.length > 0 && had ? [now - known.delivered_at!.getTime()] : []
             const [row] = yield* sql<{ acknowledged_epoch: number; acknowledged_position: bigint }>`

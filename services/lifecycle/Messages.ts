@@ -1,20 +1,24 @@
 /**
  * Signed messages: each lifecycle event becomes one security event token (RFC 8417), signed once after its commit, outside
  * any transaction, stored, and published on `lifecycle.v1.<project_id>.<kind>` in the order of positions. Whoever signs the
- * same event at the same time loses: the first stored bytes are the message, everywhere.
+ * same event at the same time loses: the first stored bytes are the message, everywhere. By which key is a matter of its
+ * place alone (SigningKeys); where that key was stolen it waits until the project has the next one.
  *
  * Killed before the store commits: nothing is stored, the event is signed again. After it: the relay publishes.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
+import { encodeCursor } from "../../schemas/identity/Cursor.ts"
 import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
+import { within } from "../platform/Traces.ts"
+import { measureSigned } from "./Measures.ts"
 import { lifecycleTopic } from "./Positions.ts"
-import { type Signer, SigningKeys } from "./SigningKeys.ts"
+import { SigningKeys } from "./SigningKeys.ts"
 
 const batch = 200
 const atOnce = 8
@@ -40,6 +44,13 @@ interface EventRow {
   readonly sub_id: object
   readonly payload: object
   readonly created_at: Date
+  readonly traceparent: string | null
+}
+
+interface Signed {
+  readonly event: EventRow
+  readonly kid: string
+  readonly message: string
 }
 
 /** The claims of an event's token. */
@@ -56,6 +67,8 @@ export const claimsOf = (event: EventRow, issuer: string) => ({
       lifecycle: {
         epoch: event.epoch,
         position: Number(event.position),
+        // For whoever is pushed to: acknowledgements are of cursors, and a page is not all that brings events.
+        cursor: encodeCursor({ epoch: event.epoch, position: Number(event.position) }),
         digest: event.digest,
         prev_digest: event.prev_digest,
       },
@@ -79,11 +92,15 @@ export class Messages extends Context.Service<Messages, {
 
         const unsigned = sql<EventRow>`
           select e.id::text as id, e.project_id, e.epoch, e.position, e.digest, e.prev_digest, e.kind,
-            e.txn::text as txn, e.sub_id, e.payload, e.created_at
+            e.txn::text as txn, e.sub_id, e.payload, e.created_at, e.traceparent
           from (
             select h.project_id, coalesce(s.epoch, 0) as epoch, coalesce(s.position, 0) as position
             from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
-            where s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position)
+            where (s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position))
+              -- A new epoch in which nothing was told yet is ahead of what is signed, with nothing to sign.
+              and (h.position > 0 or exists (select from lifecycle_events e
+                where e.project_id = h.project_id
+                  and (e.epoch, e.position) > (coalesce(s.epoch, 0), coalesce(s.position, 0))))
             limit 50
           ) behind
           cross join lateral (
@@ -93,34 +110,41 @@ export class Messages extends Context.Service<Messages, {
           ) e
           limit ${batch}`
 
-        const store = Effect.fnUntraced(function* (
-          signer: Signer,
-          events: ReadonlyArray<EventRow>,
-          messages: ReadonlyArray<string>,
-        ) {
+        /** Gives whether it did: nothing is stored that a key signed which was stolen meanwhile. */
+        const store = Effect.fnUntraced(function* (signed: ReadonlyArray<Signed>) {
+          if (!(yield* keys.holdUsable([...new Set(signed.map(({ kid }) => kid))]))) return false
           const now = new Date(yield* Clock.currentTimeMillis)
-          const rows = events.map((event, i) => ({
+          const rows = signed.map(({ event, kid, message }) => ({
             event_id: event.id,
             project_id: event.project_id,
             epoch: event.epoch,
             position: String(event.position),
-            message: messages[i]!,
+            kid,
+            message,
             subject: `lifecycle.v1.${Subject.token(event.project_id)}.${event.kind}`,
             seq: String(seqOf(event.epoch, event.position)),
+            decided_at: event.created_at.toISOString(),
+            traceparent: event.traceparent,
           }))
           yield* sql`
             with signed as (
               select * from jsonb_to_recordset(${sql.json(rows)}) r(
-                event_id uuid, project_id text, epoch integer, position bigint, message text, subject text, seq bigint)
+                event_id uuid, project_id text, epoch integer, position bigint, kid text, message text, subject text,
+                seq bigint, decided_at timestamptz, traceparent text)
             ), kept as (
-              insert into lifecycle_messages (event_id, project_id, epoch, position, kid, message, signed_at)
-              select event_id, project_id, epoch, position, ${signer.kid}, message, ${now} from signed
+              insert into lifecycle_messages (event_id, project_id, epoch, position, kid, message, signed_at, decided_at,
+                traceparent)
+              select event_id, project_id, epoch, position, kid, message, ${now}, decided_at, traceparent
+              from signed
               on conflict do nothing returning event_id
             ), queued as (
               insert into outbox (id, stream, subject, payload, headers, msg_id, aggregate_id, seq, created_at, not_before)
-              select event_id, 'LIFECYCLE', subject, message, '{"Content-Type": "application/secevent+jwt"}', event_id::text,
-                project_id, seq, ${now}, ${now}
+              select event_id, 'LIFECYCLE', subject, message, jsonb_strip_nulls(jsonb_build_object(
+                  'Content-Type', 'application/secevent+jwt', 'traceparent', traceparent)),
+                event_id::text, project_id, seq, ${now}, ${now}
               from signed where event_id in (select event_id from kept)
+              -- Signed anew after a key was stolen.
+              on conflict (id) do update set payload = excluded.payload where outbox.published_at is null
             )
             insert into lifecycle_signed as t (project_id, epoch, position)
             select distinct on (project_id) project_id, epoch, position from signed
@@ -128,22 +152,33 @@ export class Messages extends Context.Service<Messages, {
             on conflict (project_id) do update set epoch = excluded.epoch, position = excluded.position
             where (excluded.epoch, excluded.position) > (t.epoch, t.position)`
           yield* outbox.ringAfterCommit
-          yield* sql.afterCommit(bells.ring(lifecycleTopic))
+          yield* sql.afterCommit(bells.ring(lifecycleTopic, [...new Set(signed.map(({ event }) => event.project_id))]))
+          return true
         }, sql.withTransaction)
 
         const signDue = Effect.gen(function* () {
           const events = yield* unsigned
           if (events.length === 0) return false
-          const signer = yield* keys.signer
-          const messages = yield* Effect.forEach(
-            events,
-            (event) => Effect.promise(() => signer.sign("secevent+jwt", JSON.stringify(claimsOf(event, issuer)))),
+          const signers = yield* keys.signersOf(events)
+          const due = events.flatMap((event, i) => {
+            const signer = signers[i] ?? null
+            return signer === null ? [] : [{ event, signer }]
+          })
+          if (due.length === 0) return false
+          const signed = yield* Effect.forEach(
+            due,
+            ({ event, signer }) =>
+              Effect.promise(async (): Promise<Signed> => {
+                const message = await signer.sign("secevent+jwt", JSON.stringify(claimsOf(event, issuer)))
+                return { event, kid: signer.kid, message }
+              }).pipe(within("lifecycle.sign", event.traceparent, { "lifecycle.event_id": event.id })),
             { concurrency: atOnce },
           )
           yield* faultPoint("lifecycle.signed")
-          yield* store(signer, events, messages)
+          const stored = yield* store(signed)
+          if (stored) yield* measureSigned(signed.map(({ event }) => event.created_at), yield* Clock.currentTimeMillis)
           yield* faultPoint("lifecycle.stored")
-          return events.length === batch
+          return stored && events.length === batch
         }).pipe(Effect.withSpan("Messages.signDue"))
 
         return Messages.of({ signDue })

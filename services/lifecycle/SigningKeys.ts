@@ -3,58 +3,48 @@
  * Authentication 7). A kid is the RFC 7638 thumbprint. Private keys are sealed by the Vault.
  *
  * An installation begins with one active key and the two that come after it, announced by their thumbprints before they
- * are ever used: a consumer accepts only a kid that it had committed earlier (RULES, Lifecycle).
+ * are ever used: a consumer accepts only a kid that it had committed earlier (RULES, Lifecycle). Which key signs is a
+ * matter of the project and of the place in its history (`lifecycle_key_places`), the same for whoever signs: a project
+ * begins with the key that is active when it is first signed for, and `KeyRotation` moves it on. A compromised key signs
+ * nothing more; what it had not signed yet is the next one's.
  */
-import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
-import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
+import type { JWK } from "jose"
 import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
+import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys/Making.ts"
 
-const lock = 0x62_61_69_16
-const encoder = new TextEncoder()
+export type { KeyState, Signer } from "./Keys/Making.ts"
 
-export type KeyState = "announced" | "published" | "active" | "retiring" | "retired" | "compromised"
+/** A place in a project's history. */
+export interface KeyPlace {
+  readonly project_id: string
+  readonly epoch: number
+  readonly position: bigint
+}
 
-interface KeyRow {
+interface PlaceRow extends KeyPlace {
   readonly kid: string
-  readonly state: KeyState
-  readonly public_jwk: JWK
-  readonly private_key: Uint8Array
-  readonly vault_kid: string
+  readonly usable: boolean
 }
 
-/** Signs payloads under one key. */
-export interface Signer {
-  readonly kid: string
-  /** Compact JWS (RFC 7515) of a payload; `typ` without `application/`. */
-  readonly sign: (typ: string, payload: string) => Promise<string>
-}
-
-interface KeyPair {
-  readonly publicKey: KeyObject
-  readonly privateKey: KeyObject
-}
-
-const makePair = Effect.callback<KeyPair>((resume) => {
-  generateKeyPair(
-    "rsa",
-    { modulusLength: 2048 },
-    (error, publicKey, privateKey) =>
-      resume(error === null ? Effect.succeed({ publicKey, privateKey }) : Effect.die(error)),
-  )
-})
-
-const place = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
+const notAfter = (a: KeyPlace, b: KeyPlace) => a.epoch < b.epoch || a.epoch === b.epoch && a.position <= b.position
 
 export class SigningKeys extends Context.Service<SigningKeys, {
   /** Makes the first keys where there are none. */
   readonly ensure: Effect.Effect<void, SqlError.SqlError>
   /** The key that signs now whatever is said to a project's consumers beside its history: snapshots, streams' own messages. */
   readonly signerOf: (projectId: string) => Effect.Effect<Signer, SqlError.SqlError>
-  /** The active key. */
-  readonly signer: Effect.Effect<Signer, SqlError.SqlError>
+  /**
+   * The keys that sign these places, in their order. Null: its key was stolen, and the project has not gone over to the
+   * next one yet; neither has it for any later place.
+   */
+  readonly signersOf: (
+    places: ReadonlyArray<KeyPlace>,
+  ) => Effect.Effect<ReadonlyArray<Signer | null>, SqlError.SqlError>
+  /** Holds these keys usable to the end of the current transaction; gives whether all of them are. */
+  readonly holdUsable: (kids: ReadonlyArray<string>) => Effect.Effect<boolean, SqlError.SqlError>
   /** What `/v1/lifecycle/jwks` serves: keys that are in use or about to be, and those that still verify. */
   readonly jwks: Effect.Effect<{ readonly keys: ReadonlyArray<JWK> }, SqlError.SqlError>
   /** The kids that a consumer may commit to: in use, still verifying, or announced. */
@@ -64,20 +54,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
     SigningKeys,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const vault = yield* Vault
-      const opened = new Map<string, Signer>()
-
-      const add = Effect.fnUntraced(function* (state: KeyState, { privateKey, publicKey }: KeyPair) {
-        const jwk = yield* Effect.promise(() => exportJWK(publicKey))
-        const kid = yield* Effect.promise(() => calculateJwkThumbprint(jwk))
-        const pem = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
-        const sealed = vault.seal(pem, place(kid))
-        const now = new Date(yield* Clock.currentTimeMillis)
-        const open = { ...jwk, kid, alg: "RS256", use: "sig" }
-        return yield* sql`
-          insert into signing_keys (kid, state, public_jwk, private_key, vault_kid, created_at, changed_at)
-          values (${kid}, ${state}, ${sql.json(open)}, ${sealed.bytes}, ${sealed.kid}, ${now}, ${now})`
-      })
+      const { add, signer } = keyStore(sql, yield* Vault)
 
       const begun = Effect.map(
         sql<{ begun: boolean }>`select exists (select from signing_keys where state = 'active') as begun`,
@@ -86,41 +63,94 @@ export class SigningKeys extends Context.Service<SigningKeys, {
 
       const ensure = Effect.gen(function* () {
         if (yield* begun) return
-        // RSA keys take their time: nobody waits for the lock meanwhile.
         const [first, ...next] = yield* Effect.all([makePair, makePair, makePair])
         yield* sql.withTransaction(Effect.gen(function* () {
-          yield* sql`select pg_advisory_xact_lock(${lock})`
+          yield* lockKeys(sql)
           if (yield* begun) return
           yield* add("active", first)
           for (const pair of next) yield* add("announced", pair)
         }))
       }).pipe(Effect.withSpan("SigningKeys.ensure"))
 
-      const open = ({ kid, private_key, vault_kid }: KeyRow): Signer => {
-        const key = createPrivateKey(Redacted.value(vault.open({ kid: vault_kid, bytes: private_key }, place(kid))))
-        return {
-          kid,
-          sign: (typ, payload) =>
-            new CompactSign(encoder.encode(payload)).setProtectedHeader({ alg: "RS256", typ, kid }).sign(key),
-        }
-      }
+      /**
+       * Gives projects their first key. The active one is held meanwhile, so that a project either has it before it is
+       * active no more, and is moved on like the others, or gets the next one.
+       */
+      const begin = (projectIds: ReadonlyArray<string>, since: Date) =>
+        sql`
+          with key as materialized (
+            select kid from signing_keys where state = 'active' for share
+          ), bound as (
+            insert into lifecycle_project_keys (project_id, kid, news_id, told_epoch, told_position)
+            select p.id, key.kid, coalesce((select max(id) from lifecycle_key_news), 0), 0, 0
+            from unnest(${[...projectIds]}::text[]) p(id) cross join key order by p.id
+            on conflict do nothing returning project_id, kid
+          )
+          insert into lifecycle_key_places (project_id, epoch, position, kid, since)
+          select project_id, 0, 0, kid, ${since} from bound`
 
-      const signer = Effect.gen(function* () {
+      const bind = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
         yield* ensure
-        const [row] = yield* sql<KeyRow>`select * from signing_keys where state = 'active'`
-        const known = opened.get(row!.kid) ?? open(row!)
-        opened.set(row!.kid, known)
-        return known
+        yield* begin(projectIds, new Date(yield* Clock.currentTimeMillis))
+      })
+
+      const placesOf = (projectIds: ReadonlyArray<string>) =>
+        Effect.map(
+          sql<PlaceRow>`
+            select p.project_id, p.epoch, p.position, p.kid, k.private_key is not null as usable
+            from lifecycle_key_places p join signing_keys k on k.kid = p.kid
+            where p.project_id = any(${[...projectIds]}::text[]) order by p.project_id, p.epoch, p.position`,
+          (rows) => Map.groupBy(rows, ({ project_id }) => project_id),
+        )
+
+      const signersOf = Effect.fn("SigningKeys.signersOf")(function* (places: ReadonlyArray<KeyPlace>) {
+        const projects = [...new Set(places.map(({ project_id }) => project_id))]
+        let known = yield* placesOf(projects)
+        // Once more where the key that was active just then is active no more.
+        while (known.size < projects.length) {
+          yield* bind(projects.filter((id) => !known.has(id)))
+          known = yield* placesOf(projects)
+        }
+        return yield* Effect.forEach(places, (place) => {
+          const own = known.get(place.project_id)!
+          const at = own.findLastIndex((from) => notAfter(from, place))
+          const found = own.slice(Math.max(0, at)).find(({ usable }) => usable)
+          return found === undefined ? Effect.succeed(null) : signer(found.kid)
+        })
+      })
+
+      /** The project's own key, or, for the moment between the loss of it and the project's next, the installation's. */
+      const current = Effect.fnUntraced(function* (projectId: string) {
+        const [row] = yield* sql<{ kid: string }>`
+          select coalesce(k.kid, a.kid) as kid from lifecycle_project_keys p
+          join signing_keys a on a.state = 'active'
+          left join signing_keys k on k.kid = p.kid and k.private_key is not null
+          where p.project_id = ${projectId}`
+        return row === undefined ? null : yield* signer(row.kid)
+      })
+
+      const signerOf = Effect.fn("SigningKeys.signerOf")(function* (projectId: string) {
+        for (;;) {
+          const found = yield* current(projectId)
+          if (found !== null) return found
+          yield* bind([projectId])
+        }
       })
 
       const inStates = (...states: ReadonlyArray<KeyState>) =>
-        sql<Pick<KeyRow, "kid" | "public_jwk">>`
-          select kid, public_jwk from signing_keys where state = any(${[...states]}::text[]) order by created_at, kid`
+        sql<{ kid: string; public_jwk: JWK }>`
+          select kid, public_jwk from signing_keys where state = any(${[...states]}::text[]) order by succession`
 
       return SigningKeys.of({
         ensure,
-        signer,
-        signerOf: () => signer,
+        signerOf,
+        signersOf,
+        holdUsable: (kids) =>
+          Effect.map(
+            sql`select kid from signing_keys
+              where kid = any(${[...kids]}::text[]) and private_key is not null order by kid for share`,
+            (rows) => rows.length === new Set(kids).size,
+          ),
         jwks: Effect.map(inStates("published", "active", "retiring"), (rows) => ({
           keys: rows.map(({ public_jwk }) => public_jwk),
         })),

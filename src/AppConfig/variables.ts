@@ -179,6 +179,12 @@ export const variables = {
     fallback: ["hooks.slack.com"],
     example: "hooks.slack.com",
   },
+  keyTransitionDeadline: {
+    name: "KEY_TRANSITION_DEADLINE",
+    parse: millis,
+    fallback: 14 * day,
+    example: "14 days",
+  },
   otlp: {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
     parse: optional(url("http", "https")),

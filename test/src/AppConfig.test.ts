@@ -52,6 +52,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   WEBHOOKS_PER_ACCOUNT: ["0", "many"],
   INTAKE_MEMORY_DAYS: ["0"],
   IDENTITY_DIRECTORY: ["on", "Files"],
+  KEY_TRANSITION_DEADLINE: ["14", "0 days", "two weeks"],
   OTEL_EXPORTER_OTLP_ENDPOINT: ["localhost:4318"],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],
@@ -76,6 +77,7 @@ describe("AppConfig", () => {
         deadLetterDays: 90,
         perAccount: 100,
         intakeMemoryDays: 400,
+        keyTransitionDeadline: 14 * 24 * hour,
         logLevel: "info",
         metricsPort: null,
       })

@@ -1,0 +1,251 @@
+/**
+ * How signing keys follow each other: announced -> published -> active -> retiring -> retired, or compromised. Consumers
+ * believe only what they had committed to earlier, so the two keys after the one that signs are always known by their
+ * thumbprints, and each key's first message says which two follow it (RULES, Lifecycle).
+ *
+ * A transition is announced to every project with a time before which nothing switches; once all have heard it, the next
+ * key is published. From that time on each project goes over by itself, at a place of its own history, as soon as its
+ * consumers have acknowledged the announcement, and at the deadline in any case: then who has not is served no more until
+ * it took a snapshot. When the last project has gone over, the key before it only verifies (Keys/Retiring), and then its
+ * private key is destroyed.
+ *
+ * A stolen key leaves the key set at once and signs nothing more. Projects go over to the next key with the event that
+ * says so, every consumer takes a snapshot, and whatever the thief may have announced is void.
+ *
+ * What is due is read from the state, at any time and by any number of processes (`advance`); who is killed leaves it due.
+ */
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import type { SqlError } from "effect/sql"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { Vault } from "../platform/Vault.ts"
+import type { KeyRow, KeyState } from "./Keys/Making.ts"
+import { moving } from "./Keys/Moving.ts"
+import { ripe } from "./Keys/Retiring.ts"
+import { ring } from "./Keys/Ring.ts"
+import { type Standings, standings } from "./Keys/Standing.ts"
+import { SigningKeys } from "./SigningKeys.ts"
+
+export type { KeyStanding, Standings, TransitionStanding } from "./Keys/Standing.ts"
+
+/** Why a key cannot be moved so: one line for whoever operates it. */
+export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", { message: Schema.String }) {}
+
+type Refusable<A = void> = Effect.Effect<A, KeyRefused | SqlError.SqlError>
+
+interface TransitionRow {
+  readonly id: bigint
+  readonly successor: string
+  readonly state: KeyState
+  readonly not_before: Date
+  readonly deadline_at: Date
+}
+
+const refused = (message: string) => new KeyRefused({ message })
+
+export class KeyRotation extends Context.Service<KeyRotation, {
+  readonly list: Effect.Effect<Standings, SqlError.SqlError>
+  /** Begins a transition to the next key, no earlier than `notBefore` (milliseconds since the epoch); gives its kid. */
+  readonly announce: (notBefore: number) => Refusable<string>
+  /** Puts the announced successor into the key set now, whoever has heard of it; gives its kid. */
+  readonly publish: Refusable<string>
+  /** Lets projects go over from now on; with `force`, whoever has not acknowledged. Gives the successor's kid. */
+  readonly activate: (options: { readonly force: boolean }) => Refusable<string>
+  /** Destroys the private key of one that has verified long enough. */
+  readonly retire: (kid: string) => Refusable
+  /** Takes a stolen key out of use, whatever its state; gives the kid of the key that is active then. */
+  readonly compromise: (kid: string, reason: string) => Refusable<string>
+  /** Does some of what is due; gives whether there may be more at once. */
+  readonly advance: Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/lifecycle/KeyRotation") {
+  /** `deadlineMillis`: how long after `notBefore` a project's consumers are waited for. */
+  static readonly layer = ({ deadlineMillis }: { readonly deadlineMillis: number }) =>
+    Layer.effect(
+      KeyRotation,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const audit = yield* Audit
+        const { ensure } = yield* SigningKeys
+        const { after, alone, changing, move } = ring(sql, yield* Vault, ensure)
+        const { switchSome, tell } = yield* moving
+        const list = yield* standings
+
+        const recorded = (action: string, kid: string, actor: "operator" | "system", reason?: string) =>
+          audit.append({
+            ...{ action: `signing-key.${action}`, actor, subject: `signing-key:${kid}`, outcome: "done" },
+            ...(reason === undefined ? {} : { details: { reason } }),
+          })
+
+        const open = Effect.map(
+          sql<TransitionRow>`
+            select n.id, n.successor, k.state, n.not_before, n.deadline_at
+            from lifecycle_key_news n join signing_keys k on k.kid = n.successor where n.ended_at is null`,
+          ([row]) => row ?? null,
+        )
+        const mustBeOpen = Effect.flatMap(
+          open,
+          (row) => row === null ? Effect.fail(refused("no transition is announced")) : Effect.succeed(row),
+        )
+        const active = Effect.map(
+          sql<{ kid: string }>`select kid from signing_keys where state = 'active'`,
+          ([row]) => row!.kid,
+        )
+        const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+        /** Adds what every project has to be told; with a successor it is a transition. */
+        const inform = Effect.fnUntraced(
+          function* (compromised: string | null, successor: string | null, notBefore: Date) {
+            const at = yield* now
+            yield* (successor === null
+              ? sql`
+                insert into lifecycle_key_news (id, compromised, created_at, ended_at)
+                select coalesce(max(id), 0) + 1, ${compromised}, ${at}, ${at} from lifecycle_key_news`
+              : sql`
+                insert into lifecycle_key_news (id, compromised, successor, not_before, deadline_at, created_at)
+                select coalesce(max(id), 0) + 1, ${compromised}, ${successor}, ${notBefore},
+                  ${new Date(notBefore.getTime() + deadlineMillis)}, ${at}
+                from lifecycle_key_news`)
+          },
+        )
+
+        const announce = Effect.fn("KeyRotation.announce")((notBefore: number) =>
+          changing(
+            2,
+            Effect.fnUntraced(function* (follow) {
+              const under = yield* open
+              if (under !== null) return yield* refused(`a transition to ${under.successor} is under way`)
+              const [successor] = yield* follow(yield* active)
+              yield* inform(null, successor!, new Date(Math.max(notBefore, yield* Clock.currentTimeMillis)))
+              yield* recorded("announce", successor!, "operator")
+              return successor!
+            }),
+          )
+        )
+
+        const publish = alone(Effect.gen(function* () {
+          const { state, successor } = yield* mustBeOpen
+          if (state !== "announced") return yield* refused(`${successor} is ${state} already`)
+          yield* move(successor, "published", yield* now)
+          yield* recorded("publish", successor, "operator")
+          return successor
+        })).pipe(Effect.withSpan("KeyRotation.publish"))
+
+        const activate = Effect.fn("KeyRotation.activate")(({ force }: { readonly force: boolean }) =>
+          alone(Effect.gen(function* () {
+            const { id, successor } = yield* mustBeOpen
+            const at = yield* now
+            const deadline = force ? at : new Date(at.getTime() + deadlineMillis)
+            yield* sql`
+              update lifecycle_key_news
+              set not_before = least(not_before, ${at}), deadline_at = least(deadline_at, ${deadline})
+              where id = ${id}`
+            yield* recorded(force ? "force" : "activate", successor, "operator")
+            return successor
+          }))
+        )
+
+        const retireRipe = (only: string | null, actor: "operator" | "system") =>
+          alone(Effect.gen(function* () {
+            const at = yield* now
+            const keys = yield* sql<{ kid: string }>`
+              select k.kid from signing_keys k
+              where ${ripe(sql, at)} and k.kid = coalesce(${only}::text, k.kid) order by k.succession`
+            for (const { kid } of keys) {
+              yield* move(kid, "retired", at)
+              yield* recorded("retire", kid, actor)
+            }
+            return keys.length > 0
+          }))
+
+        const retire = Effect.fn("KeyRotation.retire")(function* (kid: string) {
+          const [row] = yield* sql<{ state: KeyState }>`select state from signing_keys where kid = ${kid}`
+          if (row === undefined) return yield* refused("there is no such key")
+          if (row.state !== "retiring") return yield* refused(`it is ${row.state}: only a retiring key is retired`)
+          if (!(yield* retireRipe(kid, "operator"))) {
+            return yield* refused("it still verifies: for seven days, and until streams were given what it signed")
+          }
+        })
+
+        const compromise = Effect.fn("KeyRotation.compromise")((kid: string, reason: string) =>
+          changing(
+            3,
+            Effect.fnUntraced(function* (follow) {
+              // Whoever is storing what it signed comes first, or finds it gone.
+              const [key] = yield* sql<Pick<KeyRow, "state">>`
+              select state from signing_keys where kid = ${kid} for no key update`
+              if (key === undefined) return yield* refused("there is no such key")
+              if (key.state === "retired" || key.state === "compromised") {
+                return yield* refused(`it is ${key.state} already`)
+              }
+              const at = yield* now
+              const under = yield* open
+              const [next] = key.state === "active" || under?.successor === kid ? yield* follow(kid) : []
+              yield* move(kid, "compromised", at)
+              // The key that takes the lost one's place: at once where it signed for all, else in a transition of its own.
+              const lead = key.state === "active" ? under?.successor ?? next! : under?.successor === kid ? next! : null
+              if (lead !== null && under !== null) {
+                yield* sql`update lifecycle_key_news set ended_at = ${at} where id = ${under.id}`
+              }
+              if (lead !== null) yield* move(lead, key.state === "active" ? "active" : "published", at)
+              const notBefore = under === null || under.not_before < at ? at : under.not_before
+              yield* inform(kid, key.state === "active" ? null : lead, notBefore)
+              yield* recorded("compromise", kid, "operator", reason)
+              const signs = yield* active
+              yield* follow(lead ?? under?.successor ?? signs)
+              return signs
+            }),
+          )
+        )
+
+        /** Ends a transition that every project has gone over by, and whose old key has nothing left to sign. */
+        const settle = ({ id, successor }: TransitionRow) =>
+          alone(Effect.gen(function* () {
+            // Projects begin with a key under its lock: from here on none begins with the old one.
+            const old = yield* sql<{ kid: string }>`
+              select kid from signing_keys where state = 'active' for no key update`
+            const at = yield* now
+            const ended = yield* sql`
+              update lifecycle_key_news set ended_at = ${at}
+              where id = ${id} and ended_at is null
+                and not exists (select from lifecycle_project_keys p where p.kid <> ${successor})
+                and not exists (
+                  select from lifecycle_key_places a
+                  join lifecycle_heads h on h.project_id = a.project_id and (h.epoch, h.position) >= (a.epoch, a.position)
+                  left join lifecycle_signed s on s.project_id = a.project_id
+                  where a.kid = ${successor} and ((s.epoch, s.position) >= (a.epoch, a.position)) is not true)
+              returning id`
+            if (ended.length === 0) return false
+            for (const { kid } of old) yield* move(kid, "retiring", at)
+            yield* move(successor, "active", at)
+            yield* recorded("switched", successor, "system")
+            return true
+          }))
+
+        const publishTold = ({ id }: TransitionRow) =>
+          alone(Effect.gen(function* () {
+            const row = yield* open
+            if (row?.id !== id || row.state !== "announced") return
+            yield* move(row.successor, "published", yield* now)
+            yield* recorded("publish", row.successor, "system")
+          }))
+
+        const transit = Effect.fnUntraced(function* (row: TransitionRow) {
+          if (row.state === "announced") return yield* Effect.as(publishTold(row), true)
+          if ((yield* now) < row.not_before) return false
+          // What follows the new key is said by its first message.
+          if ((yield* after(row.successor)).length < 2) yield* changing(3, (follow) => follow(row.successor))
+          return (yield* switchSome(row)) > 0 || (yield* settle(row))
+        })
+
+        const advance = Effect.gen(function* () {
+          if ((yield* tell) > 0) return true
+          const row = yield* open
+          if (row !== null && (yield* transit(row))) return true
+          const due = yield* sql`select from signing_keys k where ${ripe(sql, yield* now)} limit 1`
+          return due.length > 0 && (yield* retireRipe(null, "system"))
+        }).pipe(Effect.withSpan("KeyRotation.advance"))
+
+        return KeyRotation.of({ list, announce, publish, activate, retire, compromise, advance })
+      }),
+    )
+}

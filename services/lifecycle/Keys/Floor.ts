@@ -1,0 +1,22 @@
+/**
+ * Where a consumer has to be to be served from its cursor. Whoever stands before its floor is told that the cursor has
+ * expired, and takes a snapshot: it was too late for a new key, a key was stolen that had signed what it has, or what
+ * comes next was signed by a key that verifies no longer.
+ */
+import type { PgClient } from "@effect/sql-pg"
+
+/** SQL of a query for the floor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and floor_position. */
+export const floorOf = (sql: PgClient.PgClient, projectId: string, consumer: string) =>
+  sql`
+    select f.epoch as floor_epoch, f.position as floor_position from (
+      select a.epoch, a.position from lifecycle_key_places a where a.project_id = ${projectId} and a.anew
+      union all
+      select n.epoch, n.position - 1
+      from (
+        select epoch, position, lag(kid) over (order by epoch, position) as kid
+        from lifecycle_key_places where project_id = ${projectId}
+      ) n join signing_keys k on k.kid = n.kid and k.state in ('retired', 'compromised')
+      union all
+      select c.floor_epoch, c.floor_position from lifecycle_consumers c
+      where c.project_id = ${projectId} and c.consumer = ${consumer} and c.floor_epoch is not null
+    ) f order by f.epoch desc, f.position desc limit 1`

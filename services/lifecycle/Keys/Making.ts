@@ -1,0 +1,82 @@
+/** Signing keys as they come to be and as they are used: RSA, RS256, named by their RFC 7638 thumbprint, sealed at rest. */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Redacted } from "effect"
+import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
+import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
+import type { Vault } from "../../platform/Vault.ts"
+
+export type KeyState = "announced" | "published" | "active" | "retiring" | "retired" | "compromised"
+
+export interface KeyRow {
+  readonly kid: string
+  readonly state: KeyState
+  readonly succession: number
+  readonly changed_at: Date
+}
+
+/** Signs payloads under one key. */
+export interface Signer {
+  readonly kid: string
+  /** Compact JWS (RFC 7515) of a payload; `typ` without `application/`. */
+  readonly sign: (typ: string, payload: string) => Promise<string>
+}
+
+export interface KeyPair {
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+}
+
+/** Everybody who changes which keys there are or what state they are in holds this to the end of the transaction. */
+export const lockKeys = (sql: PgClient.PgClient) => sql`select pg_advisory_xact_lock(${0x62_61_69_16})`
+
+/** RSA keys take their time: nobody holds a lock meanwhile. */
+export const makePair = Effect.callback<KeyPair>((resume) => {
+  generateKeyPair(
+    "rsa",
+    { modulusLength: 2048 },
+    (error, publicKey, privateKey) =>
+      resume(error === null ? Effect.succeed({ publicKey, privateKey }) : Effect.die(error)),
+  )
+})
+
+const place = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
+const encoder = new TextEncoder()
+
+export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
+  const opened = new Map<string, Signer>()
+
+  /** Adds a key behind all others, under `lockKeys`; gives its kid. */
+  const add = Effect.fnUntraced(function* (state: KeyState, { privateKey, publicKey }: KeyPair) {
+    const jwk: JWK = yield* Effect.promise(() => exportJWK(publicKey))
+    const kid = yield* Effect.promise(() => calculateJwkThumbprint(jwk))
+    const pem = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
+    const sealed = vault.seal(pem, place(kid))
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const open = { ...jwk, kid, alg: "RS256", use: "sig" }
+    yield* sql`
+      insert into signing_keys (kid, state, succession, public_jwk, private_key, vault_kid, created_at, changed_at)
+      select ${kid}, ${state}, coalesce(max(succession), 0) + 1, ${sql.json(open)}, ${sealed.bytes}, ${sealed.kid},
+        ${now}, ${now} from signing_keys`
+    return kid
+  })
+
+  /** The signer of a key; null where its private key is there no more. Whether it may be used is the caller's to know. */
+  const signer = Effect.fnUntraced(function* (kid: string) {
+    const known = opened.get(kid)
+    if (known !== undefined) return known
+    const [row] = yield* sql<{ private_key: Uint8Array; vault_kid: string }>`
+      select private_key, vault_kid from signing_keys where kid = ${kid} and private_key is not null`
+    if (row === undefined) return null
+    const pem = vault.open({ kid: row.vault_kid, bytes: row.private_key }, place(kid))
+    const key = createPrivateKey(Redacted.value(pem))
+    const made: Signer = {
+      kid,
+      sign: (typ, payload) =>
+        new CompactSign(encoder.encode(payload)).setProtectedHeader({ alg: "RS256", typ, kid }).sign(key),
+    }
+    opened.set(kid, made)
+    return made
+  })
+
+  return { add, signer }
+}

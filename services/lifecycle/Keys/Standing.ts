@@ -1,0 +1,82 @@
+/** How keys and projects stand, for whoever operates them. */
+import { Clock, Effect } from "effect"
+import { Database } from "../../platform/Database.ts"
+import type { KeyState } from "./Making.ts"
+import { waitingFor } from "./Waiting.ts"
+
+export interface KeyStanding {
+  readonly kid: string
+  readonly state: KeyState
+  /** Since when it is in that state. */
+  readonly since: Date
+  /** Projects that it signs for. */
+  readonly projects: number
+}
+
+/** A project that has not gone over, and the consumers that it waits for. */
+export interface WaitingProject {
+  readonly projectId: string
+  readonly consumers: ReadonlyArray<string>
+}
+
+export interface TransitionStanding {
+  readonly successor: string
+  readonly notBefore: Date
+  readonly deadlineAt: Date
+  /** Projects that have not been told of it yet. */
+  readonly untold: number
+  readonly switched: number
+  /** All projects that still have to go over. */
+  readonly left: number
+  /** Some of those that wait for somebody, ids ascending. */
+  readonly waiting: ReadonlyArray<WaitingProject>
+}
+
+export interface Standings {
+  /** In the order in which they follow each other. */
+  readonly keys: ReadonlyArray<KeyStanding>
+  readonly transition: TransitionStanding | null
+}
+
+/** Waiting projects that are named at most. */
+const named = 100
+
+export const standings = Effect.map(Database, ({ sql }) => {
+  const transition = Effect.gen(function* () {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const [row] = yield* sql<{
+      readonly successor: string
+      readonly not_before: Date
+      readonly deadline_at: Date
+      readonly untold: number
+      readonly switched: number
+      readonly left: number
+    }>`
+      select n.successor, n.not_before, n.deadline_at,
+        (select count(*)::int from lifecycle_project_keys p where p.news_id < n.id) as untold,
+        (select count(*)::int from lifecycle_project_keys p where p.kid = n.successor) as switched,
+        (select count(*)::int from lifecycle_project_keys p where p.kid <> n.successor) as left
+      from lifecycle_key_news n where n.ended_at is null`
+    if (row === undefined) return null
+    const { deadline_at: deadlineAt, not_before: notBefore, ...counts } = row
+    const waiting = yield* sql<{ readonly project_id: string; readonly consumers: ReadonlyArray<string> }>`
+      select p.project_id, w.consumers
+      from lifecycle_project_keys p
+      left join projects pr on pr.id = p.project_id
+      cross join lateral (select array(${waitingFor(sql, now)} order by 1) as consumers) w
+      where p.kid <> ${row.successor} and w.consumers <> '{}'
+      order by p.project_id limit ${named}`
+    return {
+      ...{ ...counts, deadlineAt, notBefore },
+      waiting: waiting.map(({ consumers, project_id }) => ({ projectId: project_id, consumers })),
+    }
+  })
+
+  return Effect.gen(function* () {
+    const keys = yield* sql<KeyStanding>`
+      select k.kid, k.state, k.changed_at as since,
+        (select count(*)::int from lifecycle_project_keys p where p.kid = k.kid) as projects
+      from signing_keys k order by k.succession`
+    return { keys, transition: yield* transition } satisfies Standings
+  })
+})

@@ -1,0 +1,136 @@
+/** `keys`: the signing keys of lifecycle messages, as an operator moves them. What takes time goes on by itself. */
+import { Clock, Console, Duration, Effect, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { KeyRefused, KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
+import type { TransitionStanding } from "../../services/lifecycle/KeyRotation.ts"
+import { Positions } from "../../services/lifecycle/Positions.ts"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { Audit } from "../../services/platform/Audit.ts"
+import { Bells } from "../../services/platform/Bells.ts"
+import { Vault } from "../../services/platform/Vault.ts"
+import { CliFault } from "./CliFault.ts"
+import { busIfKnown, database, instance } from "./Instance.ts"
+import { printable } from "./Printable.ts"
+import { durationFlag } from "./Times.ts"
+
+const vault = Layer.unwrap(Effect.map(
+  instance,
+  ({ config: { keys, keysFile } }) => Vault.layer({ file: keysFile ?? "", ...(keys === null ? {} : { keys }) }),
+))
+
+const ground = Layer.unwrap(Effect.map(
+  instance,
+  ({ config }) => KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline }),
+)).pipe(
+  Layer.provide(Layer.merge(Positions.layer, SigningKeys.layer)),
+  Layer.provide(vault),
+  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(busIfKnown),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(database),
+)
+
+const asked = <A, E, R>(command: Effect.Effect<A, E | KeyRefused, R>) =>
+  Effect.catchIf(
+    command,
+    (error): error is KeyRefused => error instanceof KeyRefused,
+    ({ message }) => Effect.fail(new CliFault({ message })),
+  )
+
+/** What a running instance would do within seconds is done before the command ends. */
+const settled = Effect.flatMap(KeyRotation, ({ advance }) => Effect.repeat(advance, { while: (more) => more }))
+
+const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> => {
+  const { deadlineAt, left, notBefore, successor, switched, untold, waiting } = transition
+  const told = untold === 0 ? "" : `, ${untold} not told yet`
+  return [
+    `transition to ${successor}: not before ${notBefore.toISOString()}, waits until ${deadlineAt.toISOString()}`,
+    `  ${switched} projects switched, ${left} to go${told}`,
+    ...waiting.map(({ consumers, projectId }) => `  ${projectId} waits for ${consumers.join(", ")}`),
+  ]
+}
+
+const table = Effect.gen(function* () {
+  const { keys, transition } = yield* (yield* KeyRotation).list
+  if (keys.length === 0) return yield* Console.error("no keys yet: the first message makes them")
+  yield* Console.log(`${"kid".padEnd(43)} ${"state".padEnd(11)} ${"since".padEnd(24)} projects`)
+  for (const { kid, projects, since, state } of keys) {
+    yield* Console.log(`${kid} ${state.padEnd(11)} ${since.toISOString()} ${projects}`)
+  }
+  for (const line of transition === null ? [] : transitionLines(transition)) yield* Console.log(printable(line))
+})
+
+const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(ground))).pipe(
+  Command.withDescription("Keys in the order in which they follow each other, and whom a transition waits for"),
+)
+
+const announce = Command.make(
+  "announce",
+  {
+    in: durationFlag("in").pipe(
+      Flag.withDescription("No project switches earlier than this from now: 1d where it is left out"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn("cli.keys.announce")(function* ({ in: within }) {
+    const delay = Option.match(within, { onNone: () => 86_400_000, onSome: (duration) => Duration.toMillis(duration) })
+    const kid = yield* asked((yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
+    yield* settled
+    yield* Console.log(`${kid} announced`)
+    yield* table
+  }, Effect.provide(ground)),
+).pipe(Command.withDescription("Begins a transition to the next key and tells every project"))
+
+const publish = Command.make(
+  "publish",
+  {},
+  Effect.fn("cli.keys.publish")(function* () {
+    yield* Console.log(`${yield* asked((yield* KeyRotation).publish)} published`)
+  }, Effect.provide(ground)),
+).pipe(Command.withDescription("Puts the announced key into the key set before every project has been told"))
+
+const activate = Command.make(
+  "activate",
+  { force: Flag.Boolean("force").pipe(Flag.withDescription("Waits for nobody: who is late takes a snapshot")) },
+  Effect.fn("cli.keys.activate")(function* ({ force }) {
+    const kid = yield* asked((yield* KeyRotation).activate({ force }))
+    yield* settled
+    yield* Console.log(`${kid} signs for every project whose consumers know it`)
+    yield* table
+  }, Effect.provide(ground)),
+).pipe(Command.withDescription("Lets projects switch to the announced key from now on"))
+
+const kidArgument = Argument.String("KID").pipe(Argument.withDescription("The key's thumbprint, as listed"))
+
+const retire = Command.make(
+  "retire",
+  { kid: kidArgument },
+  Effect.fn("cli.keys.retire")(function* ({ kid }) {
+    yield* asked((yield* KeyRotation).retire(kid))
+    yield* Console.log(`${printable(kid)} retired: its private key is gone`)
+  }, Effect.provide(ground)),
+).pipe(Command.withDescription("Ends a key that has verified long enough; that happens by itself, too"))
+
+const compromise = Command.make(
+  "compromise",
+  {
+    kid: kidArgument,
+    reason: Flag.String("reason").pipe(
+      Flag.withDescription("Why, for the audit: 8 to 500 characters"),
+      Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
+    ),
+  },
+  Effect.fn("cli.keys.compromise")(function* ({ kid, reason }) {
+    const active = yield* asked((yield* KeyRotation).compromise(kid, reason))
+    yield* settled
+    yield* Console.log(`${printable(kid)} is out of use, ${active} is active`)
+    yield* table
+  }, Effect.provide(ground)),
+).pipe(
+  Command.withDescription("Takes a stolen key out of use at once; every consumer of what it signed takes a snapshot"),
+)
+
+export const keys = Command.make("keys").pipe(
+  Command.withDescription("The keys that lifecycle messages are signed with"),
+  Command.withSubcommands([list, announce, publish, activate, retire, compromise]),
+)

@@ -1,0 +1,31 @@
+/** Looks whether the keys of lifecycle messages follow each other as they should. It only looks. */
+import { Clock, Effect } from "effect"
+import { standings } from "../../../services/lifecycle/Keys/Standing.ts"
+import { type Finding, ok, warn } from "./Finding.ts"
+
+const what = "signing keys"
+const year = 365 * 86_400_000
+
+export const signingKeyChecks = Effect.gen(function* () {
+  const { keys, transition } = yield* yield* standings
+  const active = keys.find(({ state }) => state === "active")
+  if (active === undefined) return [ok(what, "none yet: the first message makes them")]
+  const now = yield* Clock.currentTimeMillis
+  const found: Array<Finding> = []
+  const days = Math.floor((now - active.since.getTime()) / 86_400_000)
+  if (now - active.since.getTime() > year && transition === null) {
+    found.push(warn(what, `${active.kid} has signed for ${days} days: type "cli keys announce"`))
+  }
+  const coming = keys.filter(({ state }) => state === "announced" || state === "published").length
+  if (coming < 2) {
+    found.push(warn(what, `${coming} announced, consumers should know the next two: type "cli keys announce"`))
+  }
+  if (transition !== null && transition.deadlineAt.getTime() < now) {
+    found.push(warn(
+      what,
+      `${transition.left} projects have not gone over to ${transition.successor}, the deadline is over: ` +
+        "does a process with the role lifecycle run?",
+    ))
+  }
+  return found.length > 0 ? found : [ok(what, `active for ${days} days, ${coming} announced`)]
+})

@@ -1,0 +1,195 @@
+/**
+ * Random histories of keys: whatever operators, thieves, consumers and the clock do, and in whatever order. Of each it
+ * is asked after every step:
+ *
+ * - one key is active, and each project has exactly one that signs, which is in use;
+ * - no consumer is given a message under a key that it was not told of before, unless it took a snapshot meanwhile;
+ * - what was signed in the last seven days verifies by the served keys, except under a stolen one, and nothing is signed
+ *   by a stolen key after it was;
+ * - nobody is waited for beyond the deadline.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
+import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { access, person } from "../../support/TestIdentity.ts"
+import { now, timed } from "../transfers/TransferWorld.ts"
+import { consumer, day, expired, type KeyConsumer, rotating, work } from "./KeysWorld.ts"
+import { grant, type Scene, scene, signAll } from "./World.ts"
+
+type Step =
+  | { readonly does: "announce"; readonly inDays: number }
+  | { readonly does: "publish" | "project" | "work" }
+  | { readonly does: "activate"; readonly force: boolean }
+  | { readonly does: "compromise"; readonly state: "active" | "announced" | "published" | "retiring" }
+  | { readonly does: "time"; readonly days: number }
+  | { readonly does: "event" | "consumer"; readonly project: number }
+  | { readonly does: "read" | "acknowledge"; readonly consumer: number }
+
+const index = fc.nat({ max: 20 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ does: fc.constant("announce" as const), inDays: fc.constantFrom(0, 0, 2) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constantFrom("publish" as const, "project" as const) }) },
+  { weight: 4, arbitrary: fc.record({ does: fc.constant("work" as const) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("activate" as const), force: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      does: fc.constant("compromise" as const),
+      state: fc.constantFrom("active" as const, "announced" as const, "published" as const, "retiring" as const),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ does: fc.constant("time" as const), days: fc.constantFrom(0.5, 2, 6.9, 7.1, 14) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ does: fc.constantFrom("event" as const, "consumer" as const), project: index }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({ does: fc.constantFrom("read" as const, "acknowledge" as const), consumer: index }),
+  },
+)
+
+/** Reads what there is to be read, by a snapshot where its cursor is refused. What it cannot believe is a failure. */
+const readOn = Effect.fnUntraced(function* (own: KeyConsumer) {
+  if (yield* expired(own)) {
+    const pinned = [...own.pins]
+    yield* own.catchUp.pipe(Effect.catch(Effect.fnUntraced(function* (error) {
+      // Away for so long that none of the keys it knew is in use: its operator looks, and tells it the keys.
+      const { keys } = yield* (yield* KeyRotation).list
+      const used = keys.filter(({ state }) => state !== "retired" && state !== "compromised").map(({ kid }) => kid)
+      const signs = keys.find(({ state }) => state === "active")!.kid
+      assert.isFalse(pinned.includes(signs), String(error))
+      own.pins.clear()
+      for (const kid of used) own.pins.add(kid)
+      return yield* own.catchUp
+    })))
+    assert.isFalse(yield* expired(own))
+  }
+})
+
+const unless = <A, E, R>(command: Effect.Effect<A, E, R>) => Effect.ignore(command)
+
+/** What holds whatever happened. */
+const holds = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const at = yield* now
+  const count = (rows: ReadonlyArray<object>) => rows.length
+  assert.strictEqual(count(yield* sql`select from signing_keys where state = 'active'`), 1, "one active key")
+  assert.deepStrictEqual(
+    yield* sql`
+      select p.project_id from lifecycle_project_keys p
+      join lateral (
+        select a.kid from lifecycle_key_places a where a.project_id = p.project_id
+        order by a.epoch desc, a.position desc limit 1
+      ) a on true
+      join signing_keys k on k.kid = p.kid
+      where a.kid <> p.kid or k.state not in ('published', 'active', 'compromised')
+        or k.state = 'compromised' and p.news_id >= (select max(id) from lifecycle_key_news)`,
+    [],
+    "each project has one key that signs",
+  )
+  const served = (yield* (yield* SigningKeys).jwks).keys.map(({ kid }) => String(kid))
+  assert.deepStrictEqual(
+    yield* sql`
+      select distinct m.kid from lifecycle_messages m join signing_keys k on k.kid = m.kid
+      where k.state <> 'compromised' and m.signed_at > ${new Date(at - 7 * day)} and m.kid <> all(${served}::text[])`,
+    [],
+    "what was signed lately verifies",
+  )
+  assert.deepStrictEqual(
+    yield* sql`
+      select k.kid from signing_keys k
+      where k.state = 'compromised' and (k.kid = any(${served}::text[]) or exists (
+        select from lifecycle_messages m where m.kid = k.kid and m.signed_at > k.changed_at))`,
+    [],
+    "a stolen key signs and verifies nothing",
+  )
+})
+
+const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
+  const rotation = yield* KeyRotation
+  const scenes: Array<Scene> = []
+  const consumers: Array<KeyConsumer> = []
+  const begin = Effect.gen(function* () {
+    const made = yield* scene
+    scenes.push(made)
+    yield* signAll
+    consumers.push(yield* consumer(made))
+  })
+  yield* begin
+  for (const next of steps) {
+    switch (next.does) {
+      case "announce":
+        yield* unless(rotation.announce((yield* now) + next.inDays * day))
+        break
+      case "publish":
+        yield* unless(rotation.publish)
+        break
+      case "activate":
+        yield* unless(rotation.activate(next))
+        break
+      case "compromise": {
+        const key = (yield* rotation.list).keys.find(({ state }) => state === next.state)
+        if (key !== undefined) yield* rotation.compromise(key.kid, "a thief came by")
+        break
+      }
+      case "project":
+        yield* begin
+        break
+      case "work":
+        yield* work
+        break
+      case "time":
+        yield* TestClock.adjust(Math.round(next.days * day))
+        yield* work
+        break
+      case "event": {
+        const { institution, project } = scenes[next.project % scenes.length]!
+        yield* access(institution, project, yield* person())
+        break
+      }
+      case "consumer": {
+        const made = scenes[next.project % scenes.length]!
+        const clientId = `client-${consumers.length}-${made.project}`
+        yield* grant(made, clientId)
+        consumers.push(yield* consumer({ asking: { ...made.asking, clientId } }))
+        break
+      }
+      case "read":
+        yield* readOn(consumers[next.consumer % consumers.length]!)
+        break
+      case "acknowledge": {
+        const own = consumers[next.consumer % consumers.length]!
+        yield* readOn(own)
+        yield* own.acknowledge
+        break
+      }
+    }
+    yield* holds
+  }
+  // Whatever is under way ends by itself: at the deadline where somebody sleeps.
+  yield* TestClock.adjust(17 * day)
+  yield* work
+  assert.isNull((yield* rotation.list).transition, "nobody is waited for beyond the deadline")
+  for (const own of consumers) yield* readOn(own)
+  yield* holds
+})
+
+layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("histories of keys", (it) => {
+  it.effect("one key signs, nobody is told by a key it does not know, nobody waits too long", () =>
+    Effect.gen(function* () {
+      const context = yield* Effect.context<Effect.Services<ReturnType<typeof history>>>()
+      const property = fc.asyncProperty(
+        fc.array(step, { minLength: 10, maxLength: 25 }),
+        (steps) => Effect.runPromiseWith(context)(timed(history(steps))),
+      )
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 8, endOnFailure: true }))
+    }))
+})

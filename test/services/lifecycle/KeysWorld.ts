@@ -1,0 +1,113 @@
+/** What tests of key rotation stand on: the transmitter with its keys, and consumers that believe only what they should. */
+import { Clock, Effect, Layer } from "effect"
+import { decodeProtectedHeader } from "jose"
+import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
+import { lifecycleIssuer } from "../../../services/lifecycle/Messages.ts"
+import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
+import { announcedBy, compromisedBy } from "../../../sdk/Fold.ts"
+import { keyRing } from "../../../sdk/Keys.ts"
+import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
+import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
+
+export const day = 86_400_000
+
+export const rotating = (deadlineMillis = 14 * day) =>
+  KeyRotation.layer({ deadlineMillis }).pipe(Layer.provideMerge(transmitter))
+
+/** Everything that is due now is done and signed. */
+export const work = Effect.gen(function* () {
+  const { advance } = yield* KeyRotation
+  yield* signAll
+  while (yield* advance) yield* signAll
+  yield* signAll
+  while (yield* advance);
+})
+
+export const kidOf = (token: string): string => String(decodeProtectedHeader(token).kid)
+
+/** What to hold messages to, with these keys pinned and what is served now. */
+export const holding = Effect.fnUntraced(function* (projectId: string, kids: Iterable<string>) {
+  const served = yield* (yield* SigningKeys).jwks
+  const now = yield* Clock.currentTimeMillis
+  return {
+    issuer: lifecycleIssuer(publicUrl),
+    audience: `urn:bailiwick:project:${projectId}`,
+    keys: keyRing(() => Promise.resolve(served))([...kids]),
+    now: () => now / 1_000,
+  } satisfies Pins
+})
+
+/** A product of a project, as a consumer by cursor: it starts from a snapshot under the pins that an operator gave it. */
+export const consumer = Effect.fnUntraced(function* ({ asking }: Pick<Scene, "asking">) {
+  const consumption = yield* Consumption
+  const keys = yield* SigningKeys
+  yield* keys.ensure
+  const pins = new Set<string>(yield* keys.keySet)
+  let place = { cursor: "", chainHead: "" }
+  let snapshots = 0
+
+  const catchUp = Effect.gen(function* () {
+    const token = yield* consumption.snapshot(asking)
+    const held = yield* holding(asking.projectId, pins)
+    const { chainHead, cursor, keySet } = yield* Effect.tryPromise({
+      try: () => verifySnapshot(token, asking.projectId, held),
+      catch: (error) => error,
+    })
+    pins.clear()
+    for (const kid of keySet) pins.add(kid)
+    place = { cursor, chainHead }
+    snapshots++
+    return kidOf(token)
+  })
+
+  /** One page, each event held to what was pinned before it. Fails as the transmitter or the verification does. */
+  const page = Effect.gen(function* () {
+    const { cursor, items, more } = yield* consumption.events({
+      ...asking,
+      ...{ after: place.cursor, limit: 50, waitMillis: 0 },
+    })
+    const read: Array<VerifiedEvent> = []
+    for (const { set } of items) {
+      const held = yield* holding(asking.projectId, pins)
+      const event = yield* Effect.tryPromise({ try: () => verifyEvent(set, held), catch: (error) => error })
+      if (compromisedBy(event) !== null) pins.clear()
+      for (const kid of [event.kid, ...announcedBy(event)]) pins.add(kid)
+      place = { cursor, chainHead: event.digest }
+      read.push(event)
+    }
+    return { more, read }
+  })
+
+  /** Everything that there is to read, in order. */
+  const read = Effect.gen(function* () {
+    const all: Array<VerifiedEvent> = []
+    for (;;) {
+      const one = yield* page
+      all.push(...one.read)
+      if (!one.more) return all
+    }
+  })
+
+  const acknowledge = Effect.suspend(() =>
+    consumption.acknowledge({
+      ...asking,
+      ...{ cursor: place.cursor, chain_head: place.chainHead, installed_version: "1" },
+    })
+  )
+
+  yield* catchUp
+  return { acknowledge, asking, catchUp, pins, read, snapshots: () => snapshots }
+})
+
+export type KeyConsumer = Effect.Success<ReturnType<typeof consumer>>
+
+/** Whether a consumer is refused for its cursor; fails for everything else. */
+export const expired = (own: KeyConsumer) =>
+  own.read.pipe(
+    Effect.as(false),
+    Effect.catchIf(
+      (error) => error instanceof Error && error.name === "CursorExpired",
+      () => Effect.succeed(true),
+    ),
+  )

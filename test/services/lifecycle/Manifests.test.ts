@@ -137,7 +137,7 @@ layer(transmitter, { excludeTestServices: true })("Manifests", (it) => {
       const { asking, project } = made
       yield* grow(project, 9_000)
       const { parts } = decodeJwt(yield* snapshot(asking)) as unknown as Manifest
-      const [{ digest }] = parts! as [{ readonly digest: string }]
+      const { digest } = parts![0]!
       const ask = (who: typeof asking, which = digest) => tagOf(part({ ...who, digest: which }))
       assert.strictEqual(yield* ask(asking), "done")
       assert.strictEqual(yield* ask({ ...asking, clientId: "nobody" }), "NotFound")

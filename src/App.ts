@@ -11,6 +11,7 @@ import { Workspaces } from "../services/accounts/Workspaces.ts"
 import { Directory } from "../services/directory/Directory.ts"
 import { Inbox } from "../services/notifications/Inbox.ts"
 import { Live } from "../services/notifications/Live.ts"
+import { Epochs } from "../services/lifecycle/Epochs.ts"
 import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
 import { Notifications } from "../services/notifications/Notifications.ts"
 import { Preferences } from "../services/notifications/Preferences.ts"
@@ -105,6 +106,7 @@ const ground = (config: AppConfig, places: Places) =>
         ],
       }),
     )),
+    Layer.provideMerge(Epochs.layer),
     Layer.provideMerge(DatabaseClock.layer()),
     Layer.provideMerge(Layer.effectDiscard(migrate)),
     Layer.provideMerge(Database.layer({
@@ -263,7 +265,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
-    has("lifecycle") ? lifecycleWorkers(publicUrlOf(config)) : Layer.empty,
+    has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
   ).pipe(
     Layer.provideMerge(Layer.merge(demo(config, places), WorkerSightings.layer(crypto.randomUUID()))),
     Layer.provideMerge(DevKey.layer),

@@ -69,10 +69,12 @@ export const tables: ReadonlyArray<string> = [
   ...["access_reviews", "access_review_evidence", "service_grants"],
   ...["provider_jobs", "provider_clients", "client_drift", "embedded_clients", "worker_sightings"],
   ...["signing_keys", "lifecycle_messages", "lifecycle_signed", "lifecycle_consumers"],
+  ...["lifecycle_key_news", "lifecycle_project_keys", "lifecycle_key_places"],
   ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
   "lifecycle_stream_messages",
   ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks"],
   ...["requests", "policy_reviews", "policy_approvals"],
+  "installation",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

@@ -52,6 +52,7 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
           ...Problems.roleProblems,
           ...receiptProblems,
           Problems.FourEyesRequired,
+          Problems.Held,
           Problems.InsufficientUserAuthentication,
           Problems.PreconditionFailed,
           Problems.InvalidState,

@@ -30,7 +30,7 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       params: { token: Schema.String },
       headers: optionallyKeyed,
       success: AcceptedEnrollment,
-      error: [...receiptProblems, NotFound, Problems.InvalidState, Problems.RequestExists],
+      error: [...receiptProblems, NotFound, Problems.Held, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,

@@ -43,6 +43,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         ...refusals,
         Problems.EnvironmentHeld,
         Problems.FourEyesCollapsed,
+        Problems.Held,
         Problems.PreviewChanged,
         Problems.VersionConflict,
       ],

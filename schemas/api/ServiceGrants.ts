@@ -51,6 +51,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
         ...receiptProblems,
         Problems.EnvironmentHeld,
         Problems.FourEyesRequired,
+        Problems.Held,
         Problems.InsufficientUserAuthentication,
         Problems.InvalidState,
         Problems.VersionConflict,

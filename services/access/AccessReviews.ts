@@ -16,6 +16,7 @@ import { needs, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
 import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
 import { listing } from "./AccessReviews/Listing.ts"
 import { receiptOf, type ReviewRow } from "./AccessReviews/Rows.ts"
@@ -37,6 +38,9 @@ export interface ReviewDecision {
   /** The ETag that the decider saw, unquoted, where one was sent. */
   readonly ifMatch?: string | undefined
 }
+
+/** Who ends what somebody had ended whose name is lost: no person's id has a colon. */
+const nobody = "system:recovery"
 
 export class AccessReviews extends Context.Service<AccessReviews, {
   /** Every review of the institution, newest first, with what it is worth now, and what could be proposed. */
@@ -62,6 +66,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     GrantReceipt,
     | RoleFault
     | Problems.FourEyesRequired
+    | Problems.Held
     | Problems.InsufficientUserAuthentication
     | Problems.PreconditionFailed
     | Problems.InvalidState
@@ -75,6 +80,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     GrantReceipt,
     RoleFault | Problems.PreconditionFailed | Problems.InvalidState | SqlError.SqlError
   >
+  /** Ends a review that somebody had ended already, as its lost evidence said; gives whether it was not. */
+  readonly end: (reviewId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessReviews") {
   static readonly layer = Layer.effect(
     AccessReviews,
@@ -97,7 +104,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
         Effect.map(
           audit.append({
             action: `access-review.${action}`,
-            actor: `person:${personId}`,
+            actor: personId === nobody ? "system" : `person:${personId}`,
             subject: `access-review:${row.id}`,
             outcome: "done",
             details: { institution: row.institution_id, access: row.access_id, version: row.access_version },
@@ -228,6 +235,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           const about = yield* peek(decision)
           yield* needs(standing, "administrator")
           if (!(yield* roles.independent(personId, about.proposed_by))) return yield* new Problems.FourEyesRequired()
+          yield* mustBeOpen(sql)
           yield* stepUp
           const version = yield* Effect.exit(activeVersion(institutionId, about.access_id, about.access_version))
           const row = yield* lock(decision)
@@ -252,6 +260,18 @@ export class AccessReviews extends Context.Service<AccessReviews, {
         },
       )
 
+      const close = Effect.fnUntraced(function* (row: ReviewRow, personId: string, reason: string) {
+        const entries = yield* chain.read(row)
+        const entry = yield* chain.next(row, entries, { action: "revoke", personId, reason })
+        const eventId = yield* tell("access-review-revoked", row)
+        yield* chain.add(entry, row.id)
+        const [after] = yield* sql<ReviewRow>`
+          update access_reviews set state = 'revoked', revoked_by = ${personId}, revoked_at = ${entry.at},
+            revocation_event_id = ${eventId}::uuid, evidence_digest = ${entry.digest}, evidence_count = ${entry.nth}
+          where id = ${row.id}::uuid and evidence_digest = ${row.evidence_digest} returning ${columns}`
+        return { after: after!, entries: [...entries, entry] }
+      })
+
       const revoke = Effect.fn("AccessReviews.revoke")(
         function* (decision: ReviewDecision) {
           const { institutionId, personId, reason } = decision
@@ -263,19 +283,23 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           if (row.state === "revoked") {
             return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed", "approved"] })
           }
-          const entries = yield* chain.read(row)
-          const entry = yield* chain.next(row, entries, { action: "revoke", personId, reason })
-          const eventId = yield* tell("access-review-revoked", row)
-          yield* chain.add(entry, row.id)
-          const [after] = yield* sql<ReviewRow>`
-            update access_reviews set state = 'revoked', revoked_by = ${personId}, revoked_at = ${entry.at},
-              revocation_event_id = ${eventId}::uuid, evidence_digest = ${entry.digest}, evidence_count = ${entry.nth}
-            where id = ${row.id}::uuid and evidence_digest = ${row.evidence_digest} returning ${columns}`
-          return receiptOf(after!, [...entries, entry], yield* recorded("revoke", row, personId))
+          const { after, entries } = yield* close(row, personId, reason)
+          return receiptOf(after, entries, yield* recorded("revoke", row, personId))
         },
       )
 
-      return AccessReviews.of({ list, propose, approve, revoke })
+      const end = Effect.fn("AccessReviews.end")(function* (reviewId: string, reason: string) {
+        const [row] = isUuid(reviewId)
+          ? yield* sql<ReviewRow>`
+            select ${columns} from access_reviews where id = ${reviewId}::uuid and state <> 'revoked' for update`
+          : []
+        if (row === undefined) return false
+        yield* close(row, nobody, reason)
+        yield* recorded("revoke", row, nobody)
+        return true
+      })
+
+      return AccessReviews.of({ list, propose, approve, revoke, end })
     }),
   )
 }

@@ -16,6 +16,7 @@ import { needs, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
 import { parse, sameAddress } from "../platform/MailAddress.ts"
 import { Mails } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
@@ -41,7 +42,12 @@ export class Enrollments extends Context.Service<Enrollments, {
     asked: { readonly personId: string; readonly token: string },
   ) => Effect.Effect<
     AcceptedEnrollment,
-    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError
+    | NotFound
+    | Problems.Held
+    | Problems.InvalidToken
+    | Problems.InvalidState
+    | Problems.RequestExists
+    | SqlError.SqlError
   >
   /** Sends the invitation that everybody signed, or lets in who was waiting for an administrator. */
   readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError>
@@ -158,6 +164,7 @@ export class Enrollments extends Context.Service<Enrollments, {
             select email, email_verified from people
             where id = ${personId} and status = 'active' and not removed for share`
           if (person === undefined) return yield* new Problems.InvalidToken()
+          yield* mustBeOpen(sql)
           const [found] = yield* sql<{ id: string }>`
             select id::text as id from requests where token_hash = ${tokens.hash(token)} and kind = 'enrollment'`
           if (found === undefined) return yield* new NotFound()

@@ -16,6 +16,7 @@ import { Links } from "../people/Links.ts"
 import { Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
 import { Timers } from "../platform/Timers.ts"
 import { Projects } from "../projects/Projects.ts"
 import { Enrollments } from "./Enrollments.ts"
@@ -62,6 +63,7 @@ export class Policies extends Context.Service<Policies, {
     | Refusal
     | Problems.EnvironmentHeld
     | Problems.FourEyesCollapsed
+    | Problems.Held
     | Problems.PreviewChanged
     | Problems.VersionConflict
     | SqlError.SqlError
@@ -167,6 +169,7 @@ export class Policies extends Context.Service<Policies, {
       const approve: Policies["Service"]["approve"] = Effect.fn("Policies.approve")(function* (decision) {
         const { personId, reason, role } = decision
         const { missing, people, request, review, standsIn } = yield* admitted(decision)
+        yield* mustBeOpen(sql)
         yield* mustStand(review.institution_id)
         yield* sql`
           insert into policy_approvals (review_id, author, role, person_id, stands_in, reason, approved_at)

@@ -19,6 +19,7 @@ import { needs, owns, type ProjectStanding, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
 import { after, expiryOf, type GrantRow, stateOf, viewOf } from "./ServiceGrants/Rows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
@@ -52,12 +53,15 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     | RoleFault
     | Problems.EnvironmentHeld
     | Problems.FourEyesRequired
+    | Problems.Held
     | Problems.InsufficientUserAuthentication
     | Problems.InvalidState
     | Problems.VersionConflict
     | SqlError.SqlError
   >
   readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
+  /** Ends one grant, whoever it was that did so before; gives whether it was live. For what is done by nobody anew. */
+  readonly end: (grantId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
   /** Ends every live grant of a project that is withdrawn; `by` is a person, or null for the directory. Gives how many. */
   readonly revokeAll: (projectId: string, by: string | null, reason: string) => Effect.Effect<number, SqlError.SqlError>
   /** At most `limit` grants, ascending, after the one of `afterId`. */
@@ -202,6 +206,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
               return yield* new Problems.FourEyesRequired()
             }
             if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
+            yield* mustBeOpen(sql)
             yield* stepUp
             const now = new Date(yield* Clock.currentTimeMillis)
             const state = project.state === "withdrawn" ? "withdrawn" : stateOf(grant, now.getTime())
@@ -219,7 +224,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           },
         )
 
-        const end = Effect.fnUntraced(
+        const close = Effect.fnUntraced(
           function* (grant: GrantRow, institutionId: string, personId: string | null, reason: string) {
             const now = new Date(yield* Clock.currentTimeMillis)
             if (grant.approved_at !== null) yield* tell("service-grant-revoked", grant, institutionId, personId)
@@ -238,7 +243,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const project = yield* projectOf(projectId)
             const grant = yield* lockGrant(which)
             if (!standing.owner) yield* mustAdminister(standing)
-            if (grant.state !== "revoked") yield* end(grant, project.institution_id, personId, reason)
+            if (grant.state !== "revoked") yield* close(grant, project.institution_id, personId, reason)
             return yield* one(grant.id)
           },
         )
@@ -248,10 +253,22 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const live = yield* sql<GrantRow & { readonly institution_id: string }>`
               select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
               where g.project_id = ${projectId} and g.state <> 'revoked' order by g.id for update of g`
-            for (const { institution_id, ...grant } of live) yield* end(grant, institution_id, by, reason)
+            for (const { institution_id, ...grant } of live) yield* close(grant, institution_id, by, reason)
             return live.length
           },
         )
+
+        const end = Effect.fn("ServiceGrants.end")(function* (grantId: string, reason: string) {
+          const [live] = isUuid(grantId)
+            ? yield* sql<GrantRow & { readonly institution_id: string }>`
+              select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
+              where g.id = ${grantId}::uuid and g.state <> 'revoked' for update of g`
+            : []
+          if (live === undefined) return false
+          const { institution_id, ...grant } = live
+          yield* close(grant, institution_id, null, reason)
+          return true
+        })
 
         const list: ServiceGrants["Service"]["list"] = Effect.fn("ServiceGrants.list")(
           function* ({ afterId, limit, personId, projectId }) {
@@ -262,7 +279,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           },
         )
 
-        return ServiceGrants.of({ propose, approve, revoke, revokeAll, list })
+        return ServiceGrants.of({ propose, approve, revoke, end, revokeAll, list })
       }),
     )
 }

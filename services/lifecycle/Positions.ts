@@ -10,12 +10,13 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
-import { digestOf } from "../platform/Canonical.ts"
+import { digestOf, genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Ids } from "../platform/Ids.ts"
 import { traceparentNow } from "../platform/Traces.ts"
 import { atTheEnd } from "../platform/Transact.ts"
+import { isSame, settleEpoch } from "./Epochs.ts"
 import { changesOf } from "./Fold.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
@@ -78,12 +79,19 @@ export class Positions extends Context.Service<Positions, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const bells = yield* Bells
+      const same = isSame(sql)
 
       // A history of this many events at once is one statement: places are counted up from each head.
       const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
         const projects = [...new Set(events.map(({ projectId }) => projectId))].sort()
-        yield* sql`
-          insert into lifecycle_heads (project_id) select unnest(${projects}::text[]) on conflict do nothing`
+        // A place of an epoch that is over is never given: a database that took another's place begins a new one first.
+        const [compared] = yield* sql<{ same: boolean }>`
+          with made as (
+            insert into lifecycle_heads (project_id, epoch)
+            select p, i.epoch from unnest(${projects}::text[]) p cross join installation i on conflict do nothing
+          )
+          select ${same} as same from installation i`
+        if (!compared!.same) yield* settleEpoch(sql)
         yield* sql`
           select from lifecycle_heads where project_id = any(${projects}::text[]) order by project_id for update`
         const rows = events.map((event, i) => ({
@@ -107,8 +115,10 @@ export class Positions extends Context.Service<Positions, {
               nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
               body_digest text, created_at timestamptz, traceparent text, state jsonb)
           ), chain as (
-            select h.project_id, h.epoch, h.position, h.digest, null::text as prev_digest, 0::bigint as step
-            from lifecycle_heads h where h.project_id = any(${projects}::text[])
+            select h.project_id, i.epoch, case when h.epoch = i.epoch then h.position else 0 end as position,
+              case when h.epoch = i.epoch then h.digest else ${genesis} end as digest, null::text as prev_digest,
+              0::bigint as step
+            from lifecycle_heads h cross join installation i where h.project_id = any(${projects}::text[])
             union all
             select c.project_id, c.epoch, c.position + 1,
               'sha256:' || encode(sha256(convert_to(
@@ -134,8 +144,10 @@ export class Positions extends Context.Service<Positions, {
             select project_id, key, value, position from changed where value is not null
             on conflict (project_id, key) do update set value = excluded.value, position = excluded.position
           )
-          update lifecycle_heads h set position = c.position, digest = c.digest
-          from (select distinct on (project_id) project_id, position, digest from chain order by project_id, step desc) c
+          update lifecycle_heads h set epoch = c.epoch, position = c.position, digest = c.digest
+          from (
+            select distinct on (project_id) project_id, epoch, position, digest from chain order by project_id, step desc
+          ) c
           where h.project_id = c.project_id`
         yield* sql.afterCommit(bells.ring(lifecycleTopic, projects))
       })

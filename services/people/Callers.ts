@@ -32,8 +32,8 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
   sql`select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
       f.before >= ${
     signedInAt(token)
-  } and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${token.sid}::text),
-      false) as revoked
+  } and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${token.sid}::text), false)
+      or coalesce((select sessions_before from installation) >= ${signedInAt(token)}, false) as revoked
     from identities i
     join people named on named.id = i.person_id
     join people p on p.id = coalesce(named.merged_into, named.id)

@@ -77,7 +77,13 @@ export const peopleKinds = Effect.gen(function* () {
       },
       defaults: { email_verified: false, operator: false },
       stamped: ["created_at"],
-      set: { revision: "t.revision + 1" },
+      set: {
+        revision: "t.revision + 1",
+        // Whom we disabled is enabled by a line only after one has said that they are disabled.
+        status: "case when excluded.removed or t.status_decided and excluded.status = 'active' then t.status " +
+          "else excluded.status end",
+        status_decided: "t.status_decided and not excluded.removed and excluded.status = 'active'",
+      },
       history: {
         guard: {
           known: {

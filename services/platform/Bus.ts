@@ -17,15 +17,19 @@ import { keepStreams, managerOf } from "./Bus/Keeper.ts"
 import type { BusMessage } from "./Bus/Messages.ts"
 import type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 import { publishOn } from "./Bus/Publisher.ts"
+import { openHistory, type PastMessage, rewind, unanswered } from "./Bus/History.ts"
 import { makePuller } from "./Bus/Puller.ts"
 
 export { BusError } from "./Bus/BusError.ts"
 export type { BusConfig } from "./Bus/Connection.ts"
+export type { PastMessage } from "./Bus/History.ts"
 export { BusMessage } from "./Bus/Messages.ts"
 export type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 
 /** How long a publication waits for its ack, over connection and repair, in milliseconds. */
 const deadlineMillis = 5_000
+/** Messages of the past that are read at a time. */
+const pastAtOnce = 500
 
 export interface BusConsumer<R> extends ConsumerSpec {
   /** The most that one call of the handler gets; it gets what is there, without waiting for more. */
@@ -82,6 +86,16 @@ export class Bus extends Context.Service<Bus, {
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
+  /** Gives `take` what the stream holds since then, in order and some at a time; then how many messages that were. */
+  readonly history: <E, R>(
+    stream: StreamName,
+    sinceMillis: number,
+    take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
+  ) => Effect.Effect<number, BusError | E, R>
+  /** Hands out again, to every worker of a stream, what it took since then. */
+  readonly rewind: (stream: StreamName, sinceMillis: number) => Effect.Effect<void, BusError>
+  /** How many messages of a stream its workers have not answered. */
+  readonly unanswered: (stream: StreamName) => Effect.Effect<number, BusError>
   /** Consumers of a stream, whoever made them, with how many messages each has before it; 256 at most. */
   readonly subscribers: (
     stream: StreamName,
@@ -218,6 +232,28 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
           },
           catch: unavailable,
         })),
+    history: (stream, sinceMillis, take) =>
+      Effect.gen(function* () {
+        const nc = yield* awaited
+        const { length, next } = yield* Effect.acquireRelease(
+          Effect.tryPromise({ try: () => openHistory(nc, stream, sinceMillis), catch: unavailable }),
+          ({ close }) => Effect.promise(close),
+        )
+        for (let left = length; left > 0;) {
+          const some = yield* Effect.tryPromise({ try: () => next(Math.min(left, pastAtOnce)), catch: unavailable })
+          if (some.length === 0) return yield* unavailable(`${left} messages of ${stream} did not come`)
+          left -= some.length
+          yield* take(some)
+        }
+        return length
+      }).pipe(Effect.scoped),
+    rewind: (stream, sinceMillis) =>
+      Effect.flatMap(
+        awaited,
+        (nc) => Effect.tryPromise({ try: () => rewind(nc, stream, sinceMillis), catch: unavailable }),
+      ),
+    unanswered: (stream) =>
+      Effect.flatMap(awaited, (nc) => Effect.tryPromise({ try: () => unanswered(nc, stream), catch: unavailable })),
     subscribers: (stream) =>
       Effect.flatMap(awaited, (nc) =>
         Effect.tryPromise({

@@ -1,15 +1,27 @@
 /** Lifecycle messages: signed, published, and read by services. */
 import { Effect, Layer } from "effect"
 import { Consumption } from "../../services/lifecycle/Consumption.ts"
+import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
 import { Messages } from "../../services/lifecycle/Messages.ts"
+import { Recovery } from "../../services/lifecycle/Recovery.ts"
 import type { Consuming } from "../../schemas/api/Lifecycle.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { StreamDelivery } from "../../services/lifecycle/StreamDelivery.ts"
+import { StreamPush } from "../../services/lifecycle/StreamPush.ts"
+import { Streams } from "../../services/lifecycle/Streams.ts"
 import { accessTokens, configuredTokenIssuers } from "../../services/people/AccessTokens.ts"
 import type { Outbound } from "../../services/platform/Outbound.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
+import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
+import { Rollouts } from "../../services/projects/Rollouts.ts"
 import { consuming, lifecycle } from "../http/Lifecycle.ts"
+import { streamPoll } from "../http/StreamPoll.ts"
+import { streams } from "../http/Streams.ts"
+import { LifecycleKeys } from "../workers/LifecycleKeys.ts"
+import { LifecyclePush } from "../workers/LifecyclePush.ts"
 import { LifecycleSigner } from "../workers/LifecycleSigner.ts"
+import { RecoveryWorker } from "../workers/Recovery.ts"
 
 /** The audience of a consumer's tokens. */
 const audience = "service-lifecycle"
@@ -35,12 +47,25 @@ export const lifecycleHandlers = <E, R>(
   publicUrl: URL,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
 ) =>
-  lifecycle.pipe(
+  Layer.mergeAll(lifecycle, streams(publicUrl), streamPoll).pipe(
     Layer.provideMerge(guard(config, issuer)),
     Layer.provide(Consumption.layer(publicUrl)),
+    Layer.provide([Streams.layer(publicUrl), StreamDelivery.layer(publicUrl)]),
     Layer.provide(SigningKeys.layer),
   )
 
+/** Leads a held installation back. */
+const recovery = RecoveryWorker.layer.pipe(
+  Layer.provide(Recovery.layer),
+  Layer.provide(Rollouts.layer),
+  Layer.provide(PolicyReviews.layer),
+)
+
 /** What the role `lifecycle` does. */
-export const lifecycleWorkers = (publicUrl: URL) =>
-  LifecycleSigner.layer.pipe(Layer.provide(Messages.layer(publicUrl)), Layer.provide(SigningKeys.layer))
+export const lifecycleWorkers = (config: AppConfig, publicUrl: URL) =>
+  Layer.mergeAll(LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer, recovery).pipe(
+    Layer.provide(Messages.layer(publicUrl)),
+    Layer.provide(StreamPush.layer(publicUrl, { timeoutMillis: config.webhooksTimeout })),
+    Layer.provide(KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline })),
+    Layer.provide(SigningKeys.layer),
+  )

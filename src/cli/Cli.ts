@@ -1,12 +1,16 @@
 /** The commands of INTERFACE, each in a file of its own. */
 import { Command } from "effect/cli"
 import { audit } from "./Audit.ts"
+import { backup } from "./Backup.ts"
 import { deadLetters } from "./DeadLetters.ts"
 import { directory } from "./DirectoryApply.ts"
 import { doctor } from "./Doctor.ts"
+import { keys } from "./Keys.ts"
+import { installation } from "./Installation.ts"
 import { migrateCommand } from "./Migrate.ts"
 import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
+import { restore } from "./Restore.ts"
 import { rollout } from "./Rollout.ts"
 import { session } from "./Session.ts"
 import { tail } from "./Tail.ts"
@@ -26,6 +30,10 @@ export const cli = Command.make("cli").pipe(
     deadLetters,
     nats,
     rollout,
+    backup,
+    restore,
+    installation,
+    keys,
     audit,
     doctor,
   ]),

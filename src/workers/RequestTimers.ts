@@ -8,6 +8,7 @@ import { Policies } from "../../services/access/Policies.ts"
 import { requestTimers } from "../../services/access/RequestRows.ts"
 import { Database } from "../../services/platform/Database.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { readInstallation } from "../../services/platform/Installation.ts"
 import { type ClaimedTimer, Timers } from "../../services/platform/Timers.ts"
 import { transact } from "../../services/platform/Transact.ts"
 import { every, loop } from "./Loop.ts"
@@ -37,6 +38,11 @@ export const RequestTimers = {
 
     const scan = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
+      // A held installation does not know what was objected to, withdrawn or decided last.
+      if ((yield* readInstallation(database.sql)).state === "held") {
+        yield* Effect.sleep(longestSleepMillis)
+        return false
+      }
       const due = yield* rows.claim(requestTimers, claimed)
       yield* Effect.forEach(due, fire, { concurrency: 4, discard: true })
       return due.length === claimed

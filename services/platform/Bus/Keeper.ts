@@ -20,7 +20,7 @@ import type { StreamName } from "../../../schemas/bus/Streams.ts"
 import { duplicateWindowMillis, streamNames, Streams } from "../../../schemas/bus/Streams.ts"
 
 /** The broker's code for a durable consumer that exists with another configuration. */
-const consumerExists = 10_148
+export const consumerExists = 10_148
 
 const has = (error: unknown, code: number) => error instanceof JetStreamApiError && error.code === code
 

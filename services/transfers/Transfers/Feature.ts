@@ -75,8 +75,10 @@ export class Feature extends Context.Service<Feature, {
         return Feature.of({
           on: enabled
             ? Effect.map(
-              sql<Flag>`select enabled, resuming_until from transfer_feature`,
-              ([flag]) => flag!.enabled,
+              // Nor while it is not known what was stopped before this database took another's place.
+              sql<{ allowed: boolean }>`
+                select f.enabled and i.state = 'open' as allowed from transfer_feature f cross join installation i`,
+              ([flag]) => flag!.allowed,
             ).pipe(Effect.orDie)
             : Effect.succeed(false),
         })

@@ -1,0 +1,28 @@
+/**
+ * A person is disabled by us: what the directory had said before its word was lost. It stays so until the directory has
+ * said it again. Products hear of it in the same transaction.
+ */
+import { Clock, Effect } from "effect"
+import { Database } from "../platform/Database.ts"
+import { type Identity, PersonNews } from "./PersonNews.ts"
+
+export const disabling = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const news = yield* PersonNews
+
+  /** Of the person behind an identity, in the current transaction of `Transact`; gives their id where that changed it. */
+  const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const [person] = yield* sql<{ id: string }>`
+      update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now}
+      from identities i
+      where i.issuer = ${issuer} and i.subject = ${subject} and p.id = i.person_id and not p.removed
+        and p.status <> 'disabled'
+      returning p.id`
+    if (person === undefined) return null
+    yield* news.tell({ personId: person.id, standing: true, renamed: null })
+    return person.id
+  })
+
+  return { disable }
+})

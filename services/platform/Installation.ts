@@ -1,0 +1,53 @@
+/**
+ * Which installation this is, and whether it is held. While it is (a restored or promoted database, whose last decisions
+ * may be lost), nothing new is activated; what takes away is never held (RULES, Outbox).
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { Held } from "../../schemas/problems/Identity.ts"
+
+/** Why an installation is held, or still is. */
+export type HeldReason =
+  /** A backup was put in place of the database. */
+  | "restored"
+  /** Another server, or the same one on another timeline. */
+  | "failed_over"
+  /** The broker cannot be asked. */
+  | "event_bus_unavailable"
+  /** The stream that would know what was lost is not the one that this database told. */
+  | "stream_gone"
+  /** Messages of the time that was lost that no key of ours verifies. */
+  | "unverifiable_messages"
+  /** What came in since has not all been taken in again. */
+  | "intake_behind"
+
+export interface InstallationRow {
+  readonly epoch: number
+  readonly state: "open" | "held"
+  readonly held_since: Date | null
+  readonly held_reason: HeldReason | null
+  readonly lost_since: Date | null
+  readonly streams: Readonly<Record<string, string>>
+  readonly intake_rewound_at: Date | null
+  readonly tokens_renewed_at: Date | null
+  readonly reapplied_at: Date | null
+  readonly opened_at: Date | null
+}
+
+export const readInstallation = (sql: PgClient.PgClient): Effect.Effect<InstallationRow, SqlError.SqlError> =>
+  Effect.map(
+    sql<InstallationRow>`
+      select epoch, state, held_since, held_reason, lost_since, streams, intake_rewound_at, tokens_renewed_at,
+        reapplied_at, opened_at
+      from installation`,
+    ([row]) => row!,
+  )
+
+/** Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. */
+export const mustBeOpen = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+): Effect.fn.Return<void, Held | SqlError.SqlError> {
+  const [row] = yield* sql<{ state: "open" | "held" }>`select state from installation`
+  if (row!.state === "held") return yield* new Held()
+})

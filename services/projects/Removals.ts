@@ -1,0 +1,68 @@
+/**
+ * What was taken away from a project once and is taken away again, by nobody anew: its own end, and owners. As if the
+ * directory had said so, but that the directory does not undo it before it has said the same.
+ */
+import { Effect } from "effect"
+import { Positions } from "../lifecycle/Positions.ts"
+import { Audit } from "../platform/Audit.ts"
+import { Database } from "../platform/Database.ts"
+import { owners } from "./Owners.ts"
+import { endings } from "./Projects/endings.ts"
+import { projectRows } from "./Projects/Rows.ts"
+
+export const removals = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const falling = yield* endings
+  const positions = yield* Positions
+  const projects = projectRows(sql)
+  const { settle: tellOwners } = owners(sql, positions)
+
+  const recorded = (action: string, projectId: string, version: number) =>
+    audit.append({
+      action,
+      actor: "system",
+      subject: `project:${projectId}`,
+      outcome: "done",
+      details: { version },
+    })
+
+  /** In the current transaction of `Transact`; gives whether it was not withdrawn. */
+  const withdraw = Effect.fn("Removals.withdraw")(function* (projectId: string, reason: string) {
+    yield* projects.turn(projectId)
+    const project = yield* projects.lock(projectId)
+    if (project === null || project.state === "withdrawn") return false
+    const withdrawn = yield* projects.change(project, { state: "withdrawn" })
+    const ending = {
+      ...{ projectId, institutionId: project.institution_id, clientId: project.client_id },
+      ...{ personId: null, reason },
+    }
+    yield* falling.end(ending)
+    yield* positions.append(
+      {
+        ...{ kind: "project-withdrawn", projectId, institutionId: project.institution_id },
+        ...{ initiatedBy: "system", payload: { project: { version: withdrawn.revision } } },
+      },
+      ...(yield* falling.sessions(ending)),
+    )
+    yield* recorded("project.withdrawn", projectId, withdrawn.revision)
+    return true
+  })
+
+  /** In the current transaction of `Transact`; gives whether the person owned it. The last owner goes, too. */
+  const disown = Effect.fn("Removals.disown")(function* (projectId: string, personId: string) {
+    yield* projects.turn(projectId)
+    const project = yield* projects.lock(projectId)
+    if (project === null) return false
+    const owned = yield* sql<{ id: string }>`
+      update project_owners set active = false, active_decided = true, revision = revision + 1, made_by = null,
+        approved_by = '{}'
+      where project_id = ${projectId} and person_id = ${personId} and active and not removed returning id`
+    if (owned.length === 0) return false
+    yield* tellOwners("id", owned.map(({ id }) => id))
+    yield* recorded("project.owner-changed", projectId, yield* projects.touch(projectId))
+    return true
+  })
+
+  return { withdraw, disown }
+})

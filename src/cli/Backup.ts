@@ -1,0 +1,51 @@
+/** `backup`: everything that the database holds, in one file, while the program goes on. */
+import { Clock, Console, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { tables } from "../Migrations.ts"
+import { connect } from "./backup/Connection.ts"
+import { outputTo } from "./backup/Output.ts"
+import { serverOf } from "./backup/Server.ts"
+import { telling } from "./backup/Telling.ts"
+import { writeBackup } from "./backup/Writing.ts"
+import { CliFault } from "./CliFault.ts"
+import { databaseAt, instance } from "./Instance.ts"
+import { reasonOf } from "./Report.ts"
+
+const file = Argument.String("FILE").pipe(
+  Argument.withDescription("Where to, readable by this user alone; - is standard output"),
+)
+
+const run = Effect.fnUntraced(function* (file: string) {
+  const found = yield* instance
+  const urls = yield* serverOf(found, false)
+  // By the database's clock, before the view that is written.
+  const madeAt = new Date(yield* Effect.provide(Clock.currentTimeMillis, databaseAt(urls)))
+  const { clear, tell } = yield* telling
+  const db = yield* connect(urls.url)
+  const out = yield* outputTo(file)
+  const manifest = yield* Effect.tryPromise({
+    try: () => writeBackup(db, out, { madeAt, tables, tell }),
+    catch: (error) => new CliFault({ message: `no backup was made: ${reasonOf(error)}` }),
+  })
+  yield* clear
+  const rows = manifest.parts.reduce((sum, part) => sum + part.rows, 0)
+  const bytes = manifest.parts.reduce((sum, part) => sum + part.bytes, 0)
+  const say = file === "-" ? Console.error : Console.log
+  yield* say(
+    `${rows} rows of ${manifest.parts.length} tables, ${(bytes / 1e6).toFixed(1)} MB, as of ${manifest.made_at}, ` +
+      `epoch ${manifest.epoch}`,
+  )
+  const ring = found.config.keys === null ? found.config.keysFile : "BAILIWICK_KEYS"
+  const kids = manifest.keys.map(({ kid }) => kid).join(", ")
+  yield* say(
+    kids === ""
+      ? "it holds no secrets yet"
+      : `its secrets are sealed and the key ring is not in it: keep ${kids} of ${ring}, apart from this file`,
+  )
+}, Effect.scoped)
+
+export const backup = Command.make(
+  "backup",
+  { file },
+  Effect.fn("cli.backup")(({ file }) => run(file)),
+).pipe(Command.withDescription("Writes the whole database into one file, in one consistent view, while it is in use"))

@@ -1,0 +1,67 @@
+/** `installation`: which epoch it is, whether it is held and why; and an operator's word that it may open. */
+import { Clock, Console, Effect, Layer } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Audit } from "../../services/platform/Audit.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { type HeldReason, readInstallation } from "../../services/platform/Installation.ts"
+import { CliFault } from "./CliFault.ts"
+import { database } from "./Instance.ts"
+
+/** What keeps it held, and what ends that. */
+export const meanings: Readonly<Record<HeldReason, string>> = {
+  restored:
+    "a backup was put in its place: an instance with the role lifecycle takes away again what it had taken away",
+  failed_over: "another server took its place: an instance with the role lifecycle looks for what it may have lost",
+  event_bus_unavailable: "the broker cannot be asked what was lost: see that it runs",
+  stream_gone: 'the stream that knows what was revoked is gone: revoke by hand, then type "cli installation open"',
+  unverifiable_messages:
+    "messages of the lost time cannot be verified: see recovery.looked-back in the audit, revoke by hand, then type " +
+    '"cli installation open"',
+  intake_behind:
+    "what came in during the lost time is still being taken in: see that an instance with the role intake runs",
+}
+
+const show = Command.make(
+  "show",
+  {},
+  Effect.fn("cli.installation.show")(function* () {
+    const { epoch, held_reason, held_since, lost_since, state } = yield* readInstallation((yield* Database).sql)
+    if (state === "open") return yield* Console.log(`epoch ${epoch}, open`)
+    yield* Console.log(`epoch ${epoch}, held since ${held_since!.toISOString()}: ${meanings[held_reason!]}`)
+    yield* Console.log(`decisions may be lost since ${(lost_since ?? held_since)!.toISOString()}`)
+  }, Effect.provide(database)),
+).pipe(Command.withDescription("Says which epoch it is, and why it is held where it is"))
+
+const reason = Flag.String("reason").pipe(
+  Flag.withDescription("Why, for the audit: 8 to 500 characters"),
+  Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
+)
+
+const open = Command.make(
+  "open",
+  { reason },
+  Effect.fn("cli.installation.open")(function* ({ reason }) {
+    const { sql } = yield* Database
+    const audit = yield* Audit
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const opened = yield* sql.withTransaction(Effect.gen(function* () {
+      const [row] = yield* sql<{ epoch: number; held_reason: HeldReason }>`
+        select epoch, held_reason from installation where state = 'held' for update`
+      if (row === undefined) return null
+      yield* sql`
+        update installation set state = 'open', held_since = null, held_reason = null, opened_at = ${now}`
+      yield* audit.append({
+        ...{ action: "installation.opened", actor: "operator", subject: `installation:${row.epoch}`, outcome: "done" },
+        details: { reason, held_reason: row.held_reason },
+      })
+      return row
+    }))
+    if (opened === null) return yield* new CliFault({ message: "it is not held" })
+    yield* Console.log(`epoch ${opened.epoch} is open; what was not revoked again is in effect`)
+  }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
+).pipe(Command.withDescription("Opens a held installation on an operator's word, whatever was lost"))
+
+export const installation = Command.make("installation").pipe(
+  Command.withDescription("After a restore or a fail-over: whether new things may be activated"),
+  Command.withSubcommands([show, open]),
+)

@@ -1,0 +1,52 @@
+/** One session of PostgreSQL that can COPY, which the program's own driver cannot. */
+import { Effect, Redacted } from "effect"
+import type { Readable, Writable } from "node:stream"
+import pg from "pg"
+import copy from "pg-copy-streams"
+import { CliFault } from "../CliFault.ts"
+import { placeOf } from "../Instance.ts"
+import { reasonOf } from "../Report.ts"
+
+export interface Connection {
+  readonly rows: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
+  /** The rows of a query, in COPY's text format. */
+  readonly read: (query: string) => Readable
+  /** Takes rows in COPY's text format into a table's columns. */
+  readonly write: (table: string, columns: ReadonlyArray<string>) => Writable
+}
+
+const quoted = (name: string) => `"${name}"`
+export const listOf = (columns: ReadonlyArray<string>) => columns.map(quoted).join(", ")
+
+const open = async (url: Redacted.Redacted) => {
+  const client = new pg.Client({
+    connectionString: Redacted.value(url),
+    application_name: "bailiwick backup",
+    connectionTimeoutMillis: 10_000,
+  })
+  // A connection that is lost fails the statement, too.
+  client.on("error", () => {})
+  await client.connect()
+  // However long a table or whoever takes it takes.
+  await client.query(
+    "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = '30s'; " +
+      "set timezone = 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 3; " +
+      "set bytea_output = 'hex'",
+  )
+  return client
+}
+
+/** Closed with the scope. */
+export const connect = (url: Redacted.Redacted) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => open(url),
+      catch: (error) => new CliFault({ message: `cannot use the database at ${placeOf(url)}: ${reasonOf(error)}` }),
+    }),
+    (client) => Effect.promise(() => client.end().catch(() => {})),
+  ).pipe(Effect.map((client): Connection => ({
+    rows: async <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+      (await client.query(text, [...values])).rows as ReadonlyArray<Row>,
+    read: (query) => client.query(copy.to(`copy (${query}) to stdout`)),
+    write: (table, columns) => client.query(copy.from(`copy ${quoted(table)} (${listOf(columns)}) from stdin`)),
+  })))

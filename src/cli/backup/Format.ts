@@ -1,0 +1,49 @@
+/**
+ * The file of a backup: a line that says what it is, then chunks, then the manifest.
+ *
+ * A chunk is a line `<part> <bytes>\n` and that many bytes; the chunks of a part, joined, are the gzip of the table's rows
+ * in PostgreSQL's COPY text format. The last two lines are `manifest <bytes>\n`, the manifest's JSON, and the SHA-256 of
+ * that JSON. A file that was cut off has no manifest; one byte that changed is in no part's SHA-256.
+ *
+ * Secrets stand in it as they stand in the database: sealed. The key ring is not in it; the manifest names the keys.
+ */
+import { Schema } from "effect"
+
+export const magic = "bailiwick backup 1\n"
+/** Bytes of a chunk at most. */
+export const chunkBytes = 1024 * 1024
+/** Longest line of the frame. */
+export const lineBytes = 200
+export const manifestBytes = 64 * 1024 * 1024
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Name = Schema.String.check(Schema.isPattern(/^[a-z_][a-z0-9_]{0,62}$/))
+
+export const Part = Schema.Struct({
+  table: Name,
+  columns: Schema.Array(Name),
+  rows: Count,
+  /** Of its chunks, as they lie in the file. */
+  bytes: Count,
+  sha256: Schema.String,
+})
+export type Part = typeof Part.Type
+
+export const Manifest = Schema.Struct({
+  /** RFC 3339, by the database's clock: what was decided later is not in it. */
+  made_at: Schema.String,
+  /** The newest migration. */
+  schema: Count,
+  epoch: Count,
+  /** Projects that have a history, and events in all of them. */
+  histories: Schema.Struct({ projects: Count, events: Count }),
+  /** Keys of the ring that its secrets are sealed under, and what tells one from another of that name (hex). */
+  keys: Schema.Array(Schema.Struct({ kid: Schema.String, check: Schema.String })),
+  parts: Schema.Array(Part),
+  /** Partitions by day; `bound` as PostgreSQL writes it. */
+  partitions: Schema.Array(Schema.Struct({ table: Name, name: Name, bound: Schema.String, storage: Schema.String })),
+  sequences: Schema.Array(Schema.Struct({ name: Name, last: Schema.String, called: Schema.Boolean })),
+})
+export type Manifest = typeof Manifest.Type
+
+export const manifestText = Schema.fromJsonString(Manifest)

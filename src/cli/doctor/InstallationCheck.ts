@@ -1,0 +1,13 @@
+/** Looks whether the installation is held, and says what would end that. */
+import { Effect } from "effect"
+import { Database } from "../../../services/platform/Database.ts"
+import { readInstallation } from "../../../services/platform/Installation.ts"
+import { meanings } from "../Installation.ts"
+import { ok, warn } from "./Finding.ts"
+
+export const installation = Effect.gen(function* () {
+  const { epoch, held_reason, state } = yield* readInstallation((yield* Database).sql)
+  return state === "open"
+    ? ok("installation", `epoch ${epoch}, open`)
+    : warn("installation", `epoch ${epoch} is held: ${meanings[held_reason!]}`)
+})

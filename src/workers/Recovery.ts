@@ -1,0 +1,18 @@
+/** Looks whether this is still the database that it was, and leads a held installation back: every second while it is. */
+import { Effect, Layer } from "effect"
+import { Recovery } from "../../services/lifecycle/Recovery.ts"
+import { every } from "./Loop.ts"
+
+const heldMillis = 1_000
+const openMillis = 5_000
+
+export const RecoveryWorker = {
+  layer: Layer.effectDiscard(Effect.gen(function* () {
+    const { advance } = yield* Recovery
+    yield* every(
+      "recovery",
+      heldMillis,
+      Effect.flatMap(advance, (open) => open ? Effect.sleep(openMillis - heldMillis) : Effect.void),
+    )
+  })),
+}

@@ -10,6 +10,8 @@ import { OperationsApi } from "./Operations.ts"
 import { PoliciesApi } from "./Policies.ts"
 import { RequestsApi } from "./Requests.ts"
 import { ServiceGrantsApi } from "./ServiceGrants.ts"
+import { StreamPollApi } from "./StreamPoll.ts"
+import { StreamDiscoveryApi, StreamsApi } from "./Streams.ts"
 import { SystemApi } from "./System.ts"
 import { TransfersApi } from "./Transfers.ts"
 import { WebhooksApi } from "./Webhooks.ts"
@@ -23,7 +25,7 @@ export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
-  .add(LifecycleApi, LifecycleKeysApi)
+  .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
 
 export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

@@ -15,17 +15,26 @@ import {
 } from "../problems/Floor.ts"
 import { HTTPValidationError } from "../Validation.ts"
 
+const anyhow = [
+  MalformedRequest,
+  NotAcceptable,
+  BodyTooLarge,
+  UnsupportedMediaType,
+  Internal,
+  DependencyUnavailable,
+] as const
+
 /** Answers 422 with every fault of all sections; reads the body within its limits. */
 export class Floor extends HttpApiMiddleware.Service<Floor>()("bailiwick/schemas/api/Floor", {
-  error: [
-    HTTPValidationError,
-    MalformedRequest,
-    NotAcceptable,
-    BodyTooLarge,
-    UnsupportedMediaType,
-    Internal,
-    DependencyUnavailable,
-  ],
+  error: [HTTPValidationError, ...anyhow],
+}) {}
+
+/**
+ * The same for groups that another standard describes, which knows no 422: a request that does not decode is a 400, its
+ * faults are told in `detail`, and no value of it is repeated.
+ */
+export class PlainFloor extends HttpApiMiddleware.Service<PlainFloor>()("bailiwick/schemas/api/PlainFloor", {
+  error: anyhow,
 }) {}
 
 /**

@@ -39,7 +39,9 @@ const simpleFault = (value: unknown, within: "aliases" | "complex" | null): stri
   if (!isMembers(value)) return "a subject identifier is an object"
   const { format } = value
   if (typeof format !== "string" || format === "") return "a subject identifier has a format"
-  if (format === "complex" || format === "aliases" && within === "aliases") return `${format} may not stand in ${within}`
+  if (format === "complex" || format === "aliases" && within === "aliases") {
+    return `${format} may not stand in ${within}`
+  }
   if (format === "aliases") {
     return only(value, ["identifiers"]) && isList(value["identifiers"], (one) => simpleFault(one, "aliases") === null)
       ? null
@@ -71,10 +73,15 @@ const longest = 8_192
 export const Subject = Schema.StructWithRest(Schema.Struct({ format: Schema.String }), [
   Schema.Record(Schema.String, Schema.Unknown),
 ]).check(
-  Schema.makeFilter((subject: Members) =>
-    JSON.stringify(subject).length > longest ? `a subject has at most ${longest} characters` : faultOf(subject) ?? true, {
-    toJsonSchema: () => [{}, true],
-  }),
+  Schema.makeFilter(
+    (subject: Members) =>
+      JSON.stringify(subject).length > longest
+        ? `a subject has at most ${longest} characters`
+        : faultOf(subject) ?? true,
+    {
+      toJsonSchema: () => [{}, true],
+    },
+  ),
 ).annotate({
   identifier: "SubjectIdentifier",
   description: "A subject identifier (RFC 9493), or a complex subject of the Shared Signals Framework.",

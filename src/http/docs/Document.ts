@@ -52,15 +52,17 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
   return strict
 }
 
-/** What the floor answers to bodies only, and to what can be invalid only. */
+/** What the floor answers to bodies only, and to what can be invalid only: 422, or 400 where there is none. */
 const ofBodies = new Set(["400", "413", "415"])
 
-const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject =>
-  Object.fromEntries(
+const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject => {
+  const invalid = "422" in responses ? "422" : "400"
+  return Object.fromEntries(
     Object.entries(responses).filter(([status]) =>
-      (hasBody || !ofBodies.has(status)) && (hasBody || hasParameters || status !== "422")
+      hasBody || (status === invalid ? hasParameters : !ofBodies.has(status))
     ),
   )
+}
 
 const operation = (value: Json, closed: Closed | null, spec: JsonObject): Json => {
   if (!isObject(value)) return value

@@ -35,6 +35,10 @@ const headersOf = (response: HttpServerResponse.HttpServerResponse, problem: Mem
     ...(response.status === 401 && !response.headers["www-authenticate"]
       ? { "www-authenticate": challenge(problem) }
       : {}),
+    // RFC 6750, 3.1: the token is good, what stands behind it does not reach as far.
+    ...(response.status === 403 && typeof problem["scope"] === "string"
+      ? { "www-authenticate": `Bearer error="insufficient_scope", scope="${problem["scope"]}"` }
+      : {}),
     ...(typeof retryAfter === "number" ? { "retry-after": String(retryAfter) } : {}),
     ...(response.status === 429 && typeof retryAfter === "number"
       ? { "ratelimit": `"default";r=0;t=${retryAfter}` }

@@ -23,7 +23,12 @@ export interface Routes {
 /** Tokens in paths are longer than the router's default of 100 characters, and are told apart by case. */
 export const routerConfig = { maxParamLength: 512, caseSensitive: true, ignoreTrailingSlash: true }
 
-const templateOf = (path: string) => path.replaceAll(/:([A-Za-z0-9_]+)(?:\([^)]*\))?\??/g, "{$1}")
+/** A colon that names no parameter is doubled in a route. */
+const templateOf = (path: string) =>
+  path.replaceAll(
+    /::|:([A-Za-z0-9_]+)(?:\([^)]*\))?\??/g,
+    (_, name: string | undefined) => name === undefined ? ":" : `{${name}}`,
+  )
 
 const verbs = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 

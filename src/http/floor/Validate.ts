@@ -1,12 +1,12 @@
 /**
- * The layer of the contract's `Floor`: reads the body, and turns a request that does not decode into a 422 with all of
- * its faults. It stands inside authentication and outside the handler.
+ * The layers of the contract's `Floor` and `PlainFloor`: they read the body, and turn a request that does not decode into
+ * a 422 with all of its faults, or into a 400. They stand inside authentication and outside the handler.
  */
-import { Effect, Layer, Result } from "effect"
-import { HttpMethod, HttpRouter, HttpServerRequest } from "effect/http"
-import { HttpApiError } from "effect/http-api"
-import { Floor } from "../../../schemas/api/Floor.ts"
-import { NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
+import { Effect, Layer, Result, type Types } from "effect"
+import { HttpMethod, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
+import { Floor, PlainFloor } from "../../../schemas/api/Floor.ts"
+import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import type { Fault } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
@@ -54,9 +54,16 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) =>
   faults.filter((fault) => !known.some((other) => JSON.stringify(other.loc) === JSON.stringify(fault.loc)))
 
-export const layer = Layer.succeed(
-  Floor,
-  Effect.fnUntraced(function* (handler, { endpoint, group }) {
+type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
+
+interface Asked {
+  readonly endpoint: HttpApiEndpoint.Top
+  readonly group: HttpApiGroup.Top
+}
+
+/** `refusal` says what a request with these faults is answered. */
+const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
+  Effect.fnUntraced(function* (handler: Handler, { endpoint, group }: Asked) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { params } = yield* HttpRouter.RouteContext
     const sections = sectionsOf(endpoint, group)
@@ -69,7 +76,7 @@ export const layer = Layer.succeed(
       const found = [...sections.path(params), ...sections.query(query), ...sections.header(request.headers)]
       const inBody = body.faults.length > 0 && body.value === undefined ? body.faults : sections.body(body.value ?? {})
       const own = [...found, ...without(queryFaults, found), ...inBody, ...without(body.faults, inBody)]
-      return new HTTPValidationError({ detail: own.length > 0 ? own : first })
+      return Effect.fail(refusal(own.length > 0 ? own : first))
     }
 
     if (queryFaults.length + body.faults.length > 0) return yield* refused([])
@@ -82,9 +89,19 @@ export const layer = Layer.succeed(
       Effect.catchIf(
         (error: unknown): error is HttpApiError.HttpApiSchemaError =>
           HttpApiError.HttpApiSchemaError.is(error) && error.kind !== "Body" && error.kind !== "ResponseHeaders",
-        () =>
-          Effect.fail(refused([{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" }])),
+        () => refused([{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" }]),
       ),
     )
-  }),
+  })
+
+/** Faults and characters that `detail` tells of. */
+const told = { faults: 10, characters: 1_000 }
+
+/** `body.delivery.method: Input should be 'a' or 'b'; body.description: …` */
+const inWords = (faults: ReadonlyArray<Fault>): string =>
+  faults.slice(0, told.faults).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ").slice(0, told.characters)
+
+export const layer = Layer.merge(
+  Layer.succeed(Floor, floor((faults) => new HTTPValidationError({ detail: faults }))),
+  Layer.succeed(PlainFloor, floor((faults) => new MalformedRequest({ detail: inWords(faults) }))),
 )

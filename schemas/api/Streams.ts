@@ -1,0 +1,117 @@
+/**
+ * Streams of the Shared Signals Framework 1.0 (section 8.1), as it has them: bodies that may hold more than is known,
+ * and 400 for what cannot be read. For services whose grant says `stream.manage`; each request asks again.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import {
+  StreamChange,
+  StreamConfiguration,
+  StreamCreation,
+  StreamState,
+  SubjectAddition,
+  SubjectRemoval,
+  TransmitterConfiguration,
+  VerificationRequest,
+} from "../identity/Streams.ts"
+import { NotFound, RateLimited } from "../problems/Floor.ts"
+import * as Problems from "../problems/Streams.ts"
+import { answerHeader } from "./AnswerHeader.ts"
+import { Floor, PlainFloor, SecretRequest } from "./Floor.ts"
+import { Consuming } from "./Lifecycle.ts"
+
+const streams = "/v1/lifecycle/streams"
+const which = { stream_id: Schema.String }
+// Without it the colon in a path would begin a parameter.
+const params = {}
+
+const challenged = answerHeader(403, "WWW-Authenticate", "RFC 6750: `insufficient_scope`.")
+const unseen = [NotFound, Problems.CapabilityRequired] as const
+
+export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
+  .add(
+    HttpApiEndpoint.post("createStream", streams, {
+      payload: StreamCreation,
+      success: StreamConfiguration.pipe(HttpApiSchema.status(201)),
+      error: [
+        Problems.AudienceRequired,
+        Problems.SuppliedMismatch,
+        Problems.CapabilityRequired,
+        Problems.StreamLimit,
+      ],
+    }).annotate(OpenApi.Summary, "A new stream of a project's events, pushed, or polled where nothing is said")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.get("readStreams", streams, {
+      query: { stream_id: Schema.optionalKey(Schema.String) },
+      success: Schema.Union([StreamConfiguration, Schema.Array(StreamConfiguration)]),
+      error: unseen,
+    }).annotate(OpenApi.Summary, "The stream that is named, or a list of the receiver's")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.patch("updateStream", streams, {
+      payload: StreamChange,
+      success: StreamConfiguration,
+      error: [...unseen, Problems.SuppliedMismatch],
+    }).annotate(OpenApi.Summary, "Change what is sent of a stream's configuration")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.put("replaceStream", streams, {
+      payload: StreamChange,
+      success: StreamConfiguration,
+      error: [...unseen, Problems.SuppliedMismatch],
+    }).annotate(OpenApi.Summary, "Replace a stream's configuration: what is not sent is deleted")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.delete("deleteStream", streams, {
+      query: which,
+      success: HttpApiSchema.NoContent,
+      error: unseen,
+    }).annotate(OpenApi.Summary, "End a stream").annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.get("readStreamStatus", "/v1/lifecycle/status", {
+      query: which,
+      success: StreamState,
+      error: unseen,
+    }).annotate(OpenApi.Summary, "A stream's status").annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.post("updateStreamStatus", "/v1/lifecycle/status", {
+      payload: StreamState,
+      success: StreamState,
+      error: unseen,
+    }).annotate(OpenApi.Summary, "Enable a stream, pause it (events are held) or disable it (they are dropped)")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.post("verifyStream", "/v1/lifecycle/verify", {
+      payload: VerificationRequest,
+      success: HttpApiSchema.NoContent,
+      error: [...unseen, RateLimited],
+    }).annotate(OpenApi.Summary, "Have a verification event sent over a stream").annotate(
+      OpenApi.Transform,
+      challenged,
+    ),
+    HttpApiEndpoint.post("addStreamSubject", "/v1/lifecycle/subjects:add", {
+      params,
+      payload: SubjectAddition,
+      success: HttpApiSchema.Empty(200),
+      error: [...unseen, Problems.SubjectLimit],
+    }).annotate(OpenApi.Summary, "Include a subject again; whether it is known is not told")
+      .annotate(OpenApi.Transform, challenged),
+    HttpApiEndpoint.post("removeStreamSubject", "/v1/lifecycle/subjects:remove", {
+      params,
+      payload: SubjectRemoval,
+      success: HttpApiSchema.NoContent,
+      error: [...unseen, Problems.SubjectLimit],
+    }).annotate(OpenApi.Summary, "Leave a subject's events out").annotate(OpenApi.Transform, challenged),
+  )
+  .middleware(PlainFloor)
+  .middleware(Consuming)
+  .annotate(SecretRequest, true)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Lifecycle streams",
+      description: "Security event streams by the Shared Signals Framework 1.0.",
+    }),
+  ) {}
+
+export class StreamDiscoveryApi extends HttpApiGroup.make("lifecycle-discovery")
+  .add(
+    HttpApiEndpoint.get("ssfConfiguration", "/.well-known/ssf-configuration/lifecycle", {
+      success: TransmitterConfiguration,
+    }).annotate(OpenApi.Summary, "What the transmitter can do, and where (Shared Signals Framework 1.0, 7)"),
+  )
+  .middleware(Floor)
+  .annotateMerge(OpenApi.annotations({ title: "Lifecycle discovery", description: "The transmitter's metadata." })) {}

@@ -17,6 +17,12 @@ export const floorOf = (sql: PgClient.PgClient, projectId: string, consumer: str
         from lifecycle_key_places where project_id = ${projectId}
       ) n join signing_keys k on k.kid = n.kid and k.state in ('retired', 'compromised')
       union all
+      -- Until the project has gone over, nothing of it is to be had but by a snapshot.
+      select h.epoch, h.position from lifecycle_project_keys p
+      join signing_keys k on k.kid = p.kid and k.state = 'compromised'
+      join lifecycle_heads h on h.project_id = p.project_id
+      where p.project_id = ${projectId}
+      union all
       select c.floor_epoch, c.floor_position from lifecycle_consumers c
       where c.project_id = ${projectId} and c.consumer = ${consumer} and c.floor_epoch is not null
     ) f order by f.epoch desc, f.position desc limit 1`

@@ -12,9 +12,11 @@ const text = (value: string): string => {
   return JSON.stringify(value)
 }
 
-/** RFC 8785: members by UTF-16 code units, numbers and strings as ECMAScript writes them. */
+/** RFC 8785: members by UTF-16 code units, numbers and strings as ECMAScript writes them. Throws on what JSON cannot say. */
 export const canonical = (value: Json): string => {
   if (typeof value === "string") return text(value)
+  // JSON.parse makes Infinity of 1e999, which JSON.stringify then writes as null.
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("no such number has a canonical form")
   if (value === null || typeof value !== "object") return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
   const members = Object.entries(value as { readonly [name: string]: Json })

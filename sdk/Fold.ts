@@ -178,3 +178,9 @@ export const announcedBy = (
   const next = type === `${own}key-transition` ? member(payload, "next") : undefined
   return Array.isArray(next) ? next.filter((kid) => typeof kid === "string") : []
 }
+
+/** The thumbprint of a key that is nobody's any more: it was stolen. */
+export const compromisedBy = ({ payload, type }: Pick<VerifiedEvent, "payload" | "type">): string | null => {
+  const stolen = type === `${own}key-transition` ? member(payload, "compromised") : undefined
+  return typeof stolen === "string" ? stolen : null
+}

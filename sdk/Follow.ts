@@ -1,258 +1,27 @@
 /**
- * Follows a project's lifecycle for as long as it is let: a snapshot first, then events as they are signed, each page in
- * one transaction of the product's, acknowledged after its commit. Access is opened last, when everything up to the head
- * is applied.
- *
- * It closes access, and says so, where a message cannot be believed, where the history has a gap or is another one, where
- * the transmitter refuses the service, where the product's own database was put back to an earlier place (the transmitter
- * remembers a later acknowledgement), and, if asked for, where nothing was heard for too long. What can only be waited out
- * is tried again, ever more slowly.
+ * Follows a project's lifecycle by cursor for as long as it is let (see Course.ts for what it holds to).
  *
  * Killed at any step it goes on from what was committed: what came after the last commit comes again.
  */
-import * as Ledger from "./Ledger.ts"
-import type { Fact } from "./Fold.ts"
-import { keyRing } from "./Keys.ts"
-import { Gap, Refusal } from "./Refusal.ts"
-import type { Store } from "./Store.ts"
-import { Answered, transmitter, type TransmitterOptions } from "./Transmitter.ts"
-import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "./Verify.ts"
+import { course, type CourseOptions, pause } from "./Course.ts"
 
-/** What was just written, in the transaction that is about to commit. */
-export type Applied =
-  | { readonly kind: "events"; readonly events: ReadonlyArray<VerifiedEvent> }
-  | { readonly kind: "snapshot"; readonly facts: ReadonlyArray<Fact> }
+export type { Applied, Notice } from "./Course.ts"
 
-/** What an operator wants to see. `closed` by a Refusal is an alarm: see `error`. */
-export type Notice =
-  | {
-    readonly kind: "snapshot"
-    readonly epoch: number
-    readonly position: number
-  }
-  | {
-    readonly kind: "applied"
-    readonly events: number
-    readonly position: number
-  }
-  | { readonly kind: "opened" }
-  | {
-    readonly kind: "closed"
-    readonly because: string
-    readonly error: unknown
-  }
-  | { readonly kind: "unacknowledged"; readonly error: unknown }
-  | {
-    readonly kind: "retrying"
-    readonly afterMillis: number
-    readonly error: unknown
-  }
-
-export interface FollowOptions<Tx> extends TransmitterOptions {
-  readonly store: Store<Tx>
-  /** The exact version of the connector that runs here. */
-  readonly installedVersion: string
-  /** The thumbprints (RFC 7638) to believe before there is any snapshot. Got from the operator, not from the wire. */
-  readonly pins: ReadonlyArray<string>
-  /** `iss` of messages; `/lifecycle` under the base URL unless told. */
-  readonly issuer?: string
-  /** `aud` of messages; the project's own unless told. */
-  readonly audience?: string
-  /** The product's own changes, in the same transaction. */
-  readonly alongside?: (applied: Applied, tx: Tx) => void | Promise<void>
-  readonly notice?: (notice: Notice) => void
-  /** Closes access where nothing was heard for so long; never unless told. */
-  readonly closeAfterMillis?: number
-  /** Milliseconds since the epoch. */
-  readonly now?: () => number
-}
+export type FollowOptions<Tx> = CourseOptions<Tx>
 
 const waitSeconds = 25
-const firstRetryMillis = 500
-const lastRetryMillis = 30_000
-
-/** Places that the transmitter does not go on from. */
-const misplaced = new Set([
-  "cursor_epoch_changed",
-  "cursor_expired",
-  "cursor_ahead",
-  "chain_mismatch",
-])
-const refusals = new Set([401, 403, 404])
-
-const pause = (millis: number, signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener("abort", done)
-      resolve()
-    }
-    const timer = setTimeout(done, millis)
-    signal.addEventListener("abort", done)
-    if (signal.aborted) done()
-  })
 
 /** Resolves when the signal is aborted; rejects for nothing but a wrong option. */
 export const follow = async <Tx>(options: FollowOptions<Tx>): Promise<void> => {
-  const { alongside, baseUrl, installedVersion, projectId, signal, store } = options
-  const now = options.now ?? Date.now
-  const notice = options.notice ?? (() => {})
-  const remote = transmitter(options)
-  const ring = keyRing(remote.keys)
-  const expected = (kids: ReadonlyArray<string>): Pins => ({
-    issuer: options.issuer ?? new URL("/lifecycle", baseUrl).href,
-    audience: options.audience ?? `urn:bailiwick:project:${projectId}`,
-    keys: ring(kids),
-    now: () => now() / 1_000,
-  })
-
-  let behind = false
-  let acknowledged: string | null = null
-  let unheard: string | null = null
-  let heardAt = now()
-  let failures = 0
-  /** Why access was closed here, so that it is said once. */
-  let closed: string | null = null
-
-  const close = async (because: string, error: unknown) => {
-    await store.transact(() => Ledger.close(projectId, because))
-    if (closed !== because) notice({ kind: "closed", because, error })
-    closed = because
-  }
-
-  const catchUp = async (pins: ReadonlyArray<string>) => {
-    const snapshot = await verifySnapshot(
-      await remote.snapshot(),
-      projectId,
-      expected(pins),
-    )
-    await store.transact(
-      () => Ledger.swap(projectId, snapshot),
-      alongside && ((facts, tx) => alongside({ kind: "snapshot", facts }, tx)),
-    )
-    behind = false
-    notice({
-      kind: "snapshot",
-      epoch: snapshot.epoch,
-      position: snapshot.position,
-    })
-  }
-
-  /** After the commit only. That it is not heard stops nothing, unless what was committed is another history. */
-  const acknowledge = async (): Promise<void> => {
-    const place = await store.read(() => Ledger.standing(projectId))
-    if (place === null || place.cursor === acknowledged) return
-    const first = acknowledged === null
-    let heard: string
-    try {
-      heard = await remote.acknowledge(
-        place.cursor,
-        place.chainHead,
-        installedVersion,
-      )
-    } catch (error) {
-      if (
-        signal.aborted ||
-        error instanceof Answered && misplaced.has(error.code ?? "")
-      ) throw error
-      if (unheard !== String(error)) notice({ kind: "unacknowledged", error })
-      unheard = String(error)
-      return
-    }
-    unheard = null
-    if (first && heard !== place.cursor) {
-      const since = await store.read(() => Ledger.standing(projectId))
-      if (since?.cursor === place.cursor) {
-        throw new Gap("restored: the transmitter has heard of a later place")
-      }
-    }
-    acknowledged = place.cursor
-  }
-
-  const turn = async (): Promise<void> => {
-    const place = await store.read(() => Ledger.standing(projectId))
-    if (place === null || behind) {
-      await catchUp(place?.pins ?? options.pins)
-      acknowledged = null
-      return
-    }
-    if (acknowledged === null) await acknowledge()
-    const page = await remote.events(
-      place.cursor,
-      place.open ? waitSeconds : 0,
-    )
-    heardAt = now()
-    const good: Array<VerifiedEvent> = []
-    let refused: unknown = null
-    for (const { set } of page.items) {
-      try {
-        good.push(await verifyEvent(set, expected(place.pins)))
-      } catch (error) {
-        refused = error
-        break
-      }
-    }
-    let came = 0
-    if (good.length > 0) {
-      const cursor = refused === null ? page.cursor : null
-      const events = await store.transact(
-        () => Ledger.apply(projectId, good, cursor),
-        alongside &&
-          ((events, tx) => alongside({ kind: "events", events }, tx)),
-      )
-      came = events.length
-      if (came > 0) {
-        notice({
-          kind: "applied",
-          events: came,
-          position: events.at(-1)!.position,
-        })
-      }
-    }
-    // A key may have been announced by what was applied just now: it is asked for again before it is refused.
-    if (refused !== null && came === 0) throw refused
-    if (refused !== null) return
-    if (good.length > 0) await acknowledge()
-    if (page.more || place.open) return
-    const head = await store.read(() => Ledger.standing(projectId))
-    if (
-      head !== null && await store.transact(() => Ledger.open(projectId, head))
-    ) notice({ kind: "opened" })
-  }
-
-  const recover = async (error: unknown) => {
-    if (error instanceof Refusal) {
-      behind = true
-      await close(error.code, error)
-    } else if (
-      error instanceof Gap ||
-      error instanceof Answered && misplaced.has(error.code ?? "")
-    ) {
-      behind = true
-      await close(error instanceof Answered ? error.code! : "gap", error)
-    } else if (error instanceof Answered && refusals.has(error.status)) {
-      await close("refused", error)
-    } else if (options.closeAfterMillis !== undefined && now() - heardAt > options.closeAfterMillis) {
-      await close("silence", error)
-    }
-  }
-
+  const { signal } = options
+  const { failed, succeeded, turn } = course(options)
   while (!signal.aborted) {
     try {
-      await turn()
-      failures = 0
+      await turn(waitSeconds)
+      succeeded()
     } catch (error) {
       if (signal.aborted) return
-      // The store itself may be what failed: then nobody gets an answer from it either.
-      await recover(error).catch(() => {})
-      const slower = Math.min(
-        lastRetryMillis,
-        firstRetryMillis * 2 ** failures++,
-      )
-      const asked = error instanceof Answered ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
-      const afterMillis = failures === 1 && behind ? 0 : Math.max(asked, slower * (0.5 + Math.random() / 2))
-      notice({ kind: "retrying", afterMillis, error })
-      await pause(afterMillis, signal)
+      await pause(await failed(error), signal)
     }
   }
 }

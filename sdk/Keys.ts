@@ -1,7 +1,7 @@
 /**
  * Keys that the product has committed to, by their RFC 7638 thumbprints. The served key set only says what a thumbprint
  * stands for, and is believed because the thumbprint is computed again: a key that appears there and was never committed
- * to is nobody's.
+ * to is nobody's, and one that was committed to and is served no more signs nothing any more, ten minutes later at most.
  */
 import { calculateJwkThumbprint, type CryptoKey, importJWK, type JWK } from "jose"
 import { Refusal } from "./Refusal.ts"
@@ -12,21 +12,26 @@ export interface PinnedKeys {
   readonly key: (kid: string) => Promise<CryptoKey>
 }
 
-/** Gives a set of pinned keys; keys that were found once are remembered by it. */
+const freshMillis = 600_000
+
+/** Gives a set of pinned keys; keys that were found once are remembered by it for a while. `now`: milliseconds. */
 export const keyRing = (
   served: () => Promise<{ readonly keys: ReadonlyArray<JWK> }>,
+  now: () => number = Date.now,
 ) => {
-  const known = new Map<string, CryptoKey>()
+  let known: ReadonlyMap<string, CryptoKey> = new Map()
+  let learnedAt = -Infinity
 
   const learn = async (): Promise<void> => {
+    const found = new Map<string, CryptoKey>()
     for (const { e, kty, n } of (await served()).keys) {
       if (kty !== "RSA" || e === undefined || n === undefined) continue
       const jwk = { kty, n, e }
       const thumbprint = await calculateJwkThumbprint(jwk)
-      if (!known.has(thumbprint)) {
-        known.set(thumbprint, await importJWK(jwk, "RS256") as CryptoKey)
-      }
+      found.set(thumbprint, known.get(thumbprint) ?? await importJWK(jwk, "RS256") as CryptoKey)
     }
+    known = found
+    learnedAt = now()
   }
 
   return (kids: ReadonlyArray<string>): PinnedKeys => {
@@ -34,7 +39,7 @@ export const keyRing = (
     return {
       pinned: (kid) => pinned.has(kid),
       key: async (kid) => {
-        if (!known.has(kid)) await learn()
+        if (!known.has(kid) || now() - learnedAt > freshMillis) await learn()
         return known.get(kid) ??
           Promise.reject(new Refusal("key", "nobody serves that key"))
       },

@@ -5,11 +5,21 @@
  * applied only where it follows the last one (same epoch, next position, its `prev_digest` our chain head), and once; a
  * snapshot takes everything's place at once and leaves access closed.
  */
-import { announcedBy, type Change, changesOf, type Fact, factsOf, groups, nameOf, otherOf } from "./Fold.ts"
+import {
+  announcedBy,
+  type Change,
+  changesOf,
+  compromisedBy,
+  type Fact,
+  factsOf,
+  groups,
+  nameOf,
+  otherOf,
+} from "./Fold.ts"
 import { type Json, member } from "./Canonical.ts"
-import { Gap } from "./Refusal.ts"
+import { Gap, Refusal } from "./Refusal.ts"
 import { ask, type Row, type Value, type Work } from "./Store.ts"
-import type { VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
+import type { Checkpoint, VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
 
 export interface Standing {
   readonly epoch: number
@@ -129,17 +139,37 @@ function* pin(projectId: string, kids: ReadonlyArray<string>): Work<void> {
   }
 }
 
+function* pinned(projectId: string): Work<Set<string>> {
+  const rows = yield* ask(`select kid from bailiwick_pins where project_id = $1`, projectId)
+  return new Set(rows.map(({ kid }) => String(kid)))
+}
+
 /**
- * Applies events in their order and gives those that were new; `cursor` is set where the page is applied whole. Throws
- * Gap where one does not follow.
+ * Pins what an event announces. Where a key was stolen, nothing stands but the key that says so and what it names: the
+ * thief may have announced others.
+ */
+function* commit(projectId: string, event: VerifiedEvent, pins: Set<string>): Work<void> {
+  const [next, stolen] = [announcedBy(event), compromisedBy(event)]
+  if (stolen !== null) {
+    yield* ask(`delete from bailiwick_pins where project_id = $1`, projectId)
+    pins.clear()
+  }
+  const kids = stolen === null ? next : [event.kid, ...next].filter((kid) => kid !== stolen)
+  yield* pin(projectId, kids)
+  for (const kid of kids) pins.add(kid)
+}
+
+/**
+ * Applies events in their order and gives those that were new. Throws Gap where one does not follow, and Refusal where
+ * the key that signed it is pinned no more, or speaks of its own loss.
  */
 export function* apply(
   projectId: string,
   events: ReadonlyArray<VerifiedEvent>,
-  cursor: string | null,
 ): Work<ReadonlyArray<VerifiedEvent>> {
   const before = yield* locked(projectId)
-  let { chainHead, position } = before
+  const pins = yield* pinned(projectId)
+  let { chainHead, cursor, position } = before
   const applied: Array<VerifiedEvent> = []
   for (const event of events) {
     if (event.epoch !== before.epoch) {
@@ -152,23 +182,24 @@ export function* apply(
     if (event.prevDigest !== chainHead) {
       throw new Gap(`another history before position ${event.position}`)
     }
+    if (!pins.has(event.kid) || compromisedBy(event) === event.kid) {
+      throw new Refusal("kid", "not a key that was committed to")
+    }
     const fresh = yield* ask(
       `insert into bailiwick_seen (project_id, jti, position) values ($1, $2, $3) on conflict do nothing returning jti`,
       ...[projectId, event.jti, event.position],
     )
     position = event.position
     chainHead = event.digest
+    cursor = event.cursor
     if (fresh.length === 0) continue
     for (const one of changesOf(event)) yield* change(projectId, one)
-    yield* pin(projectId, announcedBy(event))
+    yield* commit(projectId, event, pins)
     applied.push(event)
   }
-  // Somebody else may have come further meanwhile: their cursor stays.
-  const whole = cursor !== null &&
-    (events.length === 0 || events.at(-1)!.position === position)
   yield* ask(
     `update bailiwick_consumer set position = $2, chain_head = $3, cursor = $4 where project_id = $1`,
-    ...[projectId, position, chainHead, whole ? cursor : before.cursor],
+    ...[projectId, position, chainHead, cursor],
   )
   if (applied.length > 0) {
     yield* ask(
@@ -180,14 +211,8 @@ export function* apply(
   return applied
 }
 
-/**
- * Puts a snapshot in the place of everything that was known. Access stays closed. Throws Gap where it is older than what
- * is known.
- */
-export function* swap(
-  projectId: string,
-  snapshot: VerifiedSnapshot,
-): Work<ReadonlyArray<Fact>> {
+/** Puts what `fill` writes in the place of everything that was known. */
+function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Work<void> {
   yield* close(projectId, "catching_up")
   const [row] = yield* ask(
     `select * from bailiwick_consumer where project_id = $1`,
@@ -202,20 +227,62 @@ export function* swap(
   ) {
     throw new Gap("a snapshot of an earlier place")
   }
-  const facts = factsOf(snapshot.state)
   for (const table of ["bailiwick_facts", "bailiwick_pins"]) {
     yield* ask(`delete from ${table} where project_id = $1`, projectId)
   }
   if (before === null || before.epoch !== epoch) {
     yield* ask(`delete from bailiwick_seen where project_id = $1`, projectId)
   }
-  yield* put(projectId, facts)
+  yield* fill
   yield* pin(projectId, snapshot.keySet)
   yield* ask(
     `update bailiwick_consumer set epoch = $2, position = $3, cursor = $4, chain_head = $5 where project_id = $1`,
     ...[projectId, epoch, position, cursor, chainHead],
   )
+}
+
+/**
+ * Puts a snapshot in the place of everything that was known. Access stays closed. Throws Gap where it is older than what
+ * is known.
+ */
+export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<ReadonlyArray<Fact>> {
+  const facts = factsOf(snapshot.state)
+  yield* replace(projectId, snapshot, put(projectId, facts))
   return facts
+}
+
+/** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */
+export function* stage(projectId: string, snapshot: Checkpoint, facts: ReadonlyArray<Fact>): Work<number> {
+  let count = 0
+  const all = ["snapshot", ...columns]
+  for (let at = 0; at < facts.length; at += rowsAtOnce) {
+    const some = facts.slice(at, at + rowsAtOnce)
+    const marks = some.map((_, i) => `(${all.map((_, j) => `$${i * all.length + j + 1}`)})`)
+    const laid = yield* ask(
+      `insert into bailiwick_staged (${all}) values ${marks} on conflict do nothing returning about`,
+      ...some.flatMap((fact) => [snapshot.jti, ...valuesOf(projectId, fact)]),
+    )
+    count += laid.length
+  }
+  return count
+}
+
+/** Forgets what was laid by, of whatever snapshot: of one that was not finished. */
+export function* unstage(projectId: string): Work<void> {
+  yield* ask(`delete from bailiwick_staged where project_id = $1`, projectId)
+}
+
+function* fillStaged(projectId: string, { jti }: Checkpoint, count: number): Work<void> {
+  const of = `from bailiwick_staged where project_id = $1 and snapshot = $2`
+  const [laid] = yield* ask(`select count(*) as n ${of}`, projectId, jti)
+  if (Number(laid?.["n"]) !== count) throw new Gap("somebody else began another snapshot meanwhile")
+  yield* ask(`insert into bailiwick_facts (${columns}) select ${columns} ${of}`, projectId, jti)
+  yield* unstage(projectId)
+}
+
+/** As `swap`, with the facts that were laid by of this snapshot, so many of them. */
+export function* swapStaged(projectId: string, snapshot: Checkpoint, count: number): Work<void> {
+  yield* replace(projectId, snapshot, fillStaged(projectId, snapshot, count))
 }
 
 /** Nobody gets in from now on. */
@@ -242,7 +309,7 @@ export function* open(
 
 /** Forgets everything of a project, pinned keys included: the way back for whom a key change has left behind. */
 export function* forget(projectId: string): Work<void> {
-  for (const table of ["consumer", "facts", "pins", "seen"]) {
+  for (const table of ["consumer", "facts", "pins", "seen", "staged"]) {
     yield* ask(
       `delete from bailiwick_${table} where project_id = $1`,
       projectId,

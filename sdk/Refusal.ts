@@ -1,12 +1,13 @@
 /** What the consumer refuses, and why: every way out of the decided order has a name of its own. */
 
-/** How RFC 8935 (section 2.4) calls it. */
+/** How RFC 8935 (section 2.4) calls it, and the Shared Signals Framework (section 8.1.4.1) a state that is not ours. */
 export type RefusalCode =
   | "invalid_request"
   | "invalid_key"
   | "invalid_issuer"
   | "invalid_audience"
   | "authentication_failed"
+  | "invalid_state"
 
 /** The step of the order that failed. */
 export type RefusalStep =
@@ -31,6 +32,8 @@ export type RefusalStep =
   | "digest"
   | "project"
   | "state"
+  | "stream"
+  | "verification"
 
 const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
   kid: "invalid_key",
@@ -38,6 +41,7 @@ const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
   signature: "authentication_failed",
   iss: "invalid_issuer",
   aud: "invalid_audience",
+  verification: "invalid_state",
 }
 
 /** A message that must not be applied. */

@@ -43,7 +43,7 @@ export function* ask(
 }
 
 const tables = [
-  // `position` and `chain_head` are those of the last event that was applied, `cursor` is that of the last whole page.
+  // `position`, `cursor` and `chain_head` are those of the last event that was applied, or of the snapshot.
   `create table if not exists bailiwick_consumer (
     project_id text primary key,
     epoch bigint,
@@ -64,6 +64,20 @@ const tables = [
     linked integer not null,
     value text not null,
     primary key (project_id, about, id)
+  )`,
+  // Facts of a snapshot that comes in parts, until all of them are there.
+  `create table if not exists bailiwick_staged (
+    project_id text not null,
+    snapshot text not null,
+    about text not null,
+    id text not null,
+    issuer text,
+    subject text,
+    other_issuer text,
+    other_subject text,
+    linked integer not null,
+    value text not null,
+    primary key (project_id, snapshot, about, id)
   )`,
   `create index if not exists bailiwick_facts_person on bailiwick_facts (project_id, issuer, subject)`,
   `create index if not exists bailiwick_facts_other on bailiwick_facts (project_id, other_issuer, other_subject)`,

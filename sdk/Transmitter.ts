@@ -1,6 +1,10 @@
-/** The transmitter's side over HTTP: events, snapshot, acknowledgement, keys. Bounded in time and size; no redirects. */
+/**
+ * The transmitter's side over HTTP: events, snapshot, acknowledgement, keys, and a stream's poll and verification. Bounded
+ * in time and size; no redirects.
+ */
 import type { JWK } from "jose"
 import { type Json, member } from "./Canonical.ts"
+import { mostPartBytes } from "./Parts.ts"
 
 /** Any answer but the one that was asked for. */
 export class Answered extends Error {
@@ -28,6 +32,17 @@ export interface Page {
   readonly more: boolean
 }
 
+/** What a poll says of the messages before it (RFC 8936). */
+export interface Settled {
+  readonly ack: ReadonlyArray<string>
+  readonly setErrs: Readonly<Record<string, { readonly err: string; readonly description: string }>>
+}
+
+export interface Polled {
+  readonly sets: ReadonlyArray<readonly [jti: string, set: string]>
+  readonly more: boolean
+}
+
 export interface TransmitterOptions {
   readonly baseUrl: string
   readonly projectId: string
@@ -40,6 +55,7 @@ export interface TransmitterOptions {
 const patienceMillis = 15_000
 const maxBytes = 96 * 1024 * 1024
 const pageSize = 200
+const pollMillis = 30_000
 
 const base = (text: string): URL => {
   const url = new URL(text)
@@ -50,12 +66,12 @@ const base = (text: string): URL => {
   return url
 }
 
-const textOf = async (response: Response): Promise<string> => {
+const textOf = async (response: Response, most: number): Promise<string> => {
   const parts: Array<Uint8Array> = []
   let size = 0
   for await (const part of response.body ?? []) {
     size += part.length
-    if (size > maxBytes) throw new Error("the answer is too long")
+    if (size > most) throw new Error("the answer is too long")
     parts.push(part)
   }
   return Buffer.concat(parts).toString("utf8")
@@ -101,6 +117,21 @@ const pageOf = (text: string): Page => {
   }
 }
 
+const polledOf = (text: string): Polled => {
+  const answer = parsed(text)
+  const sets = member(answer, "sets")
+  if (sets === undefined || sets === null || typeof sets !== "object" || Array.isArray(sets)) {
+    throw new Error("not a poll's answer")
+  }
+  return {
+    more: member(answer, "moreAvailable") === true,
+    sets: Object.entries(sets as { readonly [jti: string]: Json }).map(([jti, set]) => {
+      if (typeof set !== "string") throw new Error("not a poll's answer")
+      return [jti, set]
+    }),
+  }
+}
+
 /** Each call rejects with Answered, or with whatever the network had to say. */
 export const transmitter = (
   { baseUrl, projectId, signal, token, ...options }: TransmitterOptions,
@@ -115,6 +146,7 @@ export const transmitter = (
     headers: Readonly<Record<string, string>>,
     waitMillis = 0,
     body?: object,
+    most = maxBytes,
   ) => {
     const response = await ask(url, {
       method: body === undefined ? "GET" : "POST",
@@ -129,14 +161,14 @@ export const transmitter = (
       ]),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    const text = await textOf(response)
-    if (response.status !== 200) throw failed(response, text)
+    const text = await textOf(response, most)
+    if (response.status !== 200 && response.status !== 204) throw failed(response, text)
     return text
   }
 
   /** A token that ended on its way is asked for once more. */
-  const asService = async (url: URL, waitMillis = 0, body?: object) => {
-    const once = async () => send(url, { authorization: `Bearer ${await token()}` }, waitMillis, body)
+  const asService = async (url: URL, waitMillis = 0, body?: object, most = maxBytes) => {
+    const once = async () => send(url, { authorization: `Bearer ${await token()}` }, waitMillis, body, most)
     try {
       return await once()
     } catch (error) {
@@ -161,6 +193,9 @@ export const transmitter = (
     },
     /** A signed snapshot. */
     snapshot: (): Promise<string> => asService(at(`${project}/snapshot`), 45_000),
+    /** One part of a state that comes in parts, by its digest; not by where a manifest says that it is. */
+    part: (digest: string): Promise<string> =>
+      asService(at(`${project}/snapshot/parts/${encodeURIComponent(digest)}`), 0, undefined, mostPartBytes),
     /** Says what was committed; gives the cursor up to which the transmitter has heard so. */
     acknowledge: async (
       cursor: string,
@@ -180,6 +215,16 @@ export const transmitter = (
         throw new Error("not an acknowledgement")
       }
       return acknowledged
+    },
+    /** What waits in a stream, after saying what became of the messages before; waits for some unless told not to. */
+    poll: async (streamId: string, { ack, setErrs }: Settled, returnImmediately: boolean): Promise<Polled> => {
+      const body = { maxEvents: pageSize, returnImmediately, ack, setErrs }
+      const url = at(`/v1/lifecycle/streams/${encodeURIComponent(streamId)}/poll`)
+      return polledOf(await asService(url, pollMillis, body))
+    },
+    /** Asks for a verification message, which carries `state`. */
+    verification: async (streamId: string, state: string): Promise<void> => {
+      await asService(at("/v1/lifecycle/verify"), 0, { stream_id: streamId, state })
     },
     /** What thumbprints stand for; nothing here is trusted for being served. */
     keys: async (): Promise<{ readonly keys: ReadonlyArray<JWK> }> => {

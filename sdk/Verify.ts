@@ -1,27 +1,20 @@
 /**
- * Whether a message may be believed. Fail closed, in this order: size, compact form, header (`typ`, `alg`, `kid` among
- * the pinned ones), signature, `iss`, `aud`, neither `sub` nor `exp`, exactly one event, `iat`, and that the event's digest
- * is made of its own body. Nothing in the header names a key: `jku`, `jwk`, `x5u`, `x5c` and `crit` are refused.
+ * Whether a message may be believed. After its envelope (see Signed.ts): exactly one event, `iat`, and that the event's
+ * digest is made of its own body; of a stream's own messages, that they are about that stream.
  *
- * Standards: RFC 7515 (JWS), RFC 8417 (SET), RFC 8785 (canonical JSON), Shared Signals Framework 1.0.
+ * Standards: RFC 8417 (SET), RFC 8785 (canonical JSON), Shared Signals Framework 1.0.
  */
-import { compactVerify } from "jose"
 import { digestOf, type Json, member, sha256 } from "./Canonical.ts"
-import type { PinnedKeys } from "./Keys.ts"
-import { Refusal, type RefusalStep } from "./Refusal.ts"
+import { mostPartBytes, type Part } from "./Parts.ts"
+import { type Claims, claimsOf, isObject, issuedAt, jtiOf, kidOf, type Pins, refuse } from "./Signed.ts"
 
-/** What a product holds messages to. */
-export interface Pins {
-  readonly issuer: string
-  readonly audience: string
-  readonly keys: PinnedKeys
-  /** Seconds since the epoch. */
-  readonly now: () => number
-}
+export type { Pins } from "./Signed.ts"
 
 /** One event of a project's history, believed. */
 export interface VerifiedEvent {
   readonly jti: string
+  /** The key that signed it. */
+  readonly kid: string
   /** Common to events of one cause. */
   readonly txn: string | null
   /** Seconds since the epoch. */
@@ -33,11 +26,14 @@ export interface VerifiedEvent {
   readonly payload: Json
   readonly epoch: number
   readonly position: number
+  /** What stands for its place where the transmitter is asked to go on from it. */
+  readonly cursor: string
   readonly digest: string
   readonly prevDigest: string
 }
 
-export interface VerifiedSnapshot {
+/** Where a snapshot was taken, and what to pin from then on. */
+export interface Checkpoint {
   readonly jti: string
   readonly issuedAt: number
   readonly epoch: number
@@ -46,159 +42,147 @@ export interface VerifiedSnapshot {
   readonly chainHead: string
   /** The thumbprints to pin from now on. */
   readonly keySet: ReadonlyArray<string>
+}
+
+export interface VerifiedSnapshot extends Checkpoint {
   readonly state: { readonly [group: string]: Json }
 }
 
-type Claims = { readonly [name: string]: Json }
+/** A snapshot of a large state: what its parts are, and what all of them come to (see Parts.ts). */
+export interface VerifiedManifest extends Checkpoint {
+  readonly parts: ReadonlyArray<Part>
+  readonly stateDigest: string
+}
 
-const skewSeconds = 60
+/** What a stream says of itself; it has no place in the project's history. */
+export type StreamMessage =
+  | { readonly kind: "verification"; readonly jti: string; readonly state: string | null }
+  | {
+    readonly kind: "stream-updated"
+    readonly jti: string
+    readonly status: "enabled" | "paused" | "disabled"
+    readonly reason: string | null
+  }
+
+export type Message = { readonly kind: "event"; readonly event: VerifiedEvent } | StreamMessage
+
 const eventBytes = 256 * 1024
 const snapshotBytes = 64 * 1024 * 1024
 const snapshotAgeSeconds = 300
+const skewSeconds = 60
 const digestPattern = /^sha256:[0-9a-f]{64}$/
-const foreign = ["jku", "jwk", "x5u", "x5c", "crit", "b64"]
-
-const refuse = (step: RefusalStep, message: string): never => {
-  throw new Refusal(step, message)
-}
-
-const objectOf = (bytes: Uint8Array, step: RefusalStep): Claims => {
-  try {
-    const value = JSON.parse(
-      new TextDecoder("utf-8", { fatal: true }).decode(bytes),
-    )
-    if (value !== null && typeof value === "object" && !Array.isArray(value)) {
-      return value
-    }
-  } catch {
-    // Said below.
-  }
-  return refuse(step, "not a JSON object")
-}
+const ssf = "https://schemas.openid.net/secevent/ssf/event-type/"
 
 const place = (value: Json | undefined): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 
-/** The claims of a token of this type, signed by a pinned key, from and for whom it should be. */
-const claimsOf = async (
-  token: string,
-  typ: string,
-  maxBytes: number,
-  pins: Pins,
-): Promise<Claims> => {
-  if (token.length > maxBytes) refuse("size", `more than ${maxBytes} bytes`)
-  const head = /^([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/.exec(token)?.[1] ??
-    refuse("compact", "not a compact JWS")
-  const header = objectOf(Buffer.from(head, "base64url"), "header")
-  if (
-    String(header["typ"]).toLowerCase().replace(/^application\//, "") !== typ
-  ) refuse("typ", `not ${typ}`)
-  if (header["alg"] !== "RS256") refuse("alg", "not RS256")
-  const named = foreign.find((name) => name in header)
-  if (named !== undefined) refuse("header", `${named} is not honoured here`)
-  const kid = header["kid"]
-  if (typeof kid !== "string" || !pins.keys.pinned(kid)) {
-    return refuse("kid", "not a key that was committed to")
-  }
-  const key = await pins.keys.key(kid)
-  let payload: Uint8Array
+const isCursor = (value: Json | undefined): value is string =>
+  typeof value === "string" && /^[\x21-\x7e]{1,200}$/.test(value)
+
+/** What has no canonical form (a lone surrogate, a number beyond all numbers) has no digest either. */
+const digested = (value: Json): string => {
   try {
-    payload = (await compactVerify(token, key, { algorithms: ["RS256"] })).payload
+    return digestOf(value)
   } catch {
-    return refuse("signature", "not made by that key")
+    return refuse("digest", "of no canonical form")
   }
-  const claims = objectOf(payload, "claims")
-  if (claims["iss"] !== pins.issuer) refuse("iss", "of another issuer")
-  const { aud } = claims
-  if (
-    aud !== pins.audience &&
-    !(Array.isArray(aud) && aud.includes(pins.audience))
-  ) refuse("aud", "for somebody else")
-  for (const name of ["sub", "exp"] as const) {
-    if (name in claims) refuse(name, "has no place in such a message")
-  }
-  return claims
 }
 
-const issuedAt = ({ iat }: Claims, now: number): number =>
-  typeof iat === "number" && Number.isFinite(iat) && iat >= 0 &&
-    iat <= now + skewSeconds
-    ? iat
-    : refuse("iat", "missing, or in the future")
+const without = (payload: Claims, name: string): Json =>
+  Object.fromEntries(Object.entries(payload).filter(([key]) => key !== name))
 
-const jtiOf = ({ jti }: Claims): string =>
-  typeof jti === "string" && /^[\x21-\x7e]{1,200}$/.test(jti) ? jti : refuse("jti", "missing or too long")
-
-const without = (payload: Json, name: string): Json =>
-  Object.fromEntries(
-    Object.entries(payload as Claims).filter(([key]) => key !== name),
-  )
-
-/**
- * Believes one security event token of a project's history. Fails with Refusal; anything else that it throws (the keys
- * could not be had) says nothing about the message.
- */
-export const verifyEvent = async (
-  token: string,
-  pins: Pins,
-): Promise<VerifiedEvent> => {
-  const claims = await claimsOf(token, "secevent+jwt", eventBytes, pins)
-  const { events, sub_id: subId, txn } = claims
-  const told = events !== null && typeof events === "object" && !Array.isArray(events) ? Object.entries(events) : []
+/** The one event of a token, by its type. */
+const theEvent = ({ events }: Claims): readonly [string, Claims] => {
+  const told = isObject(events) ? Object.entries(events) : []
   const [type, body] = told.length === 1 ? told[0]! : refuse("events", "not exactly one event")
-  if (body === null || typeof body !== "object" || Array.isArray(body)) {
-    return refuse("events", "not an object")
-  }
+  return isObject(body) ? [type, body] : refuse("events", "not an object")
+}
+
+const eventOf = (claims: Claims, kid: string, pins: Pins): VerifiedEvent => {
+  const [type, body] = theEvent(claims)
+  const { sub_id: subId, txn } = claims
   const at = issuedAt(claims, pins.now())
   const jti = jtiOf(claims)
   if (typeof member(subId, "format") !== "string") {
     return refuse("sub_id", "without a format")
   }
-  const epoch = member(body, "lifecycle", "epoch")
-  const position = member(body, "lifecycle", "position")
-  const digest = member(body, "lifecycle", "digest")
-  const prevDigest = member(body, "lifecycle", "prev_digest")
-  if (!place(epoch) || !place(position) || position === 0) {
+  const said = (name: string) => member(body, "lifecycle", name)
+  const [epoch, position, cursor] = [said("epoch"), said("position"), said("cursor")]
+  const [digest, prevDigest] = [said("digest"), said("prev_digest")]
+  if (!place(epoch) || !place(position) || position === 0 || !isCursor(cursor)) {
     return refuse("lifecycle", "no place in a history")
   }
-  if (
-    typeof digest !== "string" || typeof prevDigest !== "string" ||
-    !digestPattern.test(prevDigest)
-  ) {
+  if (typeof digest !== "string" || typeof prevDigest !== "string" || !digestPattern.test(prevDigest)) {
     return refuse("lifecycle", "no place in a chain")
   }
   const payload = without(body, "lifecycle")
-  const made = digestOf({ sub_id: subId!, events: { [type]: payload } })
+  const made = digested({ sub_id: subId!, events: { [type]: payload } })
   if (sha256(`${prevDigest}\n${epoch}\n${position}\n${made}`) !== digest) {
     refuse("digest", "not of this body")
   }
   return {
-    ...{
-      jti,
-      issuedAt: at,
-      type,
-      subId: subId!,
-      payload,
-      epoch,
-      position,
-      digest,
-      prevDigest,
-    },
+    ...{ jti, kid, issuedAt: at, type, subId: subId!, payload, epoch, position, cursor, digest, prevDigest },
     txn: typeof txn === "string" ? txn : null,
   }
 }
 
-/** Believes a snapshot: one of this project, of now, whose state is what its digest says. Fails as `verifyEvent` does. */
-export const verifySnapshot = async (
+/**
+ * Believes one security event token of a project's history. Fails with Refusal; anything else that it throws (the keys
+ * could not be had) says nothing about the message.
+ */
+export const verifyEvent = async (token: string, pins: Pins): Promise<VerifiedEvent> =>
+  eventOf(await claimsOf(token, "secevent+jwt", eventBytes, pins), kidOf(token), pins)
+
+const statuses = ["enabled", "paused", "disabled"] as const
+const isStatus = (value: Json | undefined): value is typeof statuses[number] =>
+  statuses.some((status) => status === value)
+
+const textOf = (value: Json | undefined): string | null => typeof value === "string" ? value : null
+
+/** What comes by a stream: an event of the project's history, or what the stream says of itself. Fails as above. */
+export const verifyMessage = async (token: string, streamId: string, pins: Pins): Promise<Message> => {
+  const claims = await claimsOf(token, "secevent+jwt", eventBytes, pins)
+  const [type, body] = theEvent(claims)
+  if (!type.startsWith(ssf)) return { kind: "event", event: eventOf(claims, kidOf(token), pins) }
+  issuedAt(claims, pins.now())
+  const jti = jtiOf(claims)
+  const { sub_id: subId } = claims
+  if (member(subId, "format") !== "opaque" || member(subId, "id") !== streamId) refuse("stream", "of another stream")
+  switch (type.slice(ssf.length)) {
+    case "verification": {
+      const { state } = body
+      return state === undefined || typeof state === "string"
+        ? { kind: "verification", jti, state: textOf(state) }
+        : refuse("verification", "a state that is no text")
+    }
+    case "stream-updated": {
+      const { reason, status } = body
+      return isStatus(status)
+        ? { kind: "stream-updated", jti, status, reason: textOf(reason) }
+        : refuse("stream", "of no status that there is")
+    }
+    default:
+      return refuse("stream", "nothing that a stream says")
+  }
+}
+
+const mostParts = 100_000
+
+const isPart = (value: Json): boolean => {
+  const [bytes, digest] = [member(value, "bytes"), member(value, "digest")]
+  return Number.isSafeInteger(bytes) && Number(bytes) > 0 && Number(bytes) <= mostPartBytes &&
+    typeof digest === "string" && digestPattern.test(digest)
+}
+
+/**
+ * Believes a snapshot: one of this project, of now, whose state is what its digest says, or whose manifest says of which
+ * parts it is. Fails as `verifyEvent` does.
+ */
+export const verifyCheckpoint = async (
   token: string,
   projectId: string,
   pins: Pins,
-): Promise<VerifiedSnapshot> => {
-  const claims = await claimsOf(
-    token,
-    "lifecycle-snapshot+jwt",
-    snapshotBytes,
-    pins,
-  )
+): Promise<VerifiedSnapshot | VerifiedManifest> => {
+  const claims = await claimsOf(token, "lifecycle-snapshot+jwt", snapshotBytes, pins)
   const at = issuedAt(claims, pins.now())
   if (at < pins.now() - snapshotAgeSeconds - skewSeconds) {
     refuse("iat", "an old snapshot")
@@ -207,40 +191,38 @@ export const verifySnapshot = async (
   if (claims["project_id"] !== projectId) {
     refuse("project", "of another project")
   }
-  const {
-    chain_head: chainHead,
-    cursor,
-    epoch,
-    key_set: keySet,
-    position,
-    state,
-  } = claims
-  if (!place(epoch) || !place(position) || typeof cursor !== "string") {
+  const { chain_head: chainHead, cursor, epoch, key_set: keySet, position, state } = claims
+  if (!place(epoch) || !place(position) || !isCursor(cursor)) {
     return refuse("lifecycle", "no place in a history")
   }
   if (typeof chainHead !== "string" || !digestPattern.test(chainHead)) {
     return refuse("lifecycle", "no place in a chain")
   }
-  if (state === null || typeof state !== "object" || Array.isArray(state)) {
-    return refuse("state", "not an object")
-  }
-  if (digestOf(state!) !== claims["state_digest"]) {
-    refuse("digest", "not of this state")
-  }
-  if (
-    !Array.isArray(keySet) || keySet.length === 0 ||
-    !keySet.every((kid) => typeof kid === "string")
-  ) {
+  if (!Array.isArray(keySet) || keySet.length === 0 || !keySet.every((kid) => typeof kid === "string")) {
     return refuse("state", "without a key set")
   }
-  return {
-    jti,
-    issuedAt: at,
-    epoch,
-    position,
-    cursor,
-    chainHead,
-    keySet,
-    state: state as Claims,
+  const checkpoint: Checkpoint = { jti, issuedAt: at, epoch, position, cursor, chainHead, keySet }
+  const { parts, state_digest: stateDigest } = claims
+  if (parts !== undefined) {
+    if (state !== undefined || typeof stateDigest !== "string" || !digestPattern.test(stateDigest)) {
+      return refuse("state", "neither a state nor a manifest")
+    }
+    if (!Array.isArray(parts) || parts.length === 0 || parts.length > mostParts || !parts.every(isPart)) {
+      return refuse("state", "parts that cannot be had")
+    }
+    const named = parts.map((part): Part => ({
+      digest: String(member(part, "digest")),
+      bytes: Number(member(part, "bytes")),
+    }))
+    return { ...checkpoint, parts: named, stateDigest }
   }
+  if (!isObject(state)) return refuse("state", "not an object")
+  if (digested(state) !== stateDigest) refuse("digest", "not of this state")
+  return { ...checkpoint, state }
+}
+
+/** `verifyCheckpoint` for whoever takes no state in parts. */
+export const verifySnapshot = async (token: string, projectId: string, pins: Pins): Promise<VerifiedSnapshot> => {
+  const checkpoint = await verifyCheckpoint(token, projectId, pins)
+  return "state" in checkpoint ? checkpoint : refuse("state", "in parts")
 }

@@ -31,7 +31,9 @@ const member = (value: Json | undefined, ...path: ReadonlyArray<string>): Json |
 /** The subject's person, whatever the format. */
 const userOf = (subId: Json): Json => member(subId, "user") ?? (member(subId, "format") === "iss_sub" ? subId : null)
 
-const nameOf = (user: Json): string => `${member(user, "iss")} ${member(user, "sub")}`
+/** Of one person alone, even where an issuer's name has a space in it. */
+const nameOf = (user: Json): string =>
+  `${String(member(user, "iss")).replaceAll("%", "%25").replaceAll(" ", "%20")} ${member(user, "sub")}`
 
 const set = (key: string, value: Json): ReadonlyArray<Change> => [{ key, value }]
 

@@ -1,11 +1,15 @@
 /** The sample product as a program of its own, beside the transmitter. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { Server } from "../../src/http/Server.ts"
 import { home, start } from "../support/Processes.ts"
 import { access, issuer, person } from "../support/TestIdentity.ts"
+import { lives } from "./Lives.ts"
 import { scene, world } from "./World.ts"
 
 layer(world, { excludeTestServices: true })("the sample product", (it) => {
@@ -53,4 +57,25 @@ layer(world, { excludeTestServices: true })("the sample product", (it) => {
       yield* second.exited
       assert.notMatch(second.output(), /Error/)
     }))
+
+  it.effect(
+    "killed in the middle of its transaction, and once that is committed, it ends equal to the transmitter",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const file = join(yield* home, "product.db")
+        const database = yield* Effect.acquireRelease(
+          Effect.sync(() => new DatabaseSync(file)),
+          (database) => Effect.sync(() => database.close()),
+        )
+        // The program writes to it meanwhile.
+        database.exec("pragma busy_timeout = 10000")
+        const store = sqliteStore(database)
+        yield* Effect.promise(() => store.prepare())
+        const { killed, survives } = yield* lives(made, store, { PRODUCT_DB: file })
+        for (const fault of ["applied:1", "committed:3", "applied:2"]) yield* killed(fault)
+        yield* survives()
+      }),
+    60_000,
+  )
 })

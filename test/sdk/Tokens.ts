@@ -74,7 +74,7 @@ export const chained = (told: ReadonlyArray<Told>, epoch = 1, prev = genesis, fi
     const position = first + i
     const body = digestOf({ sub_id: subId, events: { [type]: payload } })
     const digest = sha256(`${prevDigest}\n${epoch}\n${position}\n${body}`)
-    const lifecycle = { epoch, position, digest, prev_digest: prevDigest }
+    const lifecycle = { epoch, position, cursor: `c${position}`, digest, prev_digest: prevDigest }
     prevDigest = digest
     return {
       ...{ iss: issuer, aud: audience, iat: now, jti: randomUUID(), txn: randomUUID(), sub_id: subId },

@@ -59,6 +59,25 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Li
       }
     }))
 
+  it.effect("what is signed for products opens nothing here, under whatever scheme or place", () =>
+    Effect.gen(function* () {
+      const { all, headers, path } = yield* consumer
+      const { url } = yield* Server
+      const { items } = yield* all
+      const snapshot = yield* Effect.promise(() => fetch(`${url}${path}/snapshot`, { headers }).then((it) => it.text()))
+      for (const token of [items[0]!.set, snapshot]) {
+        for (const at of [`${path}/events`, `${path}/snapshot`, "/v1/me"]) {
+          const { body, status } = yield* send("GET", at, bearer(token))
+          assert.strictEqual(`${status} ${body.code}`, "401 invalid_token", at)
+        }
+      }
+      const good = headers.authorization.slice("Bearer ".length)
+      for (const authorization of [`DPoP ${good}`, `Basic ${good}`, good, `Bearer ${good} ${good}`, "Bearer"]) {
+        assert.strictEqual((yield* send("GET", `${path}/events`, { authorization })).status, 401, authorization)
+      }
+      assert.strictEqual((yield* send("GET", `${path}/events?access_token=${good}`, {})).status, 401)
+    }))
+
   it.effect("events and snapshot are what jose verifies against the served keys", () =>
     Effect.gen(function* () {
       const { all, headers, path, project } = yield* consumer

@@ -1,0 +1,90 @@
+/**
+ * The claims of a token that may be believed as far as its envelope goes. Fail closed, in this order: size, compact form,
+ * header (`typ`, `alg`, `kid` among the pinned ones), signature, `iss`, `aud`, neither `sub` nor `exp`. Nothing in the
+ * header names a key: `jku`, `jwk`, `x5u`, `x5c`, `crit` and `b64` are refused.
+ *
+ * Standards: RFC 7515 (JWS), RFC 8417 (SET), Shared Signals Framework 1.0.
+ */
+import { compactVerify } from "jose"
+import type { Json } from "./Canonical.ts"
+import type { PinnedKeys } from "./Keys.ts"
+import { Refusal, type RefusalStep } from "./Refusal.ts"
+
+/** What a product holds messages to. */
+export interface Pins {
+  readonly issuer: string
+  readonly audience: string
+  readonly keys: PinnedKeys
+  /** Seconds since the epoch. */
+  readonly now: () => number
+}
+
+export type Claims = { readonly [name: string]: Json }
+
+const skewSeconds = 60
+const foreign = ["jku", "jwk", "x5u", "x5c", "crit", "b64"]
+
+export const refuse = (step: RefusalStep, message: string): never => {
+  throw new Refusal(step, message)
+}
+
+export const isObject = (value: Json | undefined): value is Claims =>
+  value !== null && typeof value === "object" && !Array.isArray(value)
+
+const objectOf = (bytes: Uint8Array, step: RefusalStep): Claims => {
+  try {
+    const value: Json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
+    if (isObject(value)) return value
+  } catch {
+    // Said below.
+  }
+  return refuse(step, "not a JSON object")
+}
+
+const mediaType = (typ: Json | undefined): string | null =>
+  typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : null
+
+/** The claims of a token of this type, signed by a pinned key, from and for whom it should be. */
+export const claimsOf = async (token: string, typ: string, maxBytes: number, pins: Pins): Promise<Claims> => {
+  if (token.length > maxBytes) refuse("size", `more than ${maxBytes} bytes`)
+  const head = /^([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/.exec(token)?.[1] ??
+    refuse("compact", "not a compact JWS")
+  const header = objectOf(Buffer.from(head, "base64url"), "header")
+  if (mediaType(header["typ"]) !== typ) refuse("typ", `not ${typ}`)
+  if (header["alg"] !== "RS256") refuse("alg", "not RS256")
+  const named = foreign.find((name) => name in header)
+  if (named !== undefined) refuse("header", `${named} is not honoured here`)
+  const kid = header["kid"]
+  if (typeof kid !== "string" || !pins.keys.pinned(kid)) {
+    return refuse("kid", "not a key that was committed to")
+  }
+  const key = await pins.keys.key(kid)
+  let payload: Uint8Array
+  try {
+    payload = (await compactVerify(token, key, { algorithms: ["RS256"] })).payload
+  } catch {
+    return refuse("signature", "not made by that key")
+  }
+  const claims = objectOf(payload, "claims")
+  if (claims["iss"] !== pins.issuer) refuse("iss", "of another issuer")
+  const { aud } = claims
+  if (aud !== pins.audience && !(Array.isArray(aud) && aud.includes(pins.audience))) refuse("aud", "for somebody else")
+  for (const name of ["sub", "exp"] as const) {
+    if (name in claims) refuse(name, "has no place in such a message")
+  }
+  return claims
+}
+
+/** The kid under which a token of `claimsOf` was believed. */
+export const kidOf = (token: string): string =>
+  String(objectOf(Buffer.from(token.slice(0, token.indexOf(".")), "base64url"), "header")["kid"])
+
+/** When it was signed, seconds since the epoch; a minute ahead of our clock at most. */
+export const issuedAt = ({ iat }: Claims, now: number): number =>
+  typeof iat === "number" && Number.isFinite(iat) && iat >= 0 && iat <= now + skewSeconds
+    ? iat
+    : refuse("iat", "missing, or in the future")
+
+/** Its number: visible ASCII of some length. */
+export const jtiOf = ({ jti }: Claims): string =>
+  typeof jti === "string" && /^[\x21-\x7e]{1,200}$/.test(jti) ? jti : refuse("jti", "missing or too long")

@@ -1,0 +1,53 @@
+/**
+ * A product that applies what it gets is killed with SIGKILL at every step, several times over, while things go on
+ * happening: what it left behind is always what the events up to its place come to, and it ends equal to the transmitter.
+ */
+import { layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import pg from "pg"
+import { overPg, postgresStore } from "../../sdk/stores/Postgres.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { lives } from "../sdk/Lives.ts"
+import { scene, world } from "../sdk/World.ts"
+import { home } from "../support/Processes.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+/** Each point, and at which hits: the first is the snapshot's, later ones are among events. */
+const points = ["fetched", "verified", "applied", "committed", "acknowledged"]
+const hits = [1, 2, 4, 7]
+
+const sqlite = Effect.gen(function* () {
+  const file = join(yield* home, "product.db")
+  const database = yield* Effect.acquireRelease(
+    Effect.sync(() => new DatabaseSync(file)),
+    (database) => Effect.sync(() => database.close()),
+  )
+  // The program writes to it meanwhile.
+  database.exec("pragma busy_timeout = 10000")
+  return { store: sqliteStore(database), env: { PRODUCT_DB: file } }
+})
+
+const postgres = Effect.gen(function* () {
+  const url = Redacted.value((yield* TestDatabase.make).ownerUrl)
+  const pool = yield* Effect.acquireRelease(
+    Effect.sync(() => new pg.Pool({ connectionString: url, max: 2 })),
+    (pool) => Effect.promise(() => pool.end()),
+  )
+  return { store: postgresStore(overPg(pool)), env: { PRODUCT_URL: url } }
+})
+
+layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
+  for (const [name, place] of [["SQLite", sqlite], ["PostgreSQL", postgres]] as const) {
+    it.effect(`at ${points.join(", ")}, with its tables in ${name}`, () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const { env, store } = yield* place
+        yield* Effect.promise(() => store.prepare())
+        const { killed, survives } = yield* lives(made, store, env)
+        for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
+        yield* survives()
+      }), { timeout: 600_000 })
+  }
+})

@@ -1,0 +1,114 @@
+/**
+ * Lives of a product as a program (mortal.ts) beside the transmitter: each is killed at a point, and what it left behind is
+ * looked at: exactly what the events up to its place come to. The last one lives, and ends equal to the transmitter.
+ */
+import { assert } from "vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
+import { Server } from "../../src/http/Server.ts"
+import { changesOf, type Fact } from "../../sdk/Fold.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
+import type { Store } from "../../sdk/Store.ts"
+import { verifyEvent } from "../../sdk/Verify.ts"
+import { until } from "../e2e/support/until.ts"
+import { start } from "../support/Processes.ts"
+import { access, owner, person } from "../support/TestIdentity.ts"
+import { everything, pinsFor, type Scene } from "../services/lifecycle/World.ts"
+import { sorted, stateNow } from "./World.ts"
+
+const issuer = "http://127.0.0.1:8080/lifecycle"
+
+/** Some things happen: an event of several kinds, in one transaction and in several. */
+export const happen = Effect.fnUntraced(function* ({ institution, project }: Pick<Scene, "institution" | "project">) {
+  const [one, other] = [yield* person(), yield* person()]
+  const [kept, lost] = [randomUUID(), randomUUID()]
+  yield* access(institution, project, one, { id: kept })
+  yield* access(institution, project, other, { id: lost })
+  yield* access(institution, project, one, { id: kept, version: 2, role: "editor" })
+  yield* access(institution, project, other, { id: lost, version: 2, state: "revoked" })
+  yield* person({ id: one, version: 2, status: "suspended" })
+  yield* owner(project, other)
+})
+
+/** A product whose rows are looked at through `store`. */
+export const lives = Effect.fnUntraced(function* (
+  { asking, ...made }: Scene,
+  store: Store<unknown>,
+  more: Readonly<Record<string, string>>,
+) {
+  const { url } = yield* Server
+  const keys = yield* SigningKeys
+  yield* keys.ensure
+  const { clientId, projectId } = asking
+  const { mintAccessToken } = yield* EmbeddedIssuer
+  const env = {
+    BAILIWICK_URL: url,
+    LIFECYCLE_ISSUER: issuer,
+    PROJECT_ID: projectId,
+    LIFECYCLE_TOKEN: yield* mintAccessToken({ subject: clientId, clientId, audience: "service-lifecycle" }),
+    LIFECYCLE_PINS: (yield* keys.jwks).keys.map(({ kid }) => kid).join(","),
+    ...more,
+  }
+  const begin = (fault: string) => start({ module: "test/sdk/mortal.ts", env: { ...env, FAULT: fault } })
+  const standing = Effect.promise(() => store.read(() => Ledger.standing(projectId)))
+  const facts = Effect.map(Effect.promise(() => store.read(() => Ledger.facts(projectId))), sorted)
+
+  /** What is known is what the events up to its place come to. */
+  const whole = Effect.gen(function* () {
+    const place = yield* standing
+    if (place === null) return assert.deepStrictEqual(yield* facts, [])
+    const pins = { ...(yield* pinsFor(projectId)), issuer }
+    const { items } = yield* everything(asking, undefined, 200)
+    const state = new Map<string, Fact>()
+    for (const { set } of items.slice(0, place.position)) {
+      const event = yield* Effect.promise(() => verifyEvent(set, pins))
+      for (const { group, id, value } of changesOf(event)) {
+        if (value === null) state.delete(`${group} ${id}`)
+        else state.set(`${group} ${id}`, { group, id, value })
+      }
+    }
+    assert.deepStrictEqual(yield* facts, sorted([...state.values()]))
+  })
+
+  /** Things happen, it is killed on its way through them, and they go on happening. */
+  const killed = Effect.fnUntraced(function* (fault: string) {
+    const doomed = yield* begin(fault)
+    const dead = Effect.timeoutOption(doomed.exited, "150 millis")
+    // A later hit needs something to happen.
+    const code = yield* Effect.andThen(happen({ ...made }), dead).pipe(
+      Effect.repeat({ until: (exit) => exit._tag === "Some", times: 40 }),
+    )
+    assert.deepStrictEqual(
+      [code._tag, code._tag === "Some" && code.value],
+      ["Some", null],
+      `${fault}: ${doomed.output()}`,
+    )
+    yield* whole
+  }, Effect.scoped)
+
+  /** One that lives until the transmitter has heard that it has everything. */
+  const survives = Effect.fnUntraced(function* () {
+    const { sql } = yield* Database
+    const last = yield* begin("")
+    yield* happen(made)
+    const head = yield* stateNow({ asking })
+    const heard = Effect.map(
+      sql<{ at: bigint }>`
+        select acknowledged_position as at from lifecycle_consumers where project_id = ${projectId}`,
+      ([row]) => Number(row?.at ?? 0),
+    )
+    yield* until("everything acknowledged", heard, (at) => at === head.position, 60)
+    yield* until("open", standing, (place) => place?.open === true)
+    yield* last.kill("SIGTERM")
+    yield* last.exited
+    const place = yield* standing
+    assert.deepInclude(place, { open: true, position: head.position })
+    assert.deepStrictEqual(yield* facts, head.facts)
+    assert.notMatch(last.output(), /"(closed|retrying|unacknowledged)"/)
+  }, Effect.scoped)
+
+  return { killed, survives, whole }
+})

@@ -1,0 +1,91 @@
+/**
+ * A product as a program, which kills itself with SIGKILL at the Nth hit of a point: `FAULT=point:N`. What its database
+ * holds then is what a power cut of the process would leave.
+ *
+ * `fetched`: a page, a snapshot or a poll came; nothing was looked at. `verified`: all of it is believed; nothing is
+ * written. `applied`: all is written; nothing is committed. `committed`: nobody else knows. `acknowledged`: the
+ * transmitter knows, and this program does not know that. With STREAM_ID it polls that stream, with PUSH_PORT it is pushed
+ * to on that port, otherwise it follows by cursor; `answered`: a push was answered.
+ */
+import { createServer } from "node:http"
+import process from "node:process"
+import { DatabaseSync } from "node:sqlite"
+import pg from "pg"
+import { follow } from "../../sdk/Follow.ts"
+import { receiver } from "../../sdk/Receive.ts"
+import type { Store } from "../../sdk/Store.ts"
+import { overPg, postgresStore } from "../../sdk/stores/Postgres.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+
+const env = (name: string) => process.env[name] ?? ""
+
+const [fault, nth] = env("FAULT").split(":")
+let left = Number(nth)
+const hit = (point: string) => {
+  if (point === fault && --left === 0) process.kill(process.pid, "SIGKILL")
+}
+
+const mortal = <Tx>(store: Store<Tx>): Store<Tx> => ({
+  ...store,
+  transact: async (work, alongside) => {
+    hit("verified")
+    const done = await store.transact(work, (done, tx) => {
+      const also = alongside?.(done, tx)
+      if (!(also instanceof Promise)) return hit("applied")
+      return also.then(() => hit("applied"))
+    })
+    hit("committed")
+    return done
+  },
+})
+
+const fetched: typeof fetch = async (input, init) => {
+  const answer = await fetch(input, init)
+  const { pathname } = new URL(String(input))
+  if (/\/(events|snapshot|poll)$/.test(pathname)) hit("fetched")
+  if (pathname.endsWith("/acknowledgements")) hit("acknowledged")
+  return answer
+}
+
+const stop = new AbortController()
+process.on("SIGTERM", () => stop.abort())
+
+const receive = async <Tx>(store: Store<Tx>) => {
+  await store.prepare()
+  const options = {
+    ...{ baseUrl: env("BAILIWICK_URL"), issuer: env("LIFECYCLE_ISSUER"), projectId: env("PROJECT_ID") },
+    ...{ installedVersion: "1", pins: env("LIFECYCLE_PINS").split(","), signal: stop.signal, fetch: fetched },
+    token: () => Promise.resolve(env("LIFECYCLE_TOKEN")),
+    store: mortal(store),
+    notice: (notice: object) => console.log(JSON.stringify(notice)),
+  }
+  if (env("STREAM_ID") === "") return follow(options)
+  const one = receiver({ ...options, streamId: env("STREAM_ID") })
+  if (env("PUSH_PORT") === "") return one.poll()
+  const server = createServer((request, response) => {
+    const parts: Array<Buffer> = []
+    request.on("data", (part: Buffer) => parts.push(part)).on("end", () => {
+      one.receive(Buffer.concat(parts).toString(), request.headers.authorization).then(({ body, status }) => {
+        response.writeHead(status, { "content-type": "application/json" }).end(
+          body === null ? "" : JSON.stringify(body),
+        )
+        response.on("finish", () => hit("answered"))
+      })
+    })
+  })
+  server.listen(Number(env("PUSH_PORT")), "127.0.0.1", () => console.log("listening"))
+  await one.run()
+  server.closeAllConnections()
+  server.close()
+}
+
+if (env("PRODUCT_URL") !== "") {
+  const pool = new pg.Pool({ connectionString: env("PRODUCT_URL"), max: 3 })
+  await receive(postgresStore(overPg(pool)))
+  await pool.end()
+} else {
+  const database = new DatabaseSync(env("PRODUCT_DB"))
+  database.exec("pragma busy_timeout = 10000")
+  await receive(sqliteStore(database))
+  database.close()
+}

@@ -1,0 +1,270 @@
+/**
+ * The laws of the lifecycle over every kind of fact, on the real services and a real database: a snapshot and the events
+ * after it come to the state; positions have no gaps, whoever writes and whatever is killed; acknowledgements only go
+ * forward.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlError } from "effect/sql"
+import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
+import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
+import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { changesOf as ours } from "../../../services/lifecycle/Fold.ts"
+import { Positions } from "../../../services/lifecycle/Positions.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { inTransaction } from "../../../services/platform/Transact.ts"
+import { type Json, sha256 } from "../../../sdk/Canonical.ts"
+import { changesOf, type Fact as Known, factsOf } from "../../../sdk/Fold.ts"
+import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
+
+/** Connections for sixteen writers at once, and who looks on. */
+const crowded = Layer.unwrap(
+  Effect.map(TestDatabase, ({ ownerUrl, url }) => Layer.orDie(Database.layer({ url, ownerUrl, maxConnections: 20 }))),
+)
+
+const ground = Positions.layer.pipe(Layer.provideMerge(crowded), Layer.provideMerge(transmitter))
+
+type State = ReadonlyArray<readonly [string, unknown]>
+
+const sorted = (state: ReadonlyMap<string, unknown>): State => [...state].sort(([a], [b]) => a < b ? -1 : 1)
+
+const keyed = (facts: ReadonlyArray<Known>) => new Map(facts.map(({ group, id, value }) => [`${group} ${id}`, value]))
+
+/** What a product comes to from a state by events. */
+const after = (before: ReadonlyArray<Known>, events: ReadonlyArray<VerifiedEvent>): State => {
+  const state: Map<string, unknown> = keyed(before)
+  for (const { group, id, value } of events.flatMap(changesOf)) {
+    if (value === null) state.delete(`${group} ${id}`)
+    else state.set(`${group} ${id}`, value)
+  }
+  return sorted(state)
+}
+
+const known = (state: VerifiedSnapshot["state"]) => sorted(keyed(factsOf(state)))
+
+interface Row {
+  readonly id: string
+  readonly project_id: string
+  readonly kind: FactKind
+  readonly position: bigint
+  readonly epoch: number
+  readonly digest: string
+  readonly prev_digest: string
+  readonly body_digest: string
+  readonly txn: string
+  readonly sub_id: Json
+  readonly payload: Json
+}
+
+const history = Effect.fnUntraced(function* (project: string) {
+  const { sql } = yield* Database
+  return yield* sql<Row>`select * from lifecycle_events where project_id = ${project} order by epoch, position`
+})
+
+const kindOf = (uri: string) => kinds.find((kind) => factKinds[kind].uri === uri)!
+
+/** As in `lifecycle_state`, by the transmitter's own fold of what was sent. */
+const folded = (events: ReadonlyArray<VerifiedEvent>): State => {
+  const state = new Map<string, unknown>()
+  for (const { payload, subId, type } of events) {
+    for (const { key, value } of ours({ kind: kindOf(type), subId, payload })) {
+      if (value === null) state.delete(key)
+      else state.set(key, value)
+    }
+  }
+  return sorted(state)
+}
+
+class Enough extends Error {}
+
+layer(ground, { excludeTestServices: true, timeout: "60 seconds" })("Laws", (it) => {
+  it.effect(
+    "snapshot(c) + events(c..h) = state(h), over every kind of fact, whenever it is taken",
+    () =>
+      Effect.gen(function* () {
+        const { append } = yield* Positions
+        const { sql } = yield* Database
+        const { snapshot } = yield* Consumption
+        const seed = Math.floor(Math.random() * 2 ** 32)
+        const dice = diceOf(seed)
+        const made = yield* scene
+        const { asking, project } = made
+        yield* signAll
+        const pins = yield* pinsFor(project)
+        const snapshots: Array<VerifiedSnapshot> = []
+        let going = true
+        // All the while: between the commits of others.
+        const take = Effect.gen(function* () {
+          while (going) {
+            const token = yield* snapshot(asking)
+            snapshots.push(yield* Effect.promise(() => verifySnapshot(token, project, pins)))
+          }
+        })
+        const write = Effect.gen(function* () {
+          for (const kind of kinds) yield* inTransaction(append(factOf(dice, kind, made)))
+          for (let i = 0; i < 60; i++) {
+            const some = Array.from({ length: 1 + dice.below(4) }, () => anyFact(dice, made))
+            yield* inTransaction(append(...some))
+          }
+        })
+        yield* Effect.all([
+          take,
+          Effect.andThen(Effect.all([write, write], { concurrency: "unbounded" }), Effect.sync(() => going = false)),
+        ], { concurrency: "unbounded" })
+        const last = yield* snapshot(asking)
+        snapshots.push(yield* Effect.promise(() => verifySnapshot(last, project, pins)))
+        yield* signAll
+
+        const { head, items } = yield* everything(asking, undefined, 200)
+        const events = yield* Effect.forEach(items, ({ set }) => Effect.promise(() => verifyEvent(set, pins)))
+        assert.deepStrictEqual([...new Set(events.map(({ type }) => kindOf(type)))].sort(), [...kinds].sort())
+        const now = known(snapshots.at(-1)!.state)
+        assert.strictEqual(snapshots.at(-1)!.position, head)
+        const rows = yield* sql<{ key: string; value: unknown }>`
+          select key, value from lifecycle_state where project_id = ${project}`
+        assert.deepStrictEqual(folded(events), sorted(new Map(rows.map(({ key, value }) => [key, value]))), `${seed}`)
+        assert.isAbove(new Set(snapshots.map(({ position }) => position)).size, 2)
+        for (const { chainHead, position, state } of snapshots) {
+          assert.deepStrictEqual(known(state), after([], events.slice(0, position)), `${seed} up to ${position}`)
+          assert.deepStrictEqual(after(factsOf(state), events.slice(position)), now, `${seed} from ${position}`)
+          assert.strictEqual(chainHead, events[position - 1]?.digest)
+        }
+        // Cut anywhere: both folds know as many things, whatever they call them.
+        for (let cut = 0; cut <= head; cut += 1 + dice.below(7)) {
+          const some = events.slice(0, cut)
+          assert.lengthOf(after([], some), folded(some).length, `${seed} cut at ${cut}`)
+        }
+      }),
+    { timeout: 60_000 },
+  )
+
+  it.effect(
+    "positions have no gaps under sixteen writers, of whom some give up, some are slow and some lose their connection",
+    () =>
+      Effect.gen(function* () {
+        const { append } = yield* Positions
+        const { owner, sql } = yield* Database
+        const seed = Math.floor(Math.random() * 2 ** 32)
+        const dice = diceOf(seed)
+        const projects = Array.from({ length: 5 }, (_, i) => `crowd ${i}`)
+        const told = {
+          committed: [] as Array<string>,
+          lost: [] as Array<string>,
+          taken: [] as Array<string>,
+          killed: 0,
+        }
+        const pause = Effect.suspend(() => Effect.sleep(dice.next() < 0.5 ? 0 : 6 * dice.next()))
+
+        const write = Effect.gen(function* () {
+          for (let i = 0; i < 14; i++) {
+            const ids: Array<string> = []
+            const command = Effect.gen(function* () {
+              for (let n = dice.below(3); n >= 0; n--) {
+                const facts = Array.from(
+                  { length: 1 + dice.below(4) },
+                  () => anyFact(dice, { institution: "i", project: dice.one(projects) }),
+                )
+                ids.push(...(yield* append(...facts)))
+                yield* pause
+              }
+              if (dice.next() < 0.2) return yield* Effect.fail(new Enough())
+            })
+            const outcome = yield* Effect.result(inTransaction(command))
+            if (outcome._tag === "Success") told.committed.push(...ids)
+            else if (outcome.failure instanceof Enough) told.taken.push(...ids)
+            else if (SqlError.isSqlError(outcome.failure)) told.lost.push(ids.join(" "))
+          }
+        })
+
+        // Connections in the middle of a transaction, one after the other.
+        let going = true
+        const kill = Effect.gen(function* () {
+          while (going) {
+            yield* Effect.sleep(15)
+            const rows = yield* owner<{ killed: boolean }>`
+              select pg_terminate_backend(pid) as killed from pg_stat_activity
+              where datname = current_database() and usename <> current_user and xact_start is not null
+                and backend_type = 'client backend'
+              order by random() limit 1`
+            told.killed += rows.filter(({ killed }) => killed).length
+          }
+        })
+        const writers = Effect.all(Array.from({ length: 16 }, () => write), { concurrency: "unbounded" })
+        yield* Effect.all([Effect.andThen(writers, Effect.sync(() => going = false)), kill], {
+          concurrency: "unbounded",
+        })
+        assert.isAbove(told.killed, 0)
+
+        const found = new Map<string, string>()
+        for (const project of projects) {
+          const rows = yield* history(project)
+          let digest = `sha256:${"0".repeat(64)}`
+          for (const [i, row] of rows.entries()) {
+            assert.strictEqual(Number(row.position), i + 1, `${seed}: ${project}`)
+            assert.strictEqual(row.prev_digest, digest)
+            digest = sha256(`${digest}\n${row.epoch}\n${row.position}\n${row.body_digest}`)
+            assert.strictEqual(row.digest, digest)
+            found.set(row.id, row.txn)
+          }
+          const [head] = yield* sql<{ position: bigint; digest: string }>`
+            select position, digest from lifecycle_heads where project_id = ${project}`
+          assert.deepStrictEqual([Number(head!.position), head!.digest], [rows.length, digest])
+        }
+        // All of what committed, nothing of what was given up; where nobody knows, all of it or nothing.
+        for (const id of told.committed) assert.isTrue(found.has(id), `${seed}: ${id}`)
+        for (const id of told.taken) assert.isFalse(found.has(id), `${seed}: ${id}`)
+        const unknown = told.lost.map((ids) => ids.split(" ").filter((id) => id !== ""))
+        for (const ids of unknown) {
+          const there = ids.filter((id) => found.has(id)).length
+          assert.isTrue(there === 0 || there === ids.length, `${seed}: ${there} of ${ids.length}`)
+        }
+        const all = new Set([...told.committed, ...unknown.flat()])
+        assert.deepStrictEqual([...found.keys()].filter((id) => !all.has(id)), [])
+        assert.isAbove(told.committed.length, 100)
+      }),
+    { timeout: 60_000 },
+  )
+
+  it.effect("acknowledgements only go forward, in whatever order and however often they come at once", () =>
+    Effect.gen(function* () {
+      const { append } = yield* Positions
+      const { sql } = yield* Database
+      const { acknowledge } = yield* Consumption
+      const made = yield* scene
+      const { asking, project } = made
+      const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
+      yield* inTransaction(append(...Array.from({ length: 30 }, () => anyFact(dice, made))))
+      yield* signAll
+      const rows = yield* history(project)
+      const head = rows.length
+      const at = (position: number) =>
+        acknowledge({
+          ...{ ...asking, installed_version: "1", cursor: encodeCursor({ epoch: 1, position }) },
+          chain_head: position === 0 ? `sha256:${"0".repeat(64)}` : rows[position - 1]!.digest,
+        })
+      let highest = 0
+      for (let round = 0; round < 4; round++) {
+        const places = Array.from({ length: 12 }, () => dice.below(head))
+        places.push(places[0]!, places[0]!)
+        const answers = yield* Effect.forEach(places, at, { concurrency: "unbounded" })
+        answers.forEach(({ lag }, i) => {
+          assert.isAtLeast(head - lag, Math.max(places[i]!, highest))
+        })
+        highest = Math.max(highest, ...places)
+        assert.strictEqual(Math.max(...answers.map(({ lag }) => head - lag)), highest)
+        const [row] = yield* sql<{ acknowledged_position: bigint }>`
+          select acknowledged_position from lifecycle_consumers where project_id = ${project}`
+        assert.strictEqual(Number(row!.acknowledged_position), highest)
+      }
+      // Said again, it is as old as it was.
+      const when = sql<{ acknowledged_at: Date }>`
+        select acknowledged_at from lifecycle_consumers where project_id = ${project}`
+      const before = yield* when
+      yield* at(highest)
+      yield* at(0)
+      assert.deepStrictEqual(yield* when, before)
+    }))
+})

@@ -1,0 +1,124 @@
+/**
+ * Random facts of every kind there is, as those that tell them do (`positions.append` in people, access, projects and
+ * keys), about few people and things, so that they meet: names that look alike, one person by several names.
+ */
+import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
+import type { Fact } from "../../../services/lifecycle/Positions.ts"
+
+export const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
+
+/** Numbers in [0, 1) that a seed brings back (mulberry32). */
+export const diceOf = (seed: number) => {
+  let state = seed >>> 0
+  const next = () => {
+    state = state + 0x6d2b79f5 >>> 0
+    let t = Math.imul(state ^ state >>> 15, state | 1)
+    t ^= t + Math.imul(t ^ t >>> 7, t | 61)
+    return ((t ^ t >>> 14) >>> 0) / 2 ** 32
+  }
+  return {
+    next,
+    below: (n: number) => Math.floor(next() * n),
+    one: <A>(of: ReadonlyArray<A>): A => of[Math.floor(next() * of.length)]!,
+  }
+}
+export type Dice = ReturnType<typeof diceOf>
+
+const names = [
+  ["https://a.example", "x"],
+  ["https://a.example", "b x"],
+  ["https://a.example b", "x"],
+  ["https://a.example%20b", "x"],
+  ["https://a.example", 'x"] ,\\/'],
+  ["https://a.example", "ü 😀 \u0007"],
+  ["", " "],
+] as const
+
+const iss = ([iss, sub]: readonly [string, string]) => ({ format: "iss_sub", iss, sub })
+
+type Said = Pick<Fact, "payload" | "session">
+
+const accessOf = (dice: Dice, more: object = {}): Said => ({
+  payload: {
+    reason_admin: { en: "ACCESS_CHANGED_BY_DIRECTORY" },
+    access: {
+      access_id: dice.one(["a1", "a2", "a/3", "ä 4"]),
+      version: 1 + dice.below(9),
+      previous_version: dice.one([null, 1, 2]),
+      role: dice.one(["user", "editor", "role with spaces"]),
+      ...more,
+    },
+  },
+})
+
+const review = (dice: Dice): Said => ({
+  payload: { review: { review_id: dice.one(["r1", "r2"]), access_id: dice.one(["a1", "a2"]), version: 1 } },
+})
+
+const grant = (dice: Dice): Said => ({
+  payload: {
+    grant: {
+      grant_id: dice.one(["g1", "g2", "g3"]),
+      service_id: "service",
+      service_issuer: "https://services.example",
+      capabilities: dice.one([["events.read"], ["events.read", "snapshot.read"]]),
+      environment: "production",
+      expires_at: dice.one([null, "2027-01-01T00:00:00.000Z"]),
+    },
+  },
+})
+
+const nothing = (): Said => ({})
+
+const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
+  "access-granted": accessOf,
+  "access-revoked": accessOf,
+  "token-claims-change": (dice) => {
+    const { payload } = accessOf(dice)
+    return { payload: { ...payload, claims: { role: "editor" } } }
+  },
+  "account-disabled": nothing,
+  "account-enabled": nothing,
+  "account-purged": nothing,
+  "session-revoked": (dice) => dice.next() < 0.5 ? {} : { session: dice.one(["s1", "s 2", 's"3']) },
+  "credential-change": () => ({ payload: { credential_type: "fido2-platform", change_type: "create" } }),
+  "credential-compromise": () => ({ payload: { credential_type: "password" } }),
+  "recovery-information-changed": nothing,
+  "assurance-level-change": () => ({ payload: { namespace: "NIST-AAL", current_level: "nist-aal2" } }),
+  "identity-linked": (dice) => ({ payload: { [dice.one(["previous", "linked"])]: iss(dice.one(names)) } }),
+  "project-registered": nothing,
+  "project-launched": nothing,
+  "project-withdrawn": nothing,
+  "project-owner-changed": (dice) => ({
+    payload: {
+      owner: { person_id: dice.one(["p1", "p2"]), active: dice.next() < 0.6, user: iss(dice.one(names)) },
+    },
+  }),
+  "service-grant-approved": grant,
+  "service-grant-revoked": grant,
+  "access-review-approved": review,
+  "access-review-revoked": review,
+  "key-transition": (dice) =>
+    dice.next() < 0.3 ? {} : { payload: { next: dice.one([["k1", "k2"], ["k2", "k3"]]), not_before: 1_800_000_000 } },
+}
+
+/** A fact of a kind about this project. */
+export const factOf = (
+  dice: Dice,
+  kind: FactKind,
+  { institution, project }: { readonly institution: string; readonly project: string },
+): Fact => {
+  const [issuer, subject] = dice.one(names)
+  const about = factKinds[kind].about
+  return {
+    kind,
+    ...{ projectId: project, institutionId: institution },
+    ...(about === "project" ? {} : { person: { id: dice.one(["p1", "p2"]), issuer, subject } }),
+    ...saying[kind](dice),
+    initiatedBy: dice.one(["admin", "user", "policy", "system"]),
+  }
+}
+
+/** A fact of any kind. */
+export const anyFact = (dice: Dice, about: { readonly institution: string; readonly project: string }): Fact =>
+  factOf(dice, dice.one(kinds), about)

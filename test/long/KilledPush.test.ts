@@ -84,7 +84,7 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
   assert.strictEqual(begun, told.length)
 }, Effect.scoped)
 
-describe("a killed pusher", () => {
+describe.concurrent("a killed pusher", () => {
   for (const [point, later] of Object.entries(points)) {
     it.live(
       `at the first ${point}, and again at number ${later}`,

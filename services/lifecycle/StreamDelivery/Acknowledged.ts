@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Database } from "../../platform/Database.ts"
+import { measureDelivered, type Travelled } from "../Measures.ts"
 import { filtered } from "../Streams/Subjects.ts"
 import { deliveredTo } from "./Delivered.ts"
 import type { Served } from "./Served.ts"
@@ -71,6 +72,11 @@ export const acknowledged = Effect.gen(function* () {
     if (at === undefined || at.epoch !== stream.epoch) return
     yield* takeOwn(stream.id, ids, now)
     const from = Number(at.position)
+    const taken = yield* sql<Travelled>`
+      select m.event_id::text as jti, m.decided_at, m.signed_at, m.traceparent from unnest(${ids}::uuid[]) j(id)
+      join lifecycle_messages m on m.event_id = j.id
+      where m.project_id = ${stream.project_id} and m.epoch = ${stream.epoch} and m.position > ${from}`
+    yield* sql.afterCommit(measureDelivered("poll", taken, now.getTime()))
     const to = yield* takeEvents({ ...stream, position: from }, ids)
     if (to > from && !filtered(stream)) yield* deliveredTo(sql, stream, to, now)
   }, sql.withTransaction)

@@ -8,6 +8,7 @@ import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import type { Subject } from "../../../schemas/identity/Subjects.ts"
 import { canonical } from "../../platform/Canonical.ts"
 import { Database } from "../../platform/Database.ts"
+import type { Travelled } from "../Measures.ts"
 import type { OwnKind } from "../Streams/Own.ts"
 import { filtered, filterOf } from "../Streams/Subjects.ts"
 import { type Course, type HeldUp, orderedBy } from "./Course.ts"
@@ -23,6 +24,7 @@ export interface Item {
   readonly kind: "event" | OwnKind
   /** Of an event. */
   readonly position: number
+  readonly travelled?: Travelled
   /** Of an event of a stream that keeps order per subject. */
   readonly order: { readonly key: string; readonly subject: unknown } | null
   /** Of an event that was held up: from where its subject is, once this is done with; null: it is held up no more. */

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import type { Subject } from "../../../schemas/identity/Subjects.ts"
 import { Database } from "../../platform/Database.ts"
+import type { Travelled } from "../Measures.ts"
 import type { OwnKind } from "../Streams/Own.ts"
 import { filterOf } from "../Streams/Subjects.ts"
 import type { Served } from "./Served.ts"
@@ -45,6 +46,13 @@ export interface Told {
   readonly position: number
   readonly id: string
   readonly message: string
+  readonly travelled: Travelled
+}
+
+interface ToldRow extends Omit<Travelled, "jti"> {
+  readonly position: bigint
+  readonly id: string
+  readonly message: string
 }
 
 interface EventRow {
@@ -53,6 +61,11 @@ interface EventRow {
   readonly sub_id: Subject
   readonly settled: boolean
 }
+
+const toldOf = ({ id, message, position, ...times }: ToldRow): Told => ({
+  ...{ id, message, position: Number(position) },
+  travelled: { jti: id, ...times },
+})
 
 /** Whether what an own message waits for has come. */
 export const isDue = ({ after }: OwnMessage, epoch: number, position: number): boolean =>
@@ -105,25 +118,26 @@ export const reader = Effect.gen(function* () {
   /** The messages at these positions, ascending; what is kept no longer is left out. */
   const messagesAt = ({ epoch, project_id }: Served, positions: ReadonlyArray<number>) =>
     positions.length === 0 ? Effect.succeed([]) : Effect.map(
-      sql<Omit<Told, "position"> & { readonly position: bigint }>`
-        select m.position, m.event_id::text as id, m.message
+      sql<ToldRow>`
+        select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
         from unnest(${positions.map(String)}::bigint[]) p(position)
         join lifecycle_messages m on m.project_id = ${project_id} and m.epoch = ${epoch} and m.position = p.position
         order by m.position`,
-      (rows) => rows.map((row): Told => ({ ...row, position: Number(row.position) })),
+      (rows) => rows.map(toldOf),
     )
 
   /** At most `most` messages after a stream's place, for one that leaves nothing out. */
   const messagesAfter = ({ epoch, id, position, project_id, signed }: Served, most: number) =>
     Effect.map(
-      sql<Omit<Told, "position"> & { readonly position: bigint }>`
-        select m.position, m.event_id::text as id, m.message from lifecycle_messages m
+      sql<ToldRow>`
+        select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
+        from lifecycle_messages m
         where m.project_id = ${project_id} and m.epoch = ${epoch} and m.position > ${position}
           and m.position <= ${signed} and not exists (
             select from lifecycle_stream_settled x
             where x.stream_id = ${id}::uuid and x.epoch = m.epoch and x.position = m.position)
         order by m.position limit ${most}`,
-      (rows) => rows.map((row): Told => ({ ...row, position: Number(row.position) })),
+      (rows) => rows.map(toldOf),
     )
 
   return { choose, messagesAfter, messagesAt, ownOf }

@@ -13,6 +13,7 @@ import { Database } from "../../platform/Database.ts"
 import { faultPoint } from "../../platform/Faults.ts"
 import { Outbound } from "../../platform/Outbound.ts"
 import { Vault } from "../../platform/Vault.ts"
+import { measureDelivered } from "../Measures.ts"
 import { authorizationPlace } from "../Streams/Rows.ts"
 import { streamStatus } from "../Streams/Status.ts"
 import { type Agenda, agendas, type Item } from "./Agenda.ts"
@@ -125,6 +126,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     else if (item.again.heldFrom === null) course.release(item.order.key)
     else course.advance(item.order.key, item.again.heldFrom)
     const now = yield* Clock.currentTimeMillis
+    if (item.travelled !== undefined) yield* measureDelivered("push", [item.travelled], now)
     if (course.unsettled < unsettledAtMost && now - course.settledAt < settleMillis) return "next"
     const held = yield* settle(course, served, keep)
     yield* faultPoint("push.settled")

@@ -91,7 +91,12 @@ const publish = Command.make(
 
 const activate = Command.make(
   "activate",
-  { force: Flag.Boolean("force").pipe(Flag.withDescription("Waits for nobody: who is late takes a snapshot")) },
+  {
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Waits for nobody: who is late takes a snapshot"),
+      Flag.withDefault(false),
+    ),
+  },
   Effect.fn("cli.keys.activate")(function* ({ force }) {
     const kid = yield* asked((yield* KeyRotation).activate({ force }))
     yield* settled

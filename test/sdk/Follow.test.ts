@@ -168,7 +168,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.match(String(notices.map((notice) => "error" in notice ? notice.error : "")), /installed_version_mismatch/)
       assert.isTrue((yield* own.standing)!.open)
 
-      yield* owner`update lifecycle_heads set epoch = epoch + 1 where project_id = ${made.project}`
+      yield* owner`update installation set epoch = epoch + 1`
       yield* change(made)
       const { facts, position: head } = yield* stateNow(made)
       const raised = yield* own.run({
@@ -209,7 +209,8 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       const made = yield* scene
       const own = yield* product(made)
       yield* own.run({ until: opened })
-      yield* owner`update signing_keys set state = 'retired'`
+      // Another installation in the place of this one: its keys are its own, and every project begins with them.
+      yield* owner`truncate signing_keys, lifecycle_key_places, lifecycle_project_keys, lifecycle_key_news`
       yield* keys.ensure
       yield* change(made)
       const again = (notices: ReadonlyArray<Notice>) => notices.filter(({ kind }) => kind === "retrying").length >= 2

@@ -127,7 +127,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("cli ke
         assert.match(stdout, /^ok +keys +k1 is not active, and still needed by signing_keys$/m)
         assert.match(stdout, /^ok +signing keys +active for 0 days, 2 announced$/m)
 
-        yield* sql`update signing_keys set vault_kid = 'k2'`
+        yield* sql`update signing_keys set vault_kid = 'k2' where vault_kid = 'k1'`
         yield* sql`update signing_keys set changed_at = changed_at - interval '366 days' where state = 'active'`
         const later = yield* type(home, env, ["doctor"])
         assert.match(later.stdout, /^ok +keys +k1 is needed by nothing: delete it from vault_keys and from the ring/m)

@@ -115,8 +115,7 @@ export class Outbox extends Context.Service<Outbox, {
         relay: {
           topic,
           publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),
-          publishOrdered: (epoch) =>
-            Effect.map(publishOrdered(sql, bus, owner, () => held, epoch), (published) => published > 0),
+          publishOrdered: (epoch) => publishOrdered(sql, bus, owner, () => held, epoch),
           holdLanes: Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis
             if (!needsLanes(held, now)) return

@@ -4,13 +4,13 @@
  * most once a second time, and no state between states was ever there.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import type { ChannelFault, TransferFault, TransferStep } from "../../services/platform/Faults.ts"
 import { type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { databaseOf } from "./support/Traffic.ts"
-import { close, longAfter, muchLater, whole } from "./support/TransferLedger.ts"
+import { close, longAfter, muchLater, standing, whole } from "./support/TransferLedger.ts"
 import { type Cast, cast } from "./support/Walks.ts"
 
 /** Each with its number of hits: every step happens at least once in a life, and what is told more often. */
@@ -46,7 +46,12 @@ const life = Effect.fnUntraced(function* (around: World, people: Cast, point: st
   yield* Effect.match(ready, { onFailure: () => {}, onSuccess: ([, origin]) => people.moved(origin!) })
   const code = yield* Effect.timeoutOrElse(doomed.exited, {
     duration: "4 minutes",
-    orElse: () => Effect.die(new Error(`${point} was not reached:\n${doomed.output()}`)),
+    orElse: () =>
+      Effect.flatMap(
+        standing,
+        (rows) =>
+          Effect.die(new Error(`${point} was not reached:\n${doomed.output()}\n${JSON.stringify(rows, null, 1)}`)),
+      ),
   })
   assert.isNull(code, `SIGKILL, nothing else:\n${doomed.output()}`)
   yield* whole
@@ -66,10 +71,15 @@ const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string
     const coming = yield* Effect.forEach(some, () => people.prepare)
     yield* around.instance.end("SIGKILL")
     const walks = []
+    // A walk that cannot go on is the reason, not whatever waits for it.
+    const stuck = yield* Deferred.make<never, unknown>()
     for (const [n, [point, hits]] of some.entries()) {
       // Each life has walks of its own, and those that the others left.
-      for (const walk of coming[n]!) walks.push(yield* Effect.forkScoped(people.walk(walk)))
-      yield* life(around, people, point, hits)
+      for (const walk of coming[n]!) {
+        const going = people.walk(walk).pipe(Effect.tapCause((cause) => Deferred.failCause(stuck, cause)))
+        walks.push(yield* Effect.forkScoped(going))
+      }
+      yield* Effect.raceFirst(life(around, people, point, hits), Deferred.await(stuck))
     }
     yield* around.instance.start()
     people.moved(around.instance.origin())

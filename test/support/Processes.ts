@@ -87,12 +87,15 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
   child.stdout.on("data", heard)
   child.stderr.on("data", heard)
   const closed = new Promise<number | null>((resolve, reject) => {
-    child.once("error", reject)
-    child.once("close", (code) => {
+    const over = (code: number | null) => {
       ended = true
       heard()
       resolve(code)
-    })
+    }
+    child.once("error", reject)
+    child.once("close", over)
+    // A program that was started at the same moment may hold its pipes, which then stay open beyond its end.
+    child.once("exit", (code) => void setTimeout(over, 2_000, code))
   })
   const line = (pattern: RegExp) =>
     Effect.callback<RegExpExecArray, ProcessError>((resume) => {

@@ -147,7 +147,7 @@ const settle = Effect.fnUntraced(
   },
 )
 
-/** Publishes what is due in the held lanes, aggregates side by side; gives how many rows were published. */
+/** Publishes what is due in the held lanes, aggregates side by side; gives whether it left out what one turn is too short for. */
 export const publishOrdered = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   bus: Bus["Service"],
@@ -156,9 +156,9 @@ export const publishOrdered = Effect.fnUntraced(function* (
   epoch: number,
 ) {
   const held = current()
-  if (held.length === 0) return 0
+  if (held.length === 0) return false
   const rows = yield* dueRows(sql, held.map((h) => h.lane), new Date(yield* Clock.currentTimeMillis))
-  if (rows.length === 0) return 0
+  if (rows.length === 0) return false
   const leaseUntil = (lane: number) => {
     const mine = held.find((h) => h.lane === lane)!
     return current().find((h) => h.lane === lane && h.fence === mine.fence)?.leaseUntilMillis ?? 0
@@ -176,5 +176,6 @@ export const publishOrdered = Effect.fnUntraced(function* (
     discard: true,
   })
   yield* settle(sql, owner, held, sent)
-  return sent.published.length
+  return sent.published.length > 0 &&
+    (groups.length === aggregatesPerTurn || groups.some((group) => group.length === rowsPerAggregate))
 })

@@ -49,6 +49,19 @@ export const muchLater = Effect.gen(function* () {
   }
 })
 
+/** Where everything stands, for whoever asks why nothing goes on. */
+export const standing = Effect.gen(function* () {
+  const { sql } = yield* Database
+  return {
+    transfers: yield* sql`select domain_id::text, status, version::int from transfers order by id`,
+    timers: yield* sql`select kind, due_at, not_before, attempts, last_error, claim::text, lease_until from timers`,
+    mails: yield* sql`
+      select kind, state, attempts, doubts, last_error, not_before, claim::text, lease_until from mails
+      where not_before is not null or claim is not null`,
+    outbox: yield* sql`select subject, attempts, last_error, not_before from outbox where published_at is null`,
+  }
+})
+
 const counted = (texts: ReadonlyArray<string>) => {
   const counts = new Map<string, number>()
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1)

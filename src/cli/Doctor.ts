@@ -7,6 +7,7 @@ import { brokerChecks } from "./doctor/BrokerChecks.ts"
 import { databaseChecks } from "./doctor/DatabaseChecks.ts"
 import { fail, type Finding, lineOf, ok, warn } from "./doctor/Finding.ts"
 import { keyCheck } from "./doctor/KeyChecks.ts"
+import { signingKeyChecks } from "./doctor/SigningKeyChecks.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl, placeOf } from "./Instance.ts"
 import { printable } from "./Printable.ts"
 import { reasonOf } from "./Report.ts"
@@ -29,7 +30,7 @@ const databaseFindings = (found: Instance) =>
       return yield* Effect.gen(function* () {
         const findings = yield* databaseChecks
         const whole = !findings.some(({ level, what }) => what === "schema" && level === "FAIL")
-        return whole ? [...findings, yield* keyCheck(found.config)] : findings
+        return whole ? [...findings, ...(yield* keyCheck(found.config)), ...(yield* signingKeyChecks)] : findings
       }).pipe(Effect.provide(databaseAt(urls)))
     }),
   )

@@ -57,7 +57,8 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
   // Products end the sessions of everybody whom they let in: the state says so, before any event does.
   yield* sql`
     insert into lifecycle_state (project_id, key, value, position)
-    select distinct a.project_id, 'sessions_floor/' || p.issuer || ' ' || p.subject,
+    select distinct a.project_id,
+      'sessions_floor/' || replace(replace(p.issuer, '%', '%25'), ' ', '%20') || ' ' || p.subject,
       jsonb_build_object('user', jsonb_build_object('format', 'iss_sub', 'iss', p.issuer, 'sub', p.subject),
         'not_before', ${Math.floor(millis / 1_000)}::bigint), 0
     from access a join people p on p.id = a.person_id and p.issuer is not null

@@ -6,6 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric } from "effect"
 import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/Lag.ts"
+import { floorOf } from "./Keys/Floor.ts"
 import { p99Of } from "./Measures.ts"
 
 const most = 500
@@ -72,8 +73,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
         case when c.delivered_epoch = h.epoch then c.delivered_position else 0 end as delivered_position,
         case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end as acknowledged_position,
         c.acknowledged_at, c.installed_version, c.to_delivery, c.to_acknowledgement,
-        coalesce(c.acknowledged_epoch = h.epoch and coalesce(
-          (c.acknowledged_epoch, c.acknowledged_position) >= (c.floor_epoch, c.floor_position), true), false) as placed
+        coalesce(c.acknowledged_epoch = h.epoch, false) as placed
       from following f join lifecycle_heads h on h.project_id = f.project_id
       left join lifecycle_consumers c on c.project_id = f.project_id and c.consumer = f.consumer
       order by h.position - case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end desc,
@@ -81,9 +81,11 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
       limit ${most}
     )
     select t.project_id, t.consumer as consumer_id, t.head_position, t.delivered_position, t.acknowledged_position,
-      t.acknowledged_at, t.installed_version, t.to_delivery, t.to_acknowledgement, t.placed,
+      t.acknowledged_at, t.installed_version, t.to_delivery, t.to_acknowledgement,
+      t.placed and coalesce((t.epoch, t.acknowledged_position) >= (f.floor_epoch, f.floor_position), true) as placed,
       waiting.position as waiting_position, waiting.created_at as waiting_since, signed.p99 as signed_p99
     from placed t
+    left join lateral (${floorOf(wide, wide.literal("t.project_id"), wide.literal("t.consumer"))}) f on true
     left join lateral (
       select e.position, e.created_at from lifecycle_events e
       where e.project_id = t.project_id and e.epoch = t.epoch and e.position > t.acknowledged_position

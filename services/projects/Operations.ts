@@ -121,6 +121,9 @@ export class Operations extends Context.Service<Operations, {
               when 'lifecycle signer' then (
                 select coalesce(sum(h.position - coalesce(s.position, 0)), 0) from lifecycle_heads h
                 left join lifecycle_signed s on s.project_id = h.project_id and s.epoch = h.epoch)
+              when 'lifecycle push' then (
+                select count(*) from lifecycle_streams t join lifecycle_heads h on h.project_id = t.project_id
+                where t.delivery = 'push' and t.status = 'enabled' and (h.epoch, h.position) > (t.epoch, t.position))
               when 'relay, ordered' then (
                 select count(*) from (
                   select from outbox where published_at is null and aggregate_id is not null limit 10000) o)

@@ -55,6 +55,9 @@ const collector = Effect.gen(function* () {
   return { spans, texts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 })
 
+/** Below what is handed out to clients. */
+const metricsPort = 20_000 + Math.floor(Math.random() * 12_000)
+
 const publicUrl = "http://127.0.0.1:8080"
 
 /** The whole program in this process, which tells the collector. */
@@ -68,7 +71,7 @@ const traced = (otlp: string) =>
     )
     const settings = {
       ...{ DEMO: "true", PORT: "0", PUBLIC_URL: publicUrl, ROLES: "api,relay,lifecycle", LOG_LEVEL: "error" },
-      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: otlp, BAILIWICK_HOME: home },
+      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: otlp, BAILIWICK_HOME: home, METRICS_PORT: String(metricsPort) },
     }
     const provider = ConfigProvider.fromUnknown(settings)
     const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
@@ -128,16 +131,22 @@ const walk = Effect.fnUntraced(function* (traceparent: string) {
       select count(*)::int as unpublished from outbox where aggregate_id = ${portal} and published_at is null`,
     ([found]) => found!.unpublished === 0,
   )
-  return { ada, portal, header: row!.traceparent, told: [token, service], set: last }
+  const metrics = yield* Effect.promise(() =>
+    fetch(`http://127.0.0.1:${metricsPort}/metrics`).then((answer) => answer.text())
+  )
+  return { metrics, ada, portal, header: row!.traceparent, told: [token, service], set: last }
 })
 
-it.live("one trace leads from the request that decided to the acknowledgement, and holds nothing that is nobody's business", () =>
+it.live("one trace and four measures lead from the request that decided to the acknowledgement, and holds nothing that is nobody's business", () =>
   Effect.gen(function* () {
     const { spans, texts, url } = yield* collector
     const trace = randomBytes(16).toString("hex")
     const began = `00-${trace}-${randomBytes(8).toString("hex")}-01`
     // What is not sent yet goes out when the program stops.
-    const { ada, header, portal, set, told } = yield* walk(began).pipe(Effect.provide(traced(url)), Effect.scoped)
+    const { ada, header, metrics, portal, set, told } = yield* walk(began).pipe(
+      Effect.provide(traced(url)),
+      Effect.scoped,
+    )
     assert.match(header!, new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`))
     const ours = spans.filter(({ traceId }) => traceId === trace)
     const named = (name: string) => ours.filter((span) => span.name === name)
@@ -152,6 +161,18 @@ it.live("one trace leads from the request that decided to the acknowledgement, a
     // What brought it is a request of its own: linked, not adopted.
     const [acknowledge] = named("lifecycle.acknowledge")
     assert.isTrue(spans.some(({ spanId, traceId }) => spanId === acknowledge!.links[0]?.spanId && traceId !== trace))
+
+    const counted = (name: string, labels = "") =>
+      Number(new RegExp(`^bailiwick_${name}_seconds_count${labels} (\\d+)$`, "m").exec(metrics)?.[1])
+    for (
+      const [name, labels] of [
+        ["lifecycle_decision_to_signed"],
+        ["outbox_published", '{stream="LIFECYCLE"}'],
+        ["lifecycle_decision_to_delivered", '{way="cursor"}'],
+        ["lifecycle_decision_to_acknowledged"],
+      ] as const
+    ) assert.isAbove(counted(name, labels), 0, `${name}\n${metrics}`)
+    assert.notInclude(metrics, portal)
 
     const everything = texts.join("\n")
     for (const secret of [...told, set, "@example.com", `/v1/projects/${portal}`, "looked at it myself"]) {

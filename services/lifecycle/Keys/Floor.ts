@@ -4,9 +4,14 @@
  * comes next was signed by a key that verifies no longer.
  */
 import type { PgClient } from "@effect/sql-pg"
+import type { Statement } from "effect/sql"
 
 /** SQL of a query for the floor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and floor_position. */
-export const floorOf = (sql: PgClient.PgClient, projectId: string, consumer: string) =>
+export const floorOf = (
+  sql: PgClient.PgClient,
+  projectId: string | Statement.Fragment,
+  consumer: string | Statement.Fragment,
+) =>
   sql`
     select f.epoch as floor_epoch, f.position as floor_position from (
       select a.epoch, a.position from lifecycle_key_places a where a.project_id = ${projectId} and a.anew

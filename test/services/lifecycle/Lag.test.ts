@@ -67,6 +67,16 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       assert.deepInclude(done, { acknowledged_position: head + 2, lag_events: 0, snapshot_required: false })
       assert.isNumber(done.delivery_to_ack_ms_p99)
 
+      // It was too late for a new key.
+      const { sql } = yield* Database
+      const floor = (position: number | null) =>
+        sql`
+          update lifecycle_consumers set floor_epoch = case when ${position}::bigint is null then null else 1 end,
+            floor_position = ${position} where project_id = ${project}`
+      yield* floor(head + 3)
+      assert.isTrue((yield* now).snapshot_required)
+      yield* floor(null)
+
       // Somebody else who follows has taken nothing of it yet; whose grant ended is nobody who lags.
       const grantId = yield* grant(made, "other", ["events.read"])
       yield* signAll
@@ -74,7 +84,6 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
         consumer,
         `${asking.issuer} other`,
       ])
-      const { sql } = yield* Database
       yield* sql`update service_grants set expires_at = 'epoch' where id = ${grantId}::uuid`
       assert.lengthOf(yield* lagging(wide, project), 1)
       yield* gaugeLag(wide)

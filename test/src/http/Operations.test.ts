@@ -50,7 +50,7 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
       yield* sql`
         insert into worker_sightings (worker, instance, last_seen_at, stopped)
         select w, 'here', ${now}::timestamptz, false
-        from unnest('{lifecycle signer,"relay, ordered","relay, unordered",provider}'::text[]) w`
+        from unnest('{lifecycle signer,lifecycle push,"relay, ordered","relay, unordered",provider}'::text[]) w`
 
       const all = yield* send("GET", "/v1/operations/diagnostics", yield* bearer(operator))
       assert.strictEqual(all.status, 200, all.text)
@@ -66,7 +66,7 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
       assert.deepStrictEqual(diagnostics.lifecycle_drift, [])
       const auditor = diagnostics.lifecycle_broker_subscribers?.find(({ name }) => name === "auditor")
       assert.strictEqual(auditor?.trust, "inside")
-      for (const worker of ["lifecycle signer", "relay, ordered", "relay, unordered"]) {
+      for (const worker of ["lifecycle signer", "lifecycle push", "relay, ordered", "relay, unordered"]) {
         assert.isNumber(diagnostics.workers.find((one) => one.worker === worker)?.backlog, worker)
       }
 

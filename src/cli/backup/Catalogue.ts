@@ -51,8 +51,9 @@ export const partitionsOf = (db: Connection) =>
 export const sequencesOf = async (db: Connection) => {
   const names = await db.rows<{ name: string }>(
     `select c.relname as name from pg_class c
-    where c.relnamespace = 'public'::regnamespace and c.relkind = 'S'
-      and has_sequence_privilege(c.oid, 'select') order by 1`,
+    where c.relnamespace = 'public'::regnamespace
+      and case when c.relkind = 'S' then has_sequence_privilege(c.oid, 'select') else false end
+    order by 1`,
   )
   const found: Array<{ name: string; last: string; called: boolean }> = []
   for (const { name } of names) {

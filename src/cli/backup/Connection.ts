@@ -1,18 +1,18 @@
 /** One session of PostgreSQL that can COPY, which the program's own driver cannot. */
 import { Effect, Redacted } from "effect"
-import type { Readable, Writable } from "node:stream"
+import type { Readable } from "node:stream"
 import pg from "pg"
-import copy from "pg-copy-streams"
 import { CliFault } from "../CliFault.ts"
 import { placeOf } from "../Instance.ts"
 import { reasonOf } from "../Report.ts"
+import { reading, writing } from "./Copy.ts"
 
 export interface Connection {
   readonly rows: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
   /** The rows of a query, in COPY's text format. */
   readonly read: (query: string) => Readable
-  /** Takes rows in COPY's text format into a table's columns. */
-  readonly write: (table: string, columns: ReadonlyArray<string>) => Writable
+  /** Puts rows in COPY's text format into a table's columns. */
+  readonly write: (table: string, columns: ReadonlyArray<string>, rows: AsyncIterable<Uint8Array>) => Promise<void>
 }
 
 const quoted = (name: string) => `"${name}"`
@@ -47,6 +47,14 @@ export const connect = (url: Redacted.Redacted) =>
   ).pipe(Effect.map((client): Connection => ({
     rows: async <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
       (await client.query(text, [...values])).rows as ReadonlyArray<Row>,
-    read: (query) => client.query(copy.to(`copy (${query}) to stdout`)),
-    write: (table, columns) => client.query(copy.from(`copy ${quoted(table)} (${listOf(columns)}) from stdin`)),
+    read: (text) => {
+      const { query, rows } = reading(`copy (${text}) to stdout`)
+      client.query(query)
+      return rows
+    },
+    write: (table, columns, rows) => {
+      const { done, query } = writing(`copy ${quoted(table)} (${listOf(columns)}) from stdin`, rows)
+      client.query(query)
+      return done
+    },
   })))

@@ -66,8 +66,7 @@ export const fill = async (
       const part = parts.find(({ table }) => table === name)
       if (part === undefined) continue
       tell(`${n + 1} of ${here.length} tables, ${name}`)
-      const into = db.write(name, part.columns)
-      await pipeline(backup.rows(name), createGunzip(), into)
+      await pipeline(backup.rows(name), createGunzip(), (rows) => db.write(name, part.columns, rows))
       const [row] = await db.rows<{ rows: string }>(`select count(*)::text as rows from "${name}"`)
       if (Number(row!.rows) !== part.rows) {
         throw new CliFault({ message: `${name} has ${row!.rows} rows instead of ${part.rows}` })

@@ -1,6 +1,6 @@
 /** A database into an output, in one view of it, however much is written meanwhile. */
 import { createHash } from "node:crypto"
-import { pipeline } from "node:stream/promises"
+import { once } from "node:events"
 import { createGzip } from "node:zlib"
 import { partitionsOf, schemaOf, sequencesOf, type Table, tablesOf } from "./Catalogue.ts"
 import { type Connection, listOf } from "./Connection.ts"
@@ -36,28 +36,28 @@ const writePart = async (
     size = 0
     tell(bytes)
   }
-  await pipeline(
-    db.read(`select ${listOf(columns)} from "${name}"`),
-    async function* (source: AsyncIterable<Uint8Array>) {
-      for await (const piece of source) {
-        rows += linesOf(piece)
-        yield piece
+  const packing = createGzip({ level: 4 })
+  const packed = (async () => {
+    for await (const piece of packing as AsyncIterable<Uint8Array>) {
+      for (let at = 0; at < piece.length;) {
+        const some = piece.subarray(at, at + chunkBytes - size)
+        hash.update(some)
+        pending.push(some)
+        size += some.length
+        at += some.length
+        if (size === chunkBytes) await flush()
       }
-    },
-    createGzip({ level: 4 }),
-    async (packed: AsyncIterable<Uint8Array>) => {
-      for await (const piece of packed) {
-        for (let at = 0; at < piece.length;) {
-          const some = piece.subarray(at, at + chunkBytes - size)
-          hash.update(some)
-          pending.push(some)
-          size += some.length
-          at += some.length
-          if (size === chunkBytes) await flush()
-        }
-      }
-    },
-  )
+    }
+  })()
+  const reading = async () => {
+    for await (const piece of db.read(`select ${listOf(columns)} from "${name}"`) as AsyncIterable<Uint8Array>) {
+      rows += linesOf(piece)
+      if (!packing.write(piece)) await Promise.race([once(packing, "drain"), packed])
+    }
+    packing.end()
+  }
+  // Whichever fails first ends both: nobody waits for rows that are not read, or room that is not made.
+  await Promise.all([reading(), packed])
   await flush()
   return { table: name, columns: [...columns], rows, bytes, sha256: hash.digest("hex") }
 }

@@ -1,0 +1,188 @@
+/** A backup of a database in use, put into an empty one, by the parts that the commands are made of. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, type Redacted } from "effect"
+import { Buffer } from "node:buffer"
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
+import { Roles } from "../../../../services/people/Roles.ts"
+import { Database } from "../../../../services/platform/Database.ts"
+import { floorOf } from "../../../../services/platform/Ids.ts"
+import { transact } from "../../../../services/platform/Transact.ts"
+import { connect } from "../../../../src/cli/backup/Connection.ts"
+import { fill } from "../../../../src/cli/backup/Filling.ts"
+import { outputTo } from "../../../../src/cli/backup/Output.ts"
+import { openBackup } from "../../../../src/cli/backup/Reading.ts"
+import { writeBackup } from "../../../../src/cli/backup/Writing.ts"
+import { tables } from "../../../../src/Migrations.ts"
+import { home } from "../../../support/Processes.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { access, identity, institution, member, person, project } from "../../../support/TestIdentity.ts"
+
+const day = Date.parse("2026-01-31T00:00:00Z")
+const madeAt = new Date("2026-02-01T00:00:00.000Z")
+const options = { tables, tell: () => {} }
+
+const written = Effect.fnUntraced(function* (file: string, meanwhile: () => Promise<void> = () => Promise.resolve()) {
+  const { url } = yield* TestDatabase
+  const db = yield* connect(url)
+  const out = yield* outputTo(file)
+  let first = true
+  const tell = () => {
+    if (!first) return
+    first = false
+    void meanwhile()
+  }
+  return yield* Effect.promise(() => writeBackup(db, out, { ...options, madeAt, tell }))
+}, Effect.scoped)
+
+/** Every row of every table as text, but for those that say of themselves when they were looked at. */
+const contents = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const db = yield* connect(url)
+  return yield* Effect.promise(async () => {
+    const found: Record<string, unknown> = {}
+    for (const table of tables.filter((table) => table !== "installation")) {
+      found[table] = await db.rows(`select t::text as row from "${table}" t order by 1`)
+    }
+    return found
+  })
+}, Effect.scoped)
+
+const restored = Effect.fnUntraced(function* (file: string) {
+  const into = yield* TestDatabase.make
+  const db = yield* connect(into.ownerUrl)
+  const backup = yield* Effect.promise(() => openBackup(file, () => {}))
+  const rows = yield* Effect.promise(() => fill(db, backup, { ...options, now: madeAt }))
+  yield* Effect.promise(() => backup.close())
+  return { into, db, rows, manifest: backup.manifest }
+})
+
+const failure = (run: () => Promise<unknown>) =>
+  Effect.promise(() => run().then(() => "nothing", (error) => error instanceof Error ? error.message : String(error)))
+
+layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(identity)), {
+  excludeTestServices: true,
+  timeout: "60 seconds",
+})("Backup", (it) => {
+  it.effect("every table of the schema is among those that are backed up", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const found = yield* owner<{ name: string }>`
+        select c.relname as name from pg_class c
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+          and c.relname not like 'effect_sql%' order by 1`
+      assert.deepStrictEqual(found.map(({ name }) => name), [...tables].sort())
+    }))
+
+  it.effect("what was backed up is what is there after the restore, with partitions, sequences and triggers", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const fern = yield* institution({ name: 'Färn \\N \\t "quoted"' })
+      const [sam, ada, pat] = [yield* person(), yield* person(), yield* person()]
+      yield* member(fern, sam, "sponsor")
+      yield* member(fern, ada, "administrator")
+      const portal = yield* project(fern)
+      const accessId = yield* access(fern, portal, pat)
+      const reviews = yield* AccessReviews
+      const on = { institutionId: fern, reason: "a reason of some length" }
+      const { review_id } = yield* transact(reviews.propose({
+        ...{ ...on, personId: sam, access_id: accessId, access_version: 1 },
+      }))
+      yield* transact(reviews.approve({ ...on, personId: ada, reviewId: review_id, stepUp: Effect.void }))
+      const [from, to] = [floorOf(day), floorOf(day + 86_400_000)]
+      yield* owner.unsafe(`create table deliveries_p20260131 partition of deliveries
+        for values from ('${from}') to ('${to}') with (fillfactor = 70)`)
+      yield* sql`
+        insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at,
+          response_body)
+        select id::uuid, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'email.sent', 'delivered', 1, 1,
+          '2026-01-31', repeat('line' || chr(10) || chr(9) || chr(92) || '. ', 50)
+        from unnest(${[floorOf(day + 1), floorOf(0)]}::text[]) id`
+      yield* sql`select nextval('claims')`
+      yield* sql`insert into vault_keys (kid, check_value, created_at) values ('k1', ${new Uint8Array([
+        0,
+        255,
+        10,
+      ])}, '2026-01-01')`
+
+      const folder = yield* home
+      const file = join(folder, "backup")
+      const manifest = yield* written(file)
+      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+      assert.deepStrictEqual(readdirSync(folder).filter((name) => name.startsWith("backup")), ["backup"])
+      assert.deepStrictEqual(manifest.keys, [{ kid: "k1", check: "00ff0a" }])
+
+      const { db, into, manifest: read, rows } = yield* restored(file)
+      assert.deepStrictEqual(read, manifest)
+      assert.strictEqual(rows, manifest.parts.reduce((sum, part) => sum + part.rows, 0))
+      const { url } = yield* TestDatabase
+      assert.deepStrictEqual(yield* contents(into.url), yield* contents(url))
+      const ask = <Row extends object>(text: string) => Effect.promise(() => db.rows<Row>(text))
+      assert.deepStrictEqual(yield* ask(`select count(*)::int as n from deliveries_p20260131`), [{ n: 1 }])
+      const [number] = yield* sql<{ last: bigint }>`select last_value as last from claims`
+      assert.deepStrictEqual(yield* ask(`select nextval('claims')::text as n`), [{ n: String(number!.last + 1n) }])
+      assert.match(
+        yield* failure(() => db.rows(`update access_reviews set sponsor_reason = 'another'`)),
+        /written once and never changed/,
+      )
+      assert.deepStrictEqual(
+        yield* ask(`select state, held_reason, restored_from from installation`),
+        [{ state: "held", held_reason: "restored", restored_from: madeAt }],
+      )
+    }))
+
+  it.effect("it is one view, whatever is decided while it is written", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const fern = yield* institution()
+      const file = join(yield* home, "backup")
+      const context = yield* Effect.context<never>()
+      const id = yield* person()
+      const during = () => Effect.runPromiseWith(context)(sql`update people set status = 'disabled' where id = ${id}`)
+      yield* written(file, () => during().then(() => {}))
+      const { db } = yield* restored(file)
+      assert.deepStrictEqual(
+        yield* Effect.promise(() => db.rows(`select status from people where id = $1`, [id])),
+        [{ status: "active" }],
+      )
+      assert.isString(fern)
+    }))
+
+  it.effect("a file that was cut off, or of which one byte is another, is refused before anything is written", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const file = join(folder, "backup")
+      yield* written(file)
+      const whole = readFileSync(file)
+      const refuses = Effect.fnUntraced(function* (bytes: Uint8Array, why: RegExp) {
+        const damaged = join(folder, "damaged")
+        writeFileSync(damaged, bytes)
+        assert.match(yield* failure(() => openBackup(damaged, () => {})), why)
+      })
+      yield* refuses(whole.subarray(0, whole.length - 10), /damaged/)
+      yield* refuses(whole.subarray(0, 500), /damaged/)
+      yield* refuses(Buffer.concat([whole, Buffer.from("more")]), /damaged/)
+      yield* refuses(Buffer.from("a file of somebody's"), /damaged or no backup/)
+      for (const at of [0.1, 0.4, 0.7, 0.9, 0.999]) {
+        const flipped = Buffer.from(whole)
+        const place = Math.floor(whole.length * at)
+        flipped[place] = flipped[place]! ^ 1
+        yield* refuses(flipped, /damaged/)
+      }
+      copyFileSync(file, join(folder, "damaged"))
+      const again = yield* Effect.promise(() => openBackup(join(folder, "damaged"), () => {}))
+      yield* Effect.promise(() => again.close())
+    }))
+
+  it.effect("a database that holds something stays as it is", () =>
+    Effect.gen(function* () {
+      const file = join(yield* home, "backup")
+      yield* written(file)
+      const { db, into } = yield* restored(file)
+      const before = yield* contents(into.url)
+      const backup = yield* Effect.promise(() => openBackup(file, () => {}))
+      assert.match(yield* failure(() => fill(db, backup, { ...options, now: madeAt })), /not empty/)
+      yield* Effect.promise(() => backup.close())
+      assert.deepStrictEqual(yield* contents(into.url), before)
+    }))
+})

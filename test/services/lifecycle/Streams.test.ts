@@ -1,16 +1,18 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Result } from "effect"
+import { Deferred, Effect, Fiber, Layer, Result } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import { poll, push } from "../../../schemas/identity/Streams.ts"
 import type { Subject } from "../../../schemas/identity/Subjects.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Streams } from "../../../services/lifecycle/Streams.ts"
 import { streamColumns, type StreamRow } from "../../../services/lifecycle/Streams/Rows.ts"
 import { isFor, type SaidSubject } from "../../../services/lifecycle/Streams/Subjects.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { transact } from "../../../services/platform/Transact.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { grant, publicUrl, scene, transmitter } from "./World.ts"
 
@@ -80,6 +82,34 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.strictEqual(yield* outcome(create(receiver, {})), "done")
       const { receiver: another } = yield* receiving
       assert.strictEqual(yield* outcome(create(another, {})), "done")
+    }))
+
+  it.effect("a grant that is revoked meanwhile makes no stream, and changes none: whoever asks waits, and is refused", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { change, create, list } = yield* Streams
+      const { revoke } = yield* ServiceGrants
+      const { administrator, grantId, project, receiver } = yield* receiving
+      const { stream_id } = yield* create(receiver, {})
+      const [revoked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const losing = yield* Effect.forkChild(transact(Effect.gen(function* () {
+        yield* revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" })
+        yield* Deferred.succeed(revoked, undefined)
+        yield* Deferred.await(go)
+      })))
+      yield* Deferred.await(revoked)
+      const calls = [create(receiver, {}), change(receiver, "update", { stream_id, description: "too late" })]
+      const asking = yield* Effect.forEach(calls, (call) => Effect.forkChild(outcome<unknown, unknown, never>(call)))
+      const waits = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%service_grants%'`
+      yield* waits.pipe(Effect.repeat({ until: ([row]) => row!.n === calls.length }))
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(losing)
+      for (const call of asking) assert.strictEqual(yield* Fiber.join(call), "CapabilityRequired")
+      assert.strictEqual(yield* outcome(list(receiver)), "CapabilityRequired")
+      const rows = yield* sql`select description from lifecycle_streams where project_id = ${project}`
+      assert.deepStrictEqual(rows, [{ description: null }])
     }))
 
   it.effect("a grant of another environment, expired, or of a project that is withdrawn is none", () =>

@@ -1,0 +1,209 @@
+/**
+ * A database is lost and a backup put in its place: what was revoked after the backup was made is not in effect again,
+ * at any moment, for anybody, and a product that follows ends equal to what the program says.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { decodeJwt } from "jose"
+import { Buffer } from "node:buffer"
+import { randomUUID } from "node:crypto"
+import { statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { type Fact, factsOf } from "../../sdk/Fold.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
+import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { api } from "./support/Api.ts"
+import { type IdentityWorld, ids, product, world } from "./support/Identity.ts"
+import { until } from "./support/until.ts"
+
+const reason = "the reason of this test"
+const someone = (subject: string, more: object = {}) => ({
+  ...{ kind: "person", id: subject, version: 1, issuer: demoIssuer, subject, display_name: subject },
+  ...{ email: `${subject}@fern.example`, email_verified: true, status: "active", ...more },
+})
+const accessLine = (id: string, person_id: string, more: object = {}) => ({
+  ...{ kind: "access", id, version: 1, institution_id: ids.fern, project_id: ids.fernPortal, person_id, role: "user" },
+  ...{ state: "active", ...more },
+})
+
+const order = ({ group, id }: Fact) => `${group} ${id}`
+const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
+
+/** What the transmitter says now, to the product's service. */
+const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityWorld) {
+  const token = yield* Effect.provide(
+    Effect.flatMap(
+      EmbeddedIssuer,
+      ({ mintAccessToken }) =>
+        mintAccessToken({ subject: "product", clientId: "product", audience: "service-lifecycle" }),
+    ),
+    issuer,
+  )
+  return yield* api(instance.origin, { authorization: `Bearer ${token}` })
+    .get(`/v1/projects/${ids.fernPortal}/lifecycle/snapshot`)
+})
+
+const factsTold = (snapshot: string): ReadonlyArray<Fact> =>
+  sorted(factsOf((decodeJwt(snapshot) as { readonly state: Parameters<typeof factsOf>[0] }).state))
+
+const factsKnown = (file: string) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new DatabaseSync(file, { readOnly: true })),
+    (database) => Effect.promise(() => sqliteStore(database).read(() => Ledger.facts(ids.fernPortal))),
+    (database) => Effect.sync(() => database.close()),
+  ).pipe(Effect.map(sorted))
+
+describe("a backup in the place of a database", () => {
+  it.live(
+    "brings back nothing that was revoked since, and opens by itself once it is sure of that",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* world()
+        yield* at.apply(
+          ...["quinn", "ron", "uma"].map((name) => someone(name)),
+          accessLine("a-quinn", "quinn"),
+          accessLine("a-ron", "ron"),
+          {
+            ...{
+              kind: "project",
+              id: "q",
+              version: 1,
+              institution_id: ids.fern,
+              name: "Q",
+              website: "https://q.example",
+            },
+            ...{ environment: "production", state: "launched", redirect_uris: ["https://q.example/callback"] },
+          },
+          { kind: "project_owner", id: "o-q", version: 1, project_id: "q", person_id: ids.sam },
+          { kind: "project_owner", id: "o-uma", version: 1, project_id: ids.fernPortal, person_id: "uma" },
+        )
+        yield* at.grant("product")
+        const [second, unsigned] = [yield* at.grant("second"), yield* at.grant("third")]
+        const reviews = `/v1/institutions/${ids.fern}/access-grant-reviews`
+        const { review_id } = yield* at.post("sam", reviews, { access_id: ids.patAccess, access_version: 1, reason })
+        yield* at.post("ada", `${reviews}/${review_id}/approve`, { reason })
+        const shop = yield* product(at)
+        yield* shop.enters("ron", "may")
+        yield* shop.enters("quinn", "may")
+
+        const file = join(at.home, "backup")
+        const made = yield* at.type("backup", file)
+        assert.strictEqual(made.code, 0, made.output)
+        assert.match(made.output, /the key ring is not in it: keep k[0-9a-f]+ of /)
+        assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+
+        // By files and by the API, so that nothing but the lifecycle's stream knows it.
+        yield* at.apply(
+          accessLine("a-ron", "ron", { version: 2, state: "revoked" }),
+          someone("quinn", { version: 2, status: "disabled" }),
+          someone("vic"),
+          accessLine("a-vic", "vic"),
+          accessLine("a-vic", "vic", { version: 2, state: "revoked" }),
+        )
+        yield* at.post("ada", `/v1/projects/${ids.fernPortal}/lifecycle-service-grants/${second}/revoke`, { reason })
+        yield* at.post("ada", `${reviews}/${review_id}/revoke`, { reason })
+        yield* at.post("ada", `/v1/projects/${ids.fernPortal}/owners`, { person_id: "uma", active: false, reason })
+        const [q] = yield* at.rows<{ revision: number }>(`select revision from projects where id = 'q'`)
+        const withdrawal = { expected_version: q!.revision, reason }
+        yield* at.post("ada", `/v1/institutions/${ids.fern}/websites/q/withdraw`, withdrawal)
+        yield* shop.enters("ron", "no_access")
+        yield* shop.enters("quinn", "account_disabled")
+        yield* at.published
+        yield* at.instance.end("SIGKILL")
+
+        // The database is gone. Without its keys a backup is of no use, and says so before it writes anything.
+        const { ownerUrl, url } = yield* TestDatabase.make
+        const fresh = { DATABASE_URL: Redacted.value(url), DATABASE_OWNER_URL: Redacted.value(ownerUrl) }
+        yield* at.use(fresh)
+        const other = join(at.home, "other-keys.json")
+        writeFileSync(other, JSON.stringify({ active: "o", keys: { o: Buffer.alloc(32, 7).toString("base64") } }), {
+          mode: 0o600,
+        })
+        yield* at.use({ BAILIWICK_KEYS_FILE: other })
+        const keyless = yield* at.type("restore", file)
+        assert.deepInclude(keyless, { code: 1 })
+        assert.match(keyless.output, /lacks key k[0-9a-f]+/)
+        yield* at.use({ BAILIWICK_KEYS_FILE: "" })
+        const put = yield* at.type("restore", file)
+        assert.strictEqual(put.code, 0, put.output)
+        assert.match((yield* at.type("restore", file)).output, /not empty/)
+
+        // Nobody leads it back yet: it is held, and says who is revoked as the backup does, but lets nobody act on it.
+        yield* at.restart({ ...fresh, ROLES: "api,actors,relay,timers,intake,delivery,mail" })
+        assert.match(
+          (yield* at.type("installation", "show")).output,
+          /^epoch 2, held since .*: a backup was put in its place/,
+        )
+        assert.strictEqual((yield* at.api.get("/ready")).status, 200)
+        yield* until("the product closed", shop.enter("pat"), (told) => told === "closed")
+        assert.strictEqual((yield* told(at)).status, 503)
+        const grants = `/v1/projects/${ids.fernPortal}/lifecycle-service-grants`
+        const asked = yield* until(
+          "sam signed in anew",
+          Effect.flatMap(at.as("sam"), (sam) =>
+            sam.post(grants, {
+              ...{ service_id: "late", environment: "production", reason, capabilities: ["events.read"] },
+            }, { headers: { "idempotency-key": randomUUID() } })),
+          ({ status }) => status === 201,
+        )
+        const held = yield* (yield* at.as("ada")).post(`${grants}/${asked.json.id}/approve`, {
+          ...{ expected_version: 1, reason },
+        }, { headers: { "idempotency-key": randomUUID() } })
+        assert.deepInclude(held.json, { code: "held", status: 503 })
+        // What takes away is not held.
+        yield* at.post("ada", `${grants}/${unsigned}/revoke`, { reason })
+        assert.strictEqual(yield* shop.enter("ron"), "closed")
+        yield* at.instance.end("SIGTERM")
+
+        yield* at.restart({ ROLES: "all" })
+        yield* until("open", at.type("installation", "show"), ({ output }) => /^epoch 2, open/.test(output), 60)
+        assert.deepStrictEqual(
+          yield* at.rows(`select id, state, state_decided from access where id like 'a-%' or id = $1 order by id`, [
+            ids.patAccess,
+          ]),
+          [
+            { id: ids.patAccess, state: "active", state_decided: false },
+            { id: "a-quinn", state: "active", state_decided: false },
+            { id: "a-ron", state: "revoked", state_decided: true },
+          ],
+        )
+        assert.deepStrictEqual(yield* at.rows(`select status from people where id = 'quinn'`), [{ status: "disabled" }])
+        assert.deepStrictEqual(
+          yield* at.rows(`select service_id, state from service_grants where service_id <> 'late' order by service_id`),
+          [
+            { service_id: "product", state: "approved" },
+            { service_id: "second", state: "revoked" },
+            { service_id: "third", state: "revoked" },
+          ],
+        )
+        assert.deepStrictEqual(yield* at.rows(`select state from access_reviews`), [{ state: "revoked" }])
+        assert.deepStrictEqual(yield* at.rows(`select active from project_owners where id = 'o-uma'`), [{
+          active: false,
+        }])
+        assert.deepStrictEqual(yield* at.rows(`select state from projects where id = 'q'`), [{ state: "withdrawn" }])
+        // The feed of before does not bring it back: it has to say what we said first.
+        yield* at.apply(accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 }))
+        assert.deepStrictEqual(yield* at.rows(`select state from access where id = 'a-ron'`), [{ state: "revoked" }])
+        assert.deepStrictEqual(yield* at.rows(`select status from people where id = 'quinn'`), [{ status: "disabled" }])
+
+        yield* shop.enters("pat", "may")
+        yield* at.published
+        assert.strictEqual(yield* shop.enter("pat", Math.floor(Date.now() / 1_000) - 3_600), "session_ended")
+        assert.strictEqual(yield* shop.enter("ron"), "no_access")
+        assert.strictEqual(yield* shop.enter("quinn"), "account_disabled")
+        assert.match(shop.output(), /"closed".*epoch/)
+        assert.match(shop.output(), /"kind":"snapshot"/)
+        const snapshot = factsTold((yield* told(at)).text)
+        yield* until(
+          "equal facts",
+          factsKnown(shop.file),
+          (known) => JSON.stringify(known) === JSON.stringify(snapshot),
+        )
+      }),
+    240_000,
+  )
+})

@@ -1,0 +1,97 @@
+/**
+ * The drill of a failed rollout (specification 000, Events 5): the client is disabled, sessions by way of it end, nothing
+ * new is activated, the latest revocations stay enforced and are delivered; a release gives nothing back that was taken
+ * meanwhile. The product sees all of it.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
+import { ids, product, world } from "./support/Identity.ts"
+import { until } from "./support/until.ts"
+
+const reason = "the new connector crashes"
+
+describe("a rollout that fails", () => {
+  it.live(
+    "ends what it let in, lets in nothing new, and gives back nothing that was taken meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* world()
+        const person = (subject: string) => ({
+          ...{ kind: "person", id: subject, version: 1, issuer: demoIssuer, subject, display_name: subject },
+          ...{ email: `${subject}@fern.example`, email_verified: true, status: "active" },
+        })
+        const access = (subject: string, more: object = {}) => ({
+          ...{ kind: "access", id: `a-${subject}`, version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
+          ...{ person_id: subject, role: "user", state: "active", ...more },
+        })
+        yield* at.apply(person("quinn"), person("ron"), access("quinn"))
+        yield* at.grant("product")
+        const shop = yield* product(at)
+        yield* shop.enters("quinn", "may")
+        yield* shop.enters("pat", "may")
+        const before = Math.floor(Date.now() / 1_000)
+        const asked = yield* (yield* at.as({ subject: "ron" })).post("/v1/me/access-requests", {
+          ...{ institution_id: ids.fern, project_id: ids.fernPortal, reason },
+        }, { headers: { "idempotency-key": randomUUID() } })
+        assert.strictEqual(asked.status, 201, asked.text)
+        const review = `/v1/policies/reviews/${asked.json.policy_review.review_id}/approve`
+        yield* at.post("sam", review, { role: "sponsor", reason })
+        const grants = `/v1/projects/${ids.fernPortal}/lifecycle-service-grants`
+        const proposed = yield* at.post("sam", grants, {
+          ...{ service_id: "another", environment: "production", reason, capabilities: ["events.read"] },
+        })
+
+        const rollout = (action: string) => at.type("rollout", action, "--project", ids.fernPortal, "--reason", reason)
+        const failed = yield* rollout("fail")
+        assert.strictEqual(failed.code, 0, failed.output)
+        assert.match(failed.output, / held, version \d+/)
+        // Sessions of before are dead at the door; whoever signs in anew is let in by what still stands.
+        yield* until("sessions ended", shop.enter("quinn", before - 1), (told) => told === "session_ended")
+        assert.deepStrictEqual(
+          yield* at.rows(
+            `select count(*)::int as open from embedded_clients c join projects p on p.client_id = c.client_id
+          where p.id = $1 and not c.disabled`,
+            [ids.fernPortal],
+          ),
+          [{ open: 0 }],
+        )
+
+        const refused = Effect.fnUntraced(function* (path: string, body: object) {
+          const reply = yield* (yield* at.as("ada")).post(path, body, { headers: { "idempotency-key": randomUUID() } })
+          assert.strictEqual(`${reply.status} ${reply.json?.code}`, "403 environment_held", reply.text)
+        })
+        yield* refused(review, { role: "administrator", reason })
+        yield* refused(`${grants}/${proposed.id}/approve`, { expected_version: 1, reason })
+        const launch = yield* (yield* at.as("sam")).post(`/v1/projects/${ids.fernPortal}/launch-proposals`, {
+          ...{ launch_url: "https://portal.fern.example/", reason },
+        }, { headers: { "idempotency-key": randomUUID() } })
+        assert.deepInclude(launch.json, { status: 403, code: "environment_held" })
+
+        // Revocations are enforced and delivered all the while.
+        yield* at.apply(access("quinn", { version: 2, state: "revoked" }))
+        yield* shop.enters("quinn", "no_access")
+
+        assert.match((yield* rollout("release")).output, / registered, version \d+/)
+        yield* at.published
+        assert.strictEqual(yield* shop.enter("quinn"), "no_access")
+        assert.deepStrictEqual(yield* at.rows(`select state from access where id = 'a-quinn'`), [{ state: "revoked" }])
+        assert.strictEqual(yield* shop.enter("pat", before - 1), "session_ended")
+        // What waited can be approved again; the launch that failed is not back by itself.
+        yield* at.post("ada", review, { role: "administrator", reason })
+        yield* shop.enters("ron", "may")
+        assert.deepStrictEqual(
+          yield* at.rows(`select state, rollout from projects where id = $1`, [ids.fernPortal]),
+          [{ state: "registered", rollout: null }],
+        )
+        assert.deepStrictEqual(
+          yield* at.rows(`select state from provider_jobs where project_id = $1 and kind = 'client.create'`, [
+            ids.fernPortal,
+          ]),
+          [],
+        )
+      }),
+    120_000,
+  )
+})

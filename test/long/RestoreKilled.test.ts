@@ -1,0 +1,122 @@
+/**
+ * Killed in the middle: of putting a backup back, which is done or not begun; and, again and again, of leading a held
+ * installation back, which ends as if nobody had been killed. And a backup of a large database holds little in memory.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { connect } from "../../src/cli/backup/Connection.ts"
+import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
+import { start } from "../support/Processes.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { ids, world } from "../e2e/support/Identity.ts"
+import { until } from "../e2e/support/until.ts"
+
+const people = 40
+const somebody = (n: number) => ({
+  ...{ kind: "person", id: `p-${n}`, version: 1, issuer: demoIssuer, subject: `p-${n}`, display_name: `P ${n}` },
+  ...{ email: `p-${n}@fern.example`, email_verified: true, status: "active" },
+})
+const access = (n: number, more: object = {}) => ({
+  ...{ kind: "access", id: `a-${n}`, version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
+  ...{ person_id: `p-${n}`, role: "user", state: "active", ...more },
+})
+const all = Array.from({ length: people }, (_, n) => n)
+
+/** Resident memory at its highest, in MiB; Linux says it. */
+const peakOf = (pid: number): number | null => {
+  try {
+    const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? []
+    return kib === undefined ? null : Number(kib) / 1024
+  } catch {
+    return null
+  }
+}
+
+describe("killed on the way back", () => {
+  it.live("a restore is whole or not there, and recovery goes on where it was", () =>
+    Effect.gen(function* () {
+      const at = yield* world()
+      yield* at.apply(...all.map(somebody), ...all.map((n) => access(n)))
+      yield* at.rows(`insert into seen_events (account_id, key, seen_on)
+        select gen_random_uuid(), gen_random_uuid(), '2026-01-01' from generate_series(1, 300000)`)
+      const file = join(at.home, "backup")
+      assert.strictEqual((yield* at.type("backup", file)).code, 0)
+      assert.isAbove(statSync(file).size, 5e6)
+      yield* at.apply(...all.map((n) => access(n, { version: 2, state: "revoked" })))
+      yield* at.published
+      yield* at.instance.end("SIGKILL")
+
+      const { ownerUrl, url } = yield* TestDatabase.make
+      const fresh = { DATABASE_URL: Redacted.value(url), DATABASE_OWNER_URL: Redacted.value(ownerUrl) }
+      yield* at.use(fresh)
+      const db = yield* connect(ownerUrl)
+      const filled = Effect.promise(async () => {
+        const [row] = await db.rows<{ n: number }>(`select count(*)::int as n from access`)
+        return row!.n
+      })
+      const busy = Effect.promise(async () => {
+        const [row] = await db.rows<{ n: number }>(
+          `select count(*)::int as n from pg_stat_activity where datname = current_database() and query like 'copy %'`,
+        )
+        return row!.n
+      })
+      const restoring = yield* start({ module: "src/cli/main.ts", args: ["restore", file], env: at.env() })
+      yield* until("rows on their way", busy, (n) => n > 0)
+      yield* restoring.kill("SIGKILL")
+      yield* restoring.exited
+      // Its session ends by itself; until then its locks hold everybody off.
+      yield* until("the session's end", busy, (n) => n === 0)
+      assert.strictEqual(yield* filled, 0)
+      const put = yield* at.type("restore", file)
+      assert.strictEqual(put.code, 0, put.output)
+      assert.strictEqual(yield* filled, people + 1)
+
+      const revoked = at.rows<{ n: number }>(`select count(*)::int as n from access where state = 'revoked'`)
+      yield* at.restart({ ...fresh, ROLES: "all" })
+      for (const enough of [1, 10, 25]) {
+        yield* until("some are revoked", revoked, ([row]) => row!.n >= enough, 60)
+        yield* at.instance.end("SIGKILL")
+        yield* at.restart({})
+      }
+      yield* until("open", at.type("installation", "show"), ({ output }) => /^epoch 2, open/.test(output), 90)
+      assert.deepStrictEqual(yield* revoked, [{ n: people }])
+      assert.deepStrictEqual(
+        yield* at.rows(
+          `select count(*)::int as events, max(position)::int as last from lifecycle_events
+          where project_id = $1 and epoch = 2 and kind = 'access-revoked'
+            and person_id like 'p-%'`,
+          [ids.fernPortal],
+        ).pipe(Effect.map((rows) => (rows[0] as { events: number }).events)),
+        people,
+      )
+      // Positions of the new epoch have no gap, whoever was killed.
+      assert.deepStrictEqual(
+        yield* at.rows(
+          `select count(*) = max(position) as whole from lifecycle_events
+          where project_id = $1 and epoch = 2`,
+          [ids.fernPortal],
+        ),
+        [{ whole: true }],
+      )
+    }), 300_000)
+
+  it.live("a backup of a large database goes through little memory", () =>
+    Effect.gen(function* () {
+      const at = yield* world()
+      yield* at.rows(`insert into audit_records (id, at, action, outcome, details)
+        select gen_random_uuid(), '2026-01-01', 'test.row', 'done',
+          jsonb_build_object('text', repeat(md5(n::text), 40)) from generate_series(1, 100000) n`)
+      const file = join(at.home, "backup")
+      const program = yield* start({ module: "src/cli/main.ts", args: ["backup", file], env: at.env() })
+      let peak = 0
+      const look = Effect.sync(() => {
+        peak = Math.max(peak, peakOf(program.pid) ?? 0)
+      })
+      yield* Effect.raceFirst(program.exited, look.pipe(Effect.andThen(Effect.sleep("20 millis")), Effect.forever))
+      assert.isTrue(statSync(file).isFile())
+      // 130 MB of rows; the runtime and the program alone take some 200.
+      assert.isBelow(peak, 450)
+    }), 120_000)
+})

@@ -8,6 +8,7 @@
  * remembers a later acknowledgement), and, if asked for, where nothing was heard for too long. What can only be waited out
  * is tried again, ever more slowly.
  */
+import { stage, unstage } from "./FactRows.ts"
 import * as Ledger from "./Ledger.ts"
 import { compromisedBy, type Fact } from "./Fold.ts"
 import { keyRing } from "./Keys.ts"
@@ -106,12 +107,12 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
 
   /** Lays a large state by, part by part; gives the work that puts it in place. */
   const staged = async (manifest: VerifiedManifest): Promise<() => Work<ReadonlyArray<Fact>>> => {
-    await store.transact(() => Ledger.unstage(projectId))
+    await store.transact(() => unstage(projectId))
     const reader = partsReader(manifest.parts, manifest.stateDigest)
     let count = 0
     for (const { digest } of manifest.parts) {
       const facts = reader.next(await remote.part(digest))
-      count += await store.transact(() => Ledger.stage(projectId, manifest, facts))
+      count += await store.transact(() => stage(projectId, manifest, facts))
     }
     reader.end()
     return function* () {

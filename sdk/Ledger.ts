@@ -5,20 +5,11 @@
  * applied only where it follows the last one (same epoch, next position, its `prev_digest` our chain head), and once; a
  * snapshot takes everything's place at once and leaves access closed.
  */
-import {
-  announcedBy,
-  type Change,
-  changesOf,
-  compromisedBy,
-  type Fact,
-  factsOf,
-  groups,
-  nameOf,
-  otherOf,
-} from "./Fold.ts"
-import { type Json, member } from "./Canonical.ts"
+import { change, fillStaged, put } from "./FactRows.ts"
+import { announcedBy, changesOf, compromisedBy, type Fact, factsOf, groups } from "./Fold.ts"
+import type { Json } from "./Canonical.ts"
 import { Gap, Refusal } from "./Refusal.ts"
-import { ask, type Row, type Value, type Work } from "./Store.ts"
+import { ask, type Row, type Work } from "./Store.ts"
 import type { Checkpoint, VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
 
 export interface Standing {
@@ -34,7 +25,6 @@ export interface Standing {
 
 /** Numbers of events are remembered this far back; older ones are refused by their position alone. */
 const remembered = 10_000
-const rowsAtOnce = 200
 
 const standingOf = (
   row: Row | undefined,
@@ -74,59 +64,6 @@ function* locked(projectId: string): Work<Standing> {
   const found = standingOf(row, [])
   if (found === null) throw new Gap("nothing to go on from yet")
   return found
-}
-
-const columns = [
-  "project_id",
-  "about",
-  "id",
-  "issuer",
-  "subject",
-  "other_issuer",
-  "other_subject",
-  "linked",
-  "value",
-]
-
-const valuesOf = (
-  projectId: string,
-  { group, id, value }: Fact,
-): ReadonlyArray<Value> => {
-  const user = nameOf(member(value, "user"))
-  const other = group === "identities" ? otherOf(value) : null
-  return [
-    ...[projectId, group, id, user?.issuer ?? null, user?.subject ?? null],
-    ...[
-      other?.name.issuer ?? null,
-      other?.name.subject ?? null,
-      other?.linked === true ? 1 : 0,
-    ],
-    JSON.stringify(value),
-  ]
-}
-
-function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> {
-  for (let at = 0; at < facts.length; at += rowsAtOnce) {
-    const some = facts.slice(at, at + rowsAtOnce)
-    const marks = some.map((_, i) => `(${columns.map((_, j) => `$${i * columns.length + j + 1}`)})`)
-    yield* ask(
-      `insert into bailiwick_facts (${columns}) values ${marks}
-       on conflict (project_id, about, id) do update set ${
-        columns.slice(3).map((name) => `${name} = excluded.${name}`)
-      }`,
-      ...some.flatMap((fact) => valuesOf(projectId, fact)),
-    )
-  }
-}
-
-function* change(projectId: string, { group, id, value }: Change): Work<void> {
-  if (value !== null) return yield* put(projectId, [{ group, id, value }])
-  yield* ask(
-    `delete from bailiwick_facts where project_id = $1 and about = $2 and id = $3`,
-    projectId,
-    group,
-    id,
-  )
 }
 
 function* pin(projectId: string, kids: ReadonlyArray<string>): Work<void> {
@@ -249,35 +186,6 @@ export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<Reado
   const facts = factsOf(snapshot.state)
   yield* replace(projectId, snapshot, put(projectId, facts))
   return facts
-}
-
-/** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */
-export function* stage(projectId: string, snapshot: Checkpoint, facts: ReadonlyArray<Fact>): Work<number> {
-  let count = 0
-  const all = ["snapshot", ...columns]
-  for (let at = 0; at < facts.length; at += rowsAtOnce) {
-    const some = facts.slice(at, at + rowsAtOnce)
-    const marks = some.map((_, i) => `(${all.map((_, j) => `$${i * all.length + j + 1}`)})`)
-    const laid = yield* ask(
-      `insert into bailiwick_staged (${all}) values ${marks} on conflict do nothing returning about`,
-      ...some.flatMap((fact) => [snapshot.jti, ...valuesOf(projectId, fact)]),
-    )
-    count += laid.length
-  }
-  return count
-}
-
-/** Forgets what was laid by, of whatever snapshot: of one that was not finished. */
-export function* unstage(projectId: string): Work<void> {
-  yield* ask(`delete from bailiwick_staged where project_id = $1`, projectId)
-}
-
-function* fillStaged(projectId: string, { jti }: Checkpoint, count: number): Work<void> {
-  const of = `from bailiwick_staged where project_id = $1 and snapshot = $2`
-  const [laid] = yield* ask(`select count(*) as n ${of}`, projectId, jti)
-  if (Number(laid?.["n"]) !== count) throw new Gap("somebody else began another snapshot meanwhile")
-  yield* ask(`insert into bailiwick_facts (${columns}) select ${columns} ${of}`, projectId, jti)
-  yield* unstage(projectId)
 }
 
 /** As `swap`, with the facts that were laid by of this snapshot, so many of them. */

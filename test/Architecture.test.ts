@@ -117,8 +117,9 @@ describe("Architecture", () => {
 
   it("time comes from Effect's Clock and goes into SQL as a parameter", () => {
     assert.deepStrictEqual(saying(product, /\bDate\.now\(|\bnew Date\(\s*\)/), [])
-    // It measures how far the database's clock is from this process's: that is what the others then go by.
-    const measuring = ["services/platform/DatabaseClock.ts"]
+    // One measures how far the database's clock is from this process's: that is what the others then go by. The other
+    // says how long evidence is kept, which no program's clock may shorten.
+    const measuring = ["services/platform/DatabaseClock.ts", "migrations/0019_retention.ts"]
     const statements = product.map((source) => ({
       ...source,
       text: [...codeOf(source.text).matchAll(/`[^`]*`/g)].join("\n").replace(/\$\{[^}]*\}/g, ""),

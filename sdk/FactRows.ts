@@ -1,0 +1,96 @@
+/**
+ * The rows that facts are: where they stand, and where those of a snapshot that comes in parts are laid by until all of
+ * them are there.
+ */
+import { type Change, type Fact, nameOf, otherOf } from "./Fold.ts"
+import { member } from "./Canonical.ts"
+import { Gap } from "./Refusal.ts"
+import { ask, type Value, type Work } from "./Store.ts"
+import type { Checkpoint } from "./Verify.ts"
+
+const rowsAtOnce = 200
+
+const columns = [
+  "project_id",
+  "about",
+  "id",
+  "issuer",
+  "subject",
+  "other_issuer",
+  "other_subject",
+  "linked",
+  "value",
+]
+
+const valuesOf = (
+  projectId: string,
+  { group, id, value }: Fact,
+): ReadonlyArray<Value> => {
+  const user = nameOf(member(value, "user"))
+  const other = group === "identities" ? otherOf(value) : null
+  return [
+    ...[projectId, group, id, user?.issuer ?? null, user?.subject ?? null],
+    ...[
+      other?.name.issuer ?? null,
+      other?.name.subject ?? null,
+      other?.linked === true ? 1 : 0,
+    ],
+    JSON.stringify(value),
+  ]
+}
+
+/** Puts facts in the place of what stood under their ids. */
+export function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> {
+  for (let at = 0; at < facts.length; at += rowsAtOnce) {
+    const some = facts.slice(at, at + rowsAtOnce)
+    const marks = some.map((_, i) => `(${columns.map((_, j) => `$${i * columns.length + j + 1}`)})`)
+    yield* ask(
+      `insert into bailiwick_facts (${columns}) values ${marks}
+       on conflict (project_id, about, id) do update set ${
+        columns.slice(3).map((name) => `${name} = excluded.${name}`)
+      }`,
+      ...some.flatMap((fact) => valuesOf(projectId, fact)),
+    )
+  }
+}
+
+/** Does what one change of an event says. */
+export function* change(projectId: string, { group, id, value }: Change): Work<void> {
+  if (value !== null) return yield* put(projectId, [{ group, id, value }])
+  yield* ask(
+    `delete from bailiwick_facts where project_id = $1 and about = $2 and id = $3`,
+    projectId,
+    group,
+    id,
+  )
+}
+
+/** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */
+export function* stage(projectId: string, snapshot: Checkpoint, facts: ReadonlyArray<Fact>): Work<number> {
+  let count = 0
+  const all = ["snapshot", ...columns]
+  for (let at = 0; at < facts.length; at += rowsAtOnce) {
+    const some = facts.slice(at, at + rowsAtOnce)
+    const marks = some.map((_, i) => `(${all.map((_, j) => `$${i * all.length + j + 1}`)})`)
+    const laid = yield* ask(
+      `insert into bailiwick_staged (${all}) values ${marks} on conflict do nothing returning about`,
+      ...some.flatMap((fact) => [snapshot.jti, ...valuesOf(projectId, fact)]),
+    )
+    count += laid.length
+  }
+  return count
+}
+
+/** Forgets what was laid by, of whatever snapshot: of one that was not finished. */
+export function* unstage(projectId: string): Work<void> {
+  yield* ask(`delete from bailiwick_staged where project_id = $1`, projectId)
+}
+
+/** Puts what was laid by of a snapshot, so many facts, where facts stand. Throws Gap where it is not all there. */
+export function* fillStaged(projectId: string, { jti }: Checkpoint, count: number): Work<void> {
+  const of = `from bailiwick_staged where project_id = $1 and snapshot = $2`
+  const [laid] = yield* ask(`select count(*) as n ${of}`, projectId, jti)
+  if (Number(laid?.["n"]) !== count) throw new Gap("somebody else began another snapshot meanwhile")
+  yield* ask(`insert into bailiwick_facts (${columns}) select ${columns} ${of}`, projectId, jti)
+  yield* unstage(projectId)
+}

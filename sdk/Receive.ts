@@ -34,6 +34,8 @@ export interface ReceiveOptions<Tx> extends Omit<CourseOptions<Tx>, "notice"> {
   readonly notice?: (notice: Notice) => void
   /** How often to look by cursor whether anything never came; a minute unless told. */
   readonly lookEveryMillis?: number
+  /** How long a push may take before it is told to come again; 8 s unless told, since the transmitter gives up after 10. */
+  readonly answerWithinMillis?: number
 }
 
 /** What to answer a push with: the status, and the body as JSON where there is one. */
@@ -42,8 +44,6 @@ export type Answer =
   | { readonly status: 400; readonly body: { readonly err: string; readonly description: string } }
 
 const waitSeconds = 25
-/** The transmitter gives a push up after 10 s. */
-const patienceMillis = 8_000
 const remembered = 100
 /** Refused without a word about the project's history. */
 const aside: ReadonlySet<RefusalStep> = new Set(["verification", "stream"])
@@ -61,7 +61,7 @@ const before = (a: VerifiedEvent, b: VerifiedEvent) => a.epoch - b.epoch || a.po
 
 export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
   const { authorization, signal, streamId } = options
-  const { lookEveryMillis = 60_000, notice = () => {}, now = Date.now } = options
+  const { answerWithinMillis = 8_000, lookEveryMillis = 60_000, notice = () => {}, now = Date.now } = options
   const own = course(options)
   const { remote } = own
   const states = new Set<string>()
@@ -136,7 +136,7 @@ export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
 
   const inTime = <A>(work: Promise<A>): Promise<A> => {
     const over = new AbortController()
-    const tooLate = pause(patienceMillis, over.signal).then(() => Promise.reject(new Error("not in time")))
+    const tooLate = pause(answerWithinMillis, over.signal).then(() => Promise.reject(new Error("not in time")))
     return Promise.race([work, tooLate]).finally(() => over.abort())
   }
 

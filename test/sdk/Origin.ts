@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage } from "node:http"
 import type { Json } from "../../sdk/Canonical.ts"
 import { genesis } from "../../sdk/Canonical.ts"
 import { changesOf, type Fact, groups } from "../../sdk/Fold.ts"
-import { audience, chained, issuer, makeKey, now, projectId, type SigningKey, snapshotOf, type Told } from "./Tokens.ts"
+import { audience, chained, issuer, keyOf, now, projectId, type SigningKey, snapshotOf, type Told } from "./Tokens.ts"
 
 export const streamId = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 
@@ -55,7 +55,7 @@ export interface Poll {
 
 /** Listens on a port of its own; `end` stops it. */
 export const origin = async () => {
-  let key: SigningKey = await makeKey()
+  let key: SigningKey = await keyOf("transmitter")
   let served = [key.jwk]
   let epoch = 1
   let history: Array<Stored> = []
@@ -193,7 +193,7 @@ export const origin = async () => {
     },
     /** Signs by another key from now on, which it serves beside the old one. */
     rotate: async () => {
-      key = await makeKey()
+      key = await keyOf("transmitter's next")
       served = [...served, key.jwk]
       return key.kid
     },

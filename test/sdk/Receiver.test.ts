@@ -3,99 +3,16 @@
  * Signals Framework), rebuilt: invalid SET, issuer mismatch, redelivered SET, removed subject, verification (wrong state,
  * wrong subject, behind queued events, unsolicited), status changed by the transmitter, access-token expiry.
  */
-import { DatabaseSync } from "node:sqlite"
-import { afterEach, assert, describe, it } from "vitest"
+import type { DatabaseSync } from "node:sqlite"
+import { assert, describe, it } from "vitest"
+import type { Answer } from "../../sdk/Receive.ts"
 import { genesis } from "../../sdk/Canonical.ts"
-import * as Ledger from "../../sdk/Ledger.ts"
-import { type Answer, type Notice, type ReceiveOptions, receiver } from "../../sdk/Receive.ts"
 import type { Store } from "../../sdk/Store.ts"
-import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
-import { origin, streamId, watched } from "./Origin.ts"
-import {
-  chained,
-  granted,
-  issuer,
-  makeKey,
-  now,
-  own as ownType,
-  personNamed,
-  projectId,
-  revoked,
-  type Told,
-} from "./Tokens.ts"
-
-const ends: Array<() => void | Promise<void>> = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
+import { streamId } from "./Origin.ts"
+import { equal, opened, product, scene } from "./Receiving.ts"
+import { chained, granted, keyOf, now, own as ownType, personNamed, projectId, revoked, type Told } from "./Tokens.ts"
 
 const secret = "Bearer of the stream"
-
-/** A product over a database of its own; each `start` is as a new process of it. */
-const product = async (at: Awaited<ReturnType<typeof origin>>) => {
-  const database = new DatabaseSync(":memory:")
-  const store = sqliteStore(database)
-  await store.prepare()
-  const pins = [at.key().kid]
-  const clock = { ahead: 0 }
-  const standing = () => store.read(() => Ledger.standing(projectId))
-  const facts = () => store.read(() => Ledger.facts(projectId))
-
-  const start = (more: Partial<ReceiveOptions<DatabaseSync>> = {}, around: Store<DatabaseSync> = store) => {
-    const stop = new AbortController()
-    const notices: Array<Notice> = []
-    const watch = watched()
-    const one = receiver<DatabaseSync>({
-      ...{ baseUrl: at.url, issuer, projectId, streamId, pins, installedVersion: "1", signal: stop.signal },
-      store: around,
-      token: () => Promise.resolve("token"),
-      now: () => now * 1_000 + clock.ahead,
-      notice: (notice) => {
-        notices.push(notice)
-        watch.changed()
-      },
-      ...more,
-    })
-    let going: Promise<void> | undefined
-    const end = async () => {
-      stop.abort()
-      watch.changed()
-      await going
-    }
-    ends.push(end)
-    return {
-      ...one,
-      ...{ end, notices },
-      said: (kind: Notice["kind"], times = 1) =>
-        watch.until(() => notices.filter((notice) => notice.kind === kind).length >= times),
-      pushed: (how: "run" | "poll" = "run") => {
-        going = one[how]()
-      },
-    }
-  }
-  return { ...{ clock, facts, standing, start, store } }
-}
-
-const scene = async () => {
-  const at = await origin()
-  ends.push(() => at.end())
-  return { at, own: await product(at) }
-}
-
-type Scene = Awaited<ReturnType<typeof scene>>
-
-/** A product that has come to the head and is open. */
-const opened = async ({ own }: Scene, more: Partial<ReceiveOptions<DatabaseSync>> = {}) => {
-  const one = own.start(more)
-  one.pushed()
-  await one.said("opened")
-  return one
-}
-
-const equal = async ({ at, own }: Scene) => {
-  assert.deepStrictEqual(await own.facts(), at.facts())
-  assert.deepInclude(await own.standing(), { open: true, position: at.head(), cursor: `c${at.head()}` })
-}
 
 const taken: Answer = { status: 202, body: null }
 
@@ -128,7 +45,7 @@ describe("receive", () => {
     const made = await scene()
     const { at, own } = made
     const one = await opened(made)
-    const stranger = await makeKey()
+    const stranger = await keyOf("stranger")
     const [good] = chained([granted("pat")])
     const forged = (claims: object) => at.key().sign(claims)
     const cases: ReadonlyArray<readonly [string, string]> = [
@@ -169,7 +86,7 @@ describe("receive", () => {
     assert.deepInclude(await own.standing(), { position: 0, open: true })
     assert.deepStrictEqual(await one.receive(pat!.set, secret), taken)
 
-    const stranger = await makeKey()
+    const stranger = await keyOf("stranger")
     const [forged] = chained([granted("eve")], 1, genesis, 2)
     const answer = await one.receive(await stranger.sign(forged), secret)
     assert.strictEqual(answer.body?.err, "invalid_key")
@@ -319,7 +236,7 @@ describe("receive", () => {
     const made = await scene()
     const { at } = made
     const one = await opened(made, { authorization: secret })
-    const next = await makeKey()
+    const next = await keyOf("next")
     const transition = (kid: string): Told => ({
       type: ownType("key-transition"),
       subId: { format: "opaque", id: projectId },
@@ -327,13 +244,11 @@ describe("receive", () => {
     })
     const first = at.key()
     const kid = await at.rotate()
-    const second = at.key()
     // The announcement is the old key's own word.
     const [claims] = chained([transition(kid)])
     const announced = await first.sign(claims)
     at.tellSigned(claims!, announced, transition(kid))
     const [pat] = await at.tell(granted("pat"))
-    assert.strictEqual(at.key(), second)
     assert.deepStrictEqual(await one.receive(pat!.set, secret), taken)
     assert.deepStrictEqual(await one.receive(announced, secret), taken)
     assert.isFalse(one.notices.some(({ kind }) => kind === "closed"))
@@ -382,94 +297,4 @@ describe("receive", () => {
       assert.isAtLeast(steps, fresh ? 10 : 4)
     })
   }
-})
-
-describe("poll", () => {
-  it("what comes is applied in the order of positions, and acknowledged once it is committed", async () => {
-    const made = await scene()
-    const { at, own } = made
-    await at.tell(granted("first"))
-    const one = own.start()
-    one.pushed("poll")
-    await one.said("opened")
-    const told = await at.tell(granted("pat"), revoked("pat"), granted("ada"))
-    at.queue(...[...told].reverse(), await at.own("verification", {}))
-    await at.watch.until(() => at.queued() === 0)
-    assert.deepInclude(await own.standing(), { position: 4 })
-    assert.includeMembers([...at.polls.at(-1)!.ack], told.map(({ jti }) => jti))
-    assert.lengthOf(one.notices.filter(({ kind }) => kind === "verified"), 1)
-    await equal(made)
-  })
-
-  it("what cannot be believed is said to be so, and a snapshot leads past it", async () => {
-    const made = await scene()
-    const { at, own } = made
-    const one = own.start()
-    one.pushed("poll")
-    await one.said("opened")
-    const [pat] = await at.tell(granted("pat"))
-    const stranger = await makeKey()
-    const [forged] = chained([granted("eve")], 1, genesis, 2)
-    const misnamed = { jti: "another-number", set: pat!.set }
-    at.queue(pat!, { jti: forged!.jti, set: await stranger.sign(forged) }, misnamed)
-    await at.watch.until(() => at.queued() === 0)
-    const { ack, setErrs } = at.polls.at(-1)!
-    assert.deepStrictEqual([...ack], [pat!.jti])
-    assert.deepStrictEqual(
-      Object.entries(setErrs).map(([jti, { err }]) => [jti, err]),
-      [[forged!.jti, "invalid_key"], [misnamed.jti, "invalid_request"]],
-    )
-    await one.said("opened", 2)
-    assert.deepInclude(one.notices.find(({ kind }) => kind === "closed"), { because: "invalid_key" })
-    await equal(made)
-  })
-
-  it("killed before it said what it had committed, it hears it again and says so", async () => {
-    const made = await scene()
-    const { at, own } = made
-    const first = own.start()
-    first.pushed("poll")
-    await first.said("opened")
-    const stopped = own.start({
-      fetch: (input, init) => {
-        const body = typeof init?.body === "string" ? JSON.parse(init.body) : {}
-        return body.ack?.length > 0 ? Promise.reject(new Error("killed")) : fetch(input, init)
-      },
-    })
-    await first.end()
-    stopped.pushed("poll")
-    const told = await at.tell(granted("pat"), granted("ada"))
-    at.queue(...told)
-    await stopped.said("applied")
-    await stopped.said("retrying")
-    await stopped.end()
-    assert.strictEqual(at.queued(), 2)
-    const again = own.start()
-    again.pushed("poll")
-    await at.watch.until(() => at.queued() === 0)
-    assert.isFalse(again.notices.some(({ kind }) => kind === "applied"))
-    await equal(made)
-  })
-
-  it("a gap in what is polled is filled in by cursor; while the stream is stopped the cursor goes on", async () => {
-    const made = await scene()
-    const { at, own } = made
-    const one = own.start()
-    one.pushed("poll")
-    await one.said("opened")
-    const told = await at.tell(granted("a"), granted("b"), granted("c"))
-    at.queue(told[2]!)
-    await at.watch.until(() => at.queued() === 0 && at.polls.length > 0)
-    await one.said("applied")
-    assert.deepInclude(await own.standing(), { position: 3 })
-    at.queue(await at.own("stream-updated", { status: "disabled" }))
-    await one.said("stream")
-    await at.tell(granted("d"))
-    await one.said("applied", 2)
-    const enabled = await at.own("stream-updated", { status: "enabled" })
-    at.queue(enabled, ...await at.tell(granted("e")))
-    await at.watch.until(() => at.queued() === 0)
-    assert.lengthOf(one.notices.filter(({ kind }) => kind === "stream"), 2)
-    await equal(made)
-  })
 })

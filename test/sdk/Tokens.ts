@@ -3,7 +3,8 @@ import { calculateJwkThumbprint, CompactSign, exportJWK, generateKeyPair, type J
 import { randomUUID } from "node:crypto"
 import { digestOf, genesis, type Json, sha256 } from "../../sdk/Canonical.ts"
 import { keyRing } from "../../sdk/Keys.ts"
-import type { Pins } from "../../sdk/Verify.ts"
+import { Refusal, type RefusalStep } from "../../sdk/Refusal.ts"
+import { type Pins, verifyEvent } from "../../sdk/Verify.ts"
 
 export const issuer = "https://id.example/lifecycle"
 export const projectId = "project-1"
@@ -29,6 +30,15 @@ export const makeKey = async (): Promise<SigningKey> => {
       new CompactSign(new TextEncoder().encode(typeof payload === "string" ? payload : JSON.stringify(payload)))
         .setProtectedHeader({ alg: "RS256", typ: "secevent+jwt", kid, ...header }).sign(privateKey),
   }
+}
+
+const made = new Map<string, Promise<SigningKey>>()
+
+/** The key of that name, made once: a pair of RSA keys takes its time. */
+export const keyOf = (name: string): Promise<SigningKey> => {
+  const key = made.get(name) ?? makeKey()
+  made.set(name, key)
+  return key
 }
 
 /** Pins to `kids`, where the transmitter serves `served`. */
@@ -93,3 +103,11 @@ export const snapshotOf = (
   ...{ epoch: at.epoch ?? 1, position: at.position, cursor: `c${at.position}`, chain_head: at.chainHead },
   ...{ state_digest: digestOf(state), key_set: keySet, state },
 })
+
+/** The step at which a token is refused as an event; anything else that goes wrong is not an answer. */
+export const stepOf = async (token: string, pins: Pins): Promise<RefusalStep | "believed"> => {
+  const error: unknown = await verifyEvent(token, pins).then(() => null, (error) => error)
+  if (error === null) return "believed"
+  if (error instanceof Refusal) return error.step
+  throw error
+}

@@ -1,0 +1,82 @@
+/** A product that receives by a stream, over a database of its own, beside a transmitter that a test leads (Origin.ts). */
+import { DatabaseSync } from "node:sqlite"
+import { afterEach, assert } from "vitest"
+import * as Ledger from "../../sdk/Ledger.ts"
+import { type Notice, type ReceiveOptions, receiver } from "../../sdk/Receive.ts"
+import type { Store } from "../../sdk/Store.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { origin, streamId, watched } from "./Origin.ts"
+import { issuer, now, projectId } from "./Tokens.ts"
+
+const ends: Array<() => void | Promise<void>> = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+/** A product over a database of its own; each `start` is as a new process of it. */
+export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
+  const database = new DatabaseSync(":memory:")
+  const store = sqliteStore(database)
+  await store.prepare()
+  const pins = [at.key().kid]
+  const clock = { ahead: 0 }
+  const standing = () => store.read(() => Ledger.standing(projectId))
+  const facts = () => store.read(() => Ledger.facts(projectId))
+
+  const start = (more: Partial<ReceiveOptions<DatabaseSync>> = {}, around: Store<DatabaseSync> = store) => {
+    const stop = new AbortController()
+    const notices: Array<Notice> = []
+    const watch = watched()
+    const one = receiver<DatabaseSync>({
+      ...{ baseUrl: at.url, issuer, projectId, streamId, pins, installedVersion: "1", signal: stop.signal },
+      store: around,
+      token: () => Promise.resolve("token"),
+      // However busy the machine is.
+      answerWithinMillis: 60_000,
+      now: () => now * 1_000 + clock.ahead,
+      notice: (notice) => {
+        notices.push(notice)
+        watch.changed()
+      },
+      ...more,
+    })
+    let going: Promise<void> | undefined
+    const end = async () => {
+      stop.abort()
+      watch.changed()
+      await going
+    }
+    ends.push(end)
+    return {
+      ...one,
+      ...{ end, notices },
+      said: (kind: Notice["kind"], times = 1) =>
+        watch.until(() => notices.filter((notice) => notice.kind === kind).length >= times),
+      pushed: (how: "run" | "poll" = "run") => {
+        going = one[how]()
+      },
+    }
+  }
+  return { ...{ clock, facts, standing, start, store } }
+}
+
+export const scene = async () => {
+  const at = await origin()
+  ends.push(() => at.end())
+  return { at, own: await product(at) }
+}
+
+export type Scene = Awaited<ReturnType<typeof scene>>
+
+/** A product that has come to the head and is open. */
+export const opened = async ({ own }: Scene, more: Partial<ReceiveOptions<DatabaseSync>> = {}) => {
+  const one = own.start(more)
+  one.pushed()
+  await one.said("opened")
+  return one
+}
+
+export const equal = async ({ at, own }: Scene) => {
+  assert.deepStrictEqual(await own.facts(), at.facts())
+  assert.deepInclude(await own.standing(), { open: true, position: at.head(), cursor: `c${at.head()}` })
+}

@@ -57,7 +57,8 @@ const receive = async <Tx>(store: Store<Tx>) => {
     ...{ installedVersion: "1", pins: env("LIFECYCLE_PINS").split(","), signal: stop.signal, fetch: fetched },
     token: () => Promise.resolve(env("LIFECYCLE_TOKEN")),
     store: mortal(store),
-    notice: (notice: object) => console.log(JSON.stringify(notice)),
+    notice: (notice: object) =>
+      console.log(JSON.stringify({ ...notice, ...("error" in notice ? { error: String(notice.error) } : {}) })),
   }
   if (env("STREAM_ID") === "") return follow(options)
   const one = receiver({ ...options, streamId: env("STREAM_ID") })

@@ -55,6 +55,11 @@ export class KeyRotation extends Context.Service<KeyRotation, {
   readonly retire: (kid: string) => Refusable
   /** Takes a stolen key out of use, whatever its state; gives the kid of the key that is active then. */
   readonly compromise: (kid: string, reason: string) => Refusable<string>
+  /**
+   * Goes over at once to the latest of these keys, where it is one that is still to come: whoever has lost some history
+   * in which it signed must not sign by the one before it again. Gives whether it does.
+   */
+  readonly resume: (kids: ReadonlyArray<string>) => Effect.Effect<boolean, SqlError.SqlError>
   /** Does some of what is due; gives whether there may be more at once. */
   readonly advance: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/KeyRotation") {
@@ -94,7 +99,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
 
         /** Adds what every project has to be told; with a successor it is a transition. */
         const inform = Effect.fnUntraced(
-          function* (compromised: string | null, successor: string | null, notBefore: Date) {
+          function* (compromised: string | null, successor: string | null, notBefore: Date, waits = deadlineMillis) {
             const at = yield* now
             yield* (successor === null
               ? sql`
@@ -103,7 +108,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               : sql`
                 insert into lifecycle_key_news (id, compromised, successor, not_before, deadline_at, created_at)
                 select coalesce(max(id), 0) + 1, ${compromised}, ${successor}, ${notBefore},
-                  ${new Date(notBefore.getTime() + deadlineMillis)}, ${at}
+                  ${new Date(notBefore.getTime() + waits)}, ${at}
                 from lifecycle_key_news`)
           },
         )
@@ -197,6 +202,32 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           )
         )
 
+        const resume = Effect.fn("KeyRotation.resume")(function* (kids: ReadonlyArray<string>) {
+          const coming = sql<{ kid: string }>`
+            select kid from signing_keys
+            where kid = any(${[...kids]}::text[]) and state in ('announced', 'published')
+            order by succession desc limit 1`
+          if ((yield* coming).length === 0) return false
+          return yield* changing(
+            3,
+            Effect.fnUntraced(function* (follow) {
+              const [latest] = yield* coming
+              if (latest === undefined) return false
+              const at = yield* now
+              yield* sql`update lifecycle_key_news set ended_at = ${at} where ended_at is null`
+              // What came before it was in use, too, and verifies what is still on its way.
+              yield* sql`
+                update signing_keys k set state = 'retiring', changed_at = ${at} from signing_keys l
+                where l.kid = ${latest.kid} and k.succession < l.succession and k.state in ('announced', 'published')`
+              yield* move(latest.kid, "published", at)
+              yield* inform(null, latest.kid, at, 0)
+              yield* recorded("resume", latest.kid, "system")
+              yield* follow(latest.kid)
+              return true
+            }),
+          )
+        })
+
         /** Ends a transition that every project has gone over by, and whose old key has nothing left to sign. */
         const settle = ({ id, successor }: TransitionRow) =>
           alone(Effect.gen(function* () {
@@ -245,7 +276,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           return due.length > 0 && (yield* retireRipe(null, "system"))
         }).pipe(Effect.withSpan("KeyRotation.advance"))
 
-        return KeyRotation.of({ list, announce, publish, activate, retire, compromise, advance })
+        return KeyRotation.of({ list, announce, publish, activate, retire, compromise, resume, advance })
       }),
     )
 }

@@ -104,6 +104,8 @@ export class Recovery extends Context.Service<Recovery, {
             Effect.catchTag("KeyRefused", () => Effect.void),
           )
         }
+        // Consumers may have gone over meanwhile, and believe the old key no more.
+        if (yield* keys.resume([...lost.keys])) reapplied++
         for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
         const told = new Map<string, ToldTransfer>()
         let unreadable = 0

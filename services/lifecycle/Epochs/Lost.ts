@@ -35,6 +35,8 @@ export interface Lost {
   readonly failedRollouts: ReadonlySet<string>
   /** Keys of ours that were found to be stolen since. */
   readonly stolenKeys: ReadonlySet<string>
+  /** Keys that signed. */
+  readonly keys: ReadonlySet<string>
 }
 
 const Claims = Schema.Struct({
@@ -96,6 +98,7 @@ export const lostHistory = Effect.gen(function* () {
     const changes = new Map<string, LostChange>()
     const failedRollouts = new Set<string>()
     const stolenKeys = new Set<string>()
+    const used = new Set<string>()
     let events = 0
     let epoch = 0
     let unverifiable = 0
@@ -127,6 +130,7 @@ export const lostHistory = Effect.gen(function* () {
           unverifiable++
           continue
         }
+        used.add(String(decodeProtectedHeader(token).kid))
         events++
         epoch = Math.max(epoch, event.epoch)
         const { id, kind, payload, projectId, subId } = event
@@ -141,7 +145,8 @@ export const lostHistory = Effect.gen(function* () {
     })
 
     yield* bus.history("LIFECYCLE", sinceMillis, take)
-    return { changes: [...changes.values()], events, unverifiable, epoch, failedRollouts, stolenKeys } satisfies Lost
+    const found = { events, unverifiable, epoch, failedRollouts, stolenKeys, keys: used }
+    return { ...found, changes: [...changes.values()] } satisfies Lost
   })
 
   return { read }

@@ -10,38 +10,13 @@ import { Database } from "../../../services/platform/Database.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { now, timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, expired, rotating, work } from "./KeysWorld.ts"
+import { consumer, day, expired, rotating, served, signedBy, slow, states, work } from "./KeysWorld.ts"
 import { everything, type Scene, scene, signAll, transmitter } from "./World.ts"
-
-const slow = { excludeTestServices: true, timeout: "60 seconds" } as const
 
 /** One more event. */
 const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
   yield* access(institution, project, yield* person())
   yield* signAll
-})
-
-/** kids by state, in the order of succession. */
-const states = Effect.gen(function* () {
-  const { keys } = yield* (yield* KeyRotation).list
-  const of = (wanted: string): ReadonlyArray<string> =>
-    keys.filter(({ state }) => state === wanted).map(({ kid }) => kid)
-  return {
-    ...{ announced: of("announced"), published: of("published"), active: of("active") },
-    ...{ retiring: of("retiring"), retired: of("retired"), compromised: of("compromised") },
-  }
-})
-
-const served = Effect.map(
-  Effect.flatMap(SigningKeys, ({ jwks }) => jwks),
-  ({ keys }) => keys.map(({ kid }) => String(kid)),
-)
-
-const signedBy = Effect.fnUntraced(function* (project: string) {
-  const { sql } = yield* Database
-  const rows = yield* sql<{ kid: string }>`
-    select kid from lifecycle_messages where project_id = ${project} order by epoch, position`
-  return rows.map(({ kid }) => kid)
 })
 
 const pair = ([one, other]: ReadonlyArray<string>) => [one!, other!] as const

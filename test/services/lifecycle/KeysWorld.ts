@@ -5,12 +5,16 @@ import { Consumption } from "../../../services/lifecycle/Consumption.ts"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { lifecycleIssuer } from "../../../services/lifecycle/Messages.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
+import { Database } from "../../../services/platform/Database.ts"
 import { announcedBy, compromisedBy } from "../../../sdk/Fold.ts"
 import { keyRing } from "../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
 
 export const day = 86_400_000
+
+/** Options of a file's layers: keys take their time to be made. */
+export const slow = { excludeTestServices: true, timeout: "60 seconds" } as const
 
 export const rotating = (deadlineMillis = 14 * day) =>
   KeyRotation.layer({ deadlineMillis }).pipe(Layer.provideMerge(transmitter))
@@ -111,3 +115,26 @@ export const expired = (own: KeyConsumer) =>
       () => Effect.succeed(true),
     ),
   )
+
+/** kids by state, in the order of succession. */
+export const states = Effect.gen(function* () {
+  const { keys } = yield* (yield* KeyRotation).list
+  const of = (wanted: string): ReadonlyArray<string> =>
+    keys.filter(({ state }) => state === wanted).map(({ kid }) => kid)
+  return {
+    ...{ announced: of("announced"), published: of("published"), active: of("active") },
+    ...{ retiring: of("retiring"), retired: of("retired"), compromised: of("compromised") },
+  }
+})
+
+export const served = Effect.map(
+  Effect.flatMap(SigningKeys, ({ jwks }) => jwks),
+  ({ keys }) => keys.map(({ kid }) => String(kid)),
+)
+
+export const signedBy = Effect.fnUntraced(function* (project: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ kid: string }>`
+    select kid from lifecycle_messages where project_id = ${project} order by epoch, position`
+  return rows.map(({ kid }) => kid)
+})

@@ -1,0 +1,130 @@
+/** Keys that are held for streams, by more projects than one transaction takes, and of a history that was lost. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { now, timed } from "../transfers/TransferWorld.ts"
+import { consumer, day, rotating, served, signedBy, slow, states, work } from "./KeysWorld.ts"
+import { everything, type Scene, scene, signAll } from "./World.ts"
+
+layer(rotating(), slow)("keys of a history that was lost", (it) => {
+  it.effect("the last one that signed there signs here, those before it verify, and it is done once", () =>
+    Effect.gen(function* () {
+      const { advance, list, resume } = yield* KeyRotation
+      const made = yield* scene
+      yield* work
+      const own = yield* consumer(made)
+      const { active, announced } = yield* states
+      const [first, second, third] = [active[0]!, announced[0]!, announced[1]!]
+      assert.isFalse(yield* resume([first, "nobody's"]))
+      assert.isTrue(yield* resume([first, third]))
+      assert.isFalse(yield* Effect.map(Effect.all([resume([second]), advance]), ([again]) => again))
+      yield* work
+      assert.deepInclude(yield* states, { active: [third], retiring: [first, second], published: [] })
+      assert.lengthOf((yield* states).announced, 2)
+      assert.isNull((yield* list).transition)
+      assert.isFalse(yield* resume([first, third]))
+      assert.strictEqual((yield* signedBy(made.project)).at(-1), third)
+      assert.strictEqual((yield* own.read).at(-1)!.kid, third)
+    }).pipe(timed))
+})
+
+/** A stream of the project's that was given everything up to a place. */
+const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, position: number) {
+  const { sql } = yield* Database
+  const at = new Date(yield* now)
+  yield* sql`insert into lifecycle_streams ${
+    sql.insert({
+      ...{ id: randomUUID(), project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
+      ...{ status: "paused", status_by: "receiver", delivery: "poll", created_at: at, updated_at: at },
+      ...{ epoch: 1, position },
+    })
+  }`
+})
+
+layer(rotating(), slow)("streams that were not given everything", (it) => {
+  it.effect("hold the old key for ninety days; what a stolen one signed for them is signed anew, and nothing else", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      const { sql } = yield* Database
+      const [holds, other] = [yield* scene, yield* scene]
+      yield* work
+      const told = yield* everything(holds.asking)
+      yield* stream(holds, told.head - 2)
+      yield* rotation.announce(0)
+      yield* rotation.activate({ force: true })
+      yield* work
+      const first = (yield* states).retiring[0]!
+      yield* TestClock.adjust(89 * day)
+      yield* work
+      assert.deepStrictEqual((yield* states).retiring, [first])
+      assert.include(yield* served, first)
+
+      // Whoever still had to be given something under it: the same events, under the next key, in their places.
+      const messages = (project: string) =>
+        sql<{ position: number; kid: string; message: string; payload: string }>`
+          select m.position::int as position, m.kid, m.message, o.payload from lifecycle_messages m
+          join outbox o on o.id = m.event_id where m.project_id = ${project} order by m.position`
+      const [before, untouched] = [yield* messages(holds.project), yield* messages(other.project)]
+      const second = (yield* states).active[0]!
+      yield* rotation.compromise(first, "found in a log")
+      yield* work
+      const after = yield* messages(holds.project)
+      assert.lengthOf(after, before.length + 1)
+      before.forEach(({ kid, message, position }, i) => {
+        const anew = kid === first && position > told.head - 2
+        assert.deepStrictEqual([after[i]!.position, after[i]!.kid], [position, anew ? second : kid])
+        assert.strictEqual(after[i]!.message === message, !anew)
+        // It was not published yet.
+        assert.strictEqual(after[i]!.payload, after[i]!.message)
+      })
+      assert.deepStrictEqual((yield* messages(other.project)).slice(0, untouched.length), untouched)
+      assert.deepStrictEqual((yield* states).compromised, [first])
+    }).pipe(timed))
+
+  it.effect("and hold it no longer than that", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      yield* TestClock.adjust(200 * day)
+      const made = yield* scene
+      yield* work
+      yield* stream(made, 1)
+      yield* rotation.announce(0)
+      yield* work
+      const { retiring } = yield* states
+      yield* TestClock.adjust(90 * day - 1)
+      yield* work
+      assert.deepStrictEqual((yield* states).retiring, retiring)
+      yield* TestClock.adjust(1)
+      yield* work
+      assert.deepStrictEqual((yield* states).retired, retiring)
+    }).pipe(timed))
+})
+
+layer(rotating(), slow)("more projects than one transaction should hold the heads of", (it) => {
+  it.effect("hear of it, and go over, in hundreds", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      const { sql } = yield* Database
+      const made = yield* scene
+      yield* work
+      const { active: [first], announced: [second] } = yield* states
+      // As many more that nothing is told of any more.
+      yield* sql`
+        insert into lifecycle_project_keys (project_id, kid, news_id, told_epoch, told_position)
+        select 'gone-' || n, ${first!}, 0, 0, 0 from generate_series(1, 210) n`
+      yield* rotation.announce(0)
+      const counted = Effect.map(rotation.list, ({ transition }) => [transition!.untold, transition!.left])
+      const steps: Array<ReadonlyArray<number>> = []
+      while ((yield* rotation.list).transition !== null) {
+        yield* rotation.advance
+        if ((yield* rotation.list).transition !== null) steps.push(yield* counted)
+        if (steps.at(-1)?.[1] === 0) yield* signAll
+      }
+      const distinct = steps.filter((step, i) => String(step) !== String(steps[i - 1]))
+      assert.deepStrictEqual(distinct, [[111, 211], [11, 211], [0, 211], [0, 111], [0, 11], [0, 0]])
+      assert.strictEqual((yield* signedBy(made.project)).at(-1), second)
+    }).pipe(timed))
+})

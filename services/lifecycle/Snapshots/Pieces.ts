@@ -36,8 +36,9 @@ const members = [
 
 const nth = new Map<string, number>(members.map(({ head }, i) => [head, i]))
 
+/** In UTF-16 code units, which are bytes of most texts. */
 export interface Sizes {
-  /** A piece has at least so many bytes, unless it is the last. */
+  /** A piece has at least so many, unless it is the last. */
   readonly least: number
   /** And is cut at the next item where it has so many. */
   readonly most: number
@@ -46,8 +47,6 @@ export interface Sizes {
 const sizes: Sizes = { least: 256 * 1024, most: 768 * 1024 }
 /** One item in so many may be the first of a piece. */
 const oneIn = 1_024
-
-const sha256 = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`
 
 /** FNV-1a. */
 const hashOf = (text: string): number => {
@@ -60,22 +59,24 @@ const hashOf = (text: string): number => {
 export const piecesOf = ({ least, most }: Sizes = sizes) => {
   const whole = createHash("sha256")
   let piece: Array<string> = []
-  let bytes = 0
+  let size = 0
   let cut: Array<Piece> = []
   let at = -1
   let first = true
 
   const write = (text: string) => {
     piece.push(text)
-    bytes += Buffer.byteLength(text)
-    whole.update(text)
+    size += text.length
   }
 
   const end = () => {
     const text = piece.join("")
-    cut.push({ text, digest: sha256(text), bytes })
+    const bytes = Buffer.from(text)
+    whole.update(bytes)
+    const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`
+    cut.push({ text, digest, bytes: bytes.length })
     piece = []
-    bytes = 0
+    size = 0
   }
 
   const take = () => {
@@ -104,7 +105,7 @@ export const piecesOf = ({ least, most }: Sizes = sizes) => {
       open(member)
       if (!first) write(",")
       first = false
-      if (members[member]!.list && (bytes >= most || bytes >= least && hashOf(key) % oneIn === 0)) end()
+      if (members[member]!.list && (size >= most || size >= least && hashOf(key) % oneIn === 0)) end()
       write(canonical(value))
       return take()
     },

@@ -101,7 +101,7 @@ export const lifecycle = (only?: ReadonlyArray<string>): Claim => ({
             2 * rate
           } of warming up, each told by Positions in a transaction of a process of its own, which receives them, too: one clock. Every message was verified, in the order of its project's positions.`,
           "The yardstick of arrivals commits the same, publishes and POSTs from memory at once, and signs, stores and remembers nothing.",
-          `Signing: RS256 with 2048 bits; ${sizes.messages} facts of ${projects} projects that commit together, after a fifth of them to warm up; until the broker has acknowledged the last.`,
+          `Signing: RS256 with 2048 bits, the bare ones 8 at once in one process; the program's way is OpenSSL where the system has it, else jose; ${sizes.messages} facts of ${projects} projects that commit together, after a fifth of them to warm up; until the broker has acknowledged the last.`,
           `Pages and catching up: a history of ${sizes.events} events (LIFECYCLE_EVENTS), signed by the program; what is asked of it is linear in its length. A follower starts with an empty state at position 0 and ends at the head with access open.`,
           "The peers of pages ask for no grant and remember no delivery; their answers are equal, compared before.",
           "Medians over rounds, ratios within a round.",

@@ -2,7 +2,7 @@
  * Launched projects of one institution, each with a service of its own that may do everything, and histories of theirs,
  * told by the same `Positions` that the program's decisions go through.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, References } from "effect"
 import { type Fact, Positions } from "../../services/lifecycle/Positions.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Database } from "../../services/platform/Database.ts"
@@ -114,4 +114,8 @@ export const tell = (count: number, together: number, factOf: (n: number) => Fac
       const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => factOf(from + i))
       yield* inTransaction(positions.append(...some))
     }
-  }).pipe(Effect.provide(Positions.layer.pipe(Layer.provide(silent))))
+  }).pipe(
+    Effect.provide(Positions.layer.pipe(Layer.provide(silent))),
+    // As the program without a collector.
+    Effect.provideService(References.TracerEnabled, false),
+  )

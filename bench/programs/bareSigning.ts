@@ -3,15 +3,15 @@
  * is a line of JSON: how, and how many at once. The last signature of each order is verified.
  */
 import { CompactSign } from "jose"
-import { type BinaryLike, createVerify, generateKeyPairSync, sign } from "node:crypto"
+import { createVerify, generateKeyPairSync, sign } from "node:crypto"
 import postgres from "postgres"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import { claimsOf } from "../../services/lifecycle/Messages.ts"
+import { signing as asTheProgram } from "../../services/lifecycle/Keys/Making.ts"
 import { say, variable } from "./speak.ts"
 
-export const ways = ["node:crypto, one after another", "node:crypto, its threads", "jose"] as const
-type Way = (typeof ways)[number]
+export type Way = "node:crypto" | "jose" | "the program's way"
 
 export interface Order {
   readonly way: Way
@@ -29,21 +29,17 @@ const payloads = events.map((event) => JSON.stringify(claimsOf(event, "http://12
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
 const header = { alg: "RS256", typ: "secevent+jwt", kid: "k".repeat(43) }
 const encoder = new TextEncoder()
-const base64 = (bytes: BinaryLike) => Buffer.from(bytes as Uint8Array).toString("base64url")
-const head = base64(encoder.encode(JSON.stringify(header)))
+const encoded = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64url")
+const head = encoded(JSON.stringify(header))
+const own = asTheProgram(header.kid, privateKey)
 
-const inputOf = (payload: string) => `${head}.${base64(encoder.encode(payload))}`
-
-const signing: Readonly<Record<Way, (payload: string) => string | Promise<string>>> = {
-  "node:crypto, one after another": (payload) => {
-    const input = inputOf(payload)
-    return `${input}.${base64(sign("sha256", encoder.encode(input), privateKey))}`
-  },
-  "node:crypto, its threads": (payload) =>
+const signing: Readonly<Record<Way, (payload: string) => Promise<string>>> = {
+  "the program's way": (payload) => own(header.typ, payload),
+  "node:crypto": (payload) =>
     new Promise((resolve, reject) => {
-      const input = inputOf(payload)
+      const input = `${head}.${encoded(payload)}`
       sign("sha256", encoder.encode(input), privateKey, (error, signature) => {
-        if (error === null) resolve(`${input}.${base64(signature)}`)
+        if (error === null) resolve(`${input}.${encoded(signature)}`)
         else reject(error)
       })
     }),

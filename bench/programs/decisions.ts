@@ -6,7 +6,7 @@
  * Orders are lines of JSON: `open` connects to a world, `play` decides, `close` lets it go.
  */
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Effect, Layer, ManagedRuntime, Redacted, Result } from "effect"
+import { Effect, Layer, ManagedRuntime, Redacted, References, Result } from "effect"
 import { decodeJwt } from "jose"
 import process from "node:process"
 import { createInterface } from "node:readline"
@@ -81,6 +81,8 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
       ownerUrl: Redacted.make(ownerUrl),
       maxConnections: 16,
     })),
+    // As the program without a collector.
+    Layer.provideMerge(Layer.succeed(References.TracerEnabled, false)),
   ))
   const nc = await connected(natsUrl)
   const stream = await subscriber(nc)

@@ -115,7 +115,7 @@ export const arrivalTables = (rounds: ReadonlyArray<Round>): ReadonlyArray<Table
     arrivals("jetstream", "a subscriber of JetStream"),
     arrivals("push", "the receiver of a push stream"),
     {
-      title: "What a decision costs beside its own transaction, µs of CPU",
+      title: "What a decision costs with all that follows, µs of CPU; the driver's own is not shown",
       columns: ["", "decisions/s", "program", "postgres", "nats"],
       rows: names.map((name) => [
         name,

@@ -19,6 +19,9 @@ import { readInstallation } from "../platform/Installation.ts"
 /** How much longer before the loss than is known streams are asked: clocks, replicas and backups lag. */
 const doubtMillis = 3_600_000
 
+/** More changes of one domain than can have been lost. */
+const beyond = 1_000_000
+
 interface Compared {
   readonly system_identifier: string | null
   readonly timeline_id: string | null
@@ -74,6 +77,9 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     update requests set token_hash = sha256(uuid_send(gen_random_uuid()))
     where kind = 'enrollment' and state = 'invited' and token_hash is not null`
   yield* sql`update credential_intents set state = 'expired', ended_at = ${now} where state = 'pending'`
+  // Places that were told since must not be told again: TRANSFERS goes on beyond them, streams of inboxes begin anew.
+  yield* sql`update domains set revision = revision + ${beyond}`
+  yield* sql`update inboxes set epoch = left(md5(random()::text), 12)`
   yield* sql`update link_proofs set consumed_at = ${now} where consumed_at is null`
 })
 

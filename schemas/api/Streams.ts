@@ -15,6 +15,7 @@ import {
   VerificationRequest,
 } from "../identity/Streams.ts"
 import { NotFound, RateLimited } from "../problems/Floor.ts"
+import { Held } from "../problems/Identity.ts"
 import * as Problems from "../problems/Streams.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, PlainFloor, SecretRequest } from "./Floor.ts"
@@ -38,6 +39,7 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
         Problems.SuppliedMismatch,
         Problems.CapabilityRequired,
         Problems.StreamLimit,
+        Held,
       ],
     }).annotate(OpenApi.Summary, "A new stream of a project's events, pushed, or polled where nothing is said")
       .annotate(OpenApi.Transform, challenged),
@@ -50,13 +52,13 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
     HttpApiEndpoint.patch("updateStream", streams, {
       payload: StreamChange,
       success: StreamConfiguration,
-      error: [...unseen, Problems.SuppliedMismatch],
+      error: [...unseen, Problems.SuppliedMismatch, Held],
     }).annotate(OpenApi.Summary, "Change what is sent of a stream's configuration")
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.put("replaceStream", streams, {
       payload: StreamChange,
       success: StreamConfiguration,
-      error: [...unseen, Problems.SuppliedMismatch],
+      error: [...unseen, Problems.SuppliedMismatch, Held],
     }).annotate(OpenApi.Summary, "Replace a stream's configuration: what is not sent is deleted")
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.delete("deleteStream", streams, {
@@ -72,7 +74,7 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
     HttpApiEndpoint.post("updateStreamStatus", "/v1/lifecycle/status", {
       payload: StreamState,
       success: StreamState,
-      error: unseen,
+      error: [...unseen, Held],
     }).annotate(OpenApi.Summary, "Enable a stream, pause it (events are held) or disable it (they are dropped)")
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.post("verifyStream", "/v1/lifecycle/verify", {

@@ -15,8 +15,10 @@ import {
   type NotFound,
   RateLimited,
 } from "../../schemas/problems/Floor.ts"
+import type { Held } from "../../schemas/problems/Identity.ts"
 import type * as Problems from "../../schemas/problems/Streams.ts"
 import { Database } from "../platform/Database.ts"
+import { mustBeOpen } from "../platform/Installation.ts"
 import { RateLimits } from "../platform/RateLimits.ts"
 import { transact } from "../platform/Transact.ts"
 import type { Receiver } from "./Granted.ts"
@@ -37,7 +39,12 @@ export class Streams extends Context.Service<Streams, {
     asked: Wire.StreamCreation,
   ) => Effect.Effect<
     Wire.StreamConfiguration,
-    Problems.AudienceRequired | Problems.CapabilityRequired | Problems.StreamLimit | Wrong | DependencyUnavailable
+    | Problems.AudienceRequired
+    | Problems.CapabilityRequired
+    | Problems.StreamLimit
+    | Wrong
+    | Held
+    | DependencyUnavailable
   >
   readonly read: (receiver: Receiver, streamId: string) => Effect.Effect<Wire.StreamConfiguration, Unseen>
   /** All that the receiver may manage, oldest first. */
@@ -49,13 +56,13 @@ export class Streams extends Context.Service<Streams, {
     receiver: Receiver,
     how: "update" | "replace",
     asked: Wire.StreamChange,
-  ) => Effect.Effect<Wire.StreamConfiguration, Unseen | Wrong | DependencyUnavailable>
+  ) => Effect.Effect<Wire.StreamConfiguration, Unseen | Wrong | Held | DependencyUnavailable>
   readonly remove: (receiver: Receiver, streamId: string) => Effect.Effect<void, Unseen | DependencyUnavailable>
   readonly status: (receiver: Receiver, streamId: string) => Effect.Effect<Wire.StreamState, Unseen>
   readonly setStatus: (
     receiver: Receiver,
     asked: Wire.StreamState,
-  ) => Effect.Effect<Wire.StreamState, Unseen | DependencyUnavailable>
+  ) => Effect.Effect<Wire.StreamState, Unseen | Held | DependencyUnavailable>
   /** Queues a verification event; once in 30 seconds a stream. */
   readonly verify: (receiver: Receiver, asked: Wire.VerificationRequest) => Effect.Effect<void, Unseen | RateLimited>
   /** Adds or removes a subject. One that nobody knows is taken like every other: nobody learns here who exists. */
@@ -87,6 +94,7 @@ const stateOf = (
 
 const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) {
   const database = yield* Database
+  const { sql } = database
   const rates = yield* RateLimits
   const recorded = yield* streamAudit
   const visible = yield* visibleStreams
@@ -114,6 +122,7 @@ const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) 
     setStatus: Effect.fn("Streams.setStatus")(function* (receiver, { reason = null, status, stream_id }) {
       yield* transact(Effect.gen(function* () {
         const row = yield* visible.locked(receiver, stream_id)
+        if (status === "enabled") yield* mustBeOpen(sql)
         yield* changes.setStatus(row.id, status, { by: "receiver", reason })
         yield* recorded("status", receiver, row, status)
       }))

@@ -1,6 +1,7 @@
 /**
  * A stream's configuration (Shared Signals Framework 1.0, 8.1.1): made, shown, changed, ended. Each change and its audit
- * are one transaction, in which the receiver's grants are locked before the stream.
+ * are one transaction, in which the receiver's grants are locked before the stream. While the installation is held nobody
+ * is told anything at a place that is new: the grant behind it may be one that was revoked.
  */
 import { Clock, Effect, Redacted, Result } from "effect"
 import * as Wire from "../../../schemas/identity/Streams.ts"
@@ -10,6 +11,7 @@ import { Audit } from "../../platform/Audit.ts"
 import { Bells } from "../../platform/Bells.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
+import { mustBeOpen } from "../../platform/Installation.ts"
 import { Outbound } from "../../platform/Outbound.ts"
 import { transact } from "../../platform/Transact.ts"
 import { Vault } from "../../platform/Vault.ts"
@@ -106,6 +108,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
     const wanted = yield* wantedOf(asked.delivery)
     return yield* transact(Effect.gen(function* () {
       yield* visible.lockGrants({ ...receiver, projectId })
+      yield* mustBeOpen(sql)
       const [owned] = yield* sql<{ n: number }>`
         select count(*)::int as n from lifecycle_streams
         where project_id = ${projectId} and service_issuer = ${receiver.issuer} and service_id = ${receiver.clientId}`
@@ -129,7 +132,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
         select ${id}::uuid, p.id, ${receiver.issuer}::text, ${receiver.clientId}::text, 'enabled', 'receiver',
           ${made.delivery}::text, ${made.endpoint_url}::text, ${header?.bytes ?? null}::bytea,
           ${header?.kid ?? null}::text, ${texts(made.events_requested)}, ${made.description}::text, ${now}, ${now},
-          coalesce(h.epoch, 1), coalesce(h.position, 0)
+          coalesce(h.epoch, (select epoch from installation)), coalesce(h.position, 0)
         from projects p left join lifecycle_heads h on h.project_id = p.id where p.id = ${projectId}`
       yield* recorded("created", receiver, made)
       return configuration
@@ -164,6 +167,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
         const moved = wanted.delivery !== row.delivery || wanted.endpoint_url !== row.endpoint_url ||
           secretOf(wanted.authorization) !== secretOf(before)
         if (moved) {
+          yield* mustBeOpen(sql)
           // What failed there says nothing of the new place, and what is under way there settles nothing any more.
           yield* sql`
             update lifecycle_streams set attempts = 0, not_before = 'epoch', last_error = null, failing_since = null,

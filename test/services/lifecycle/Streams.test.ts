@@ -134,6 +134,31 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       yield* refused()
     }))
 
+  it.effect("while the installation is held nothing new is told of anything; what takes away is not held", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const { change, create, remove, setStatus } = yield* Streams
+      const { receiver } = yield* receiving
+      const { stream_id } = yield* create(receiver, {})
+      yield* owner`update installation set state = 'held', held_since = 'epoch', held_reason = 'restored'`
+      const delivery = pushed("https://receiver.example/")
+      for (
+        const call of [
+          create(receiver, {}),
+          change(receiver, "update", { stream_id, delivery }),
+          setStatus(receiver, { stream_id, status: "enabled" }),
+        ]
+      ) {
+        assert.strictEqual(yield* outcome<unknown, unknown, never>(call), "Held")
+      }
+      assert.strictEqual((yield* change(receiver, "update", { stream_id, description: "mine" })).description, "mine")
+      assert.strictEqual((yield* setStatus(receiver, { stream_id, status: "paused" })).status, "paused")
+      assert.deepInclude(yield* rowOf(stream_id), { delivery: "poll", status: "paused" })
+      yield* remove(receiver, stream_id)
+      yield* owner`update installation set state = 'open', held_since = null, held_reason = null`
+      assert.strictEqual(yield* outcome(create(receiver, {})), "done")
+    }))
+
   it.effect("a new address begins with a clean slate, whatever failed at the old one; the same one does not", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -10,6 +10,7 @@ import pg from "pg"
 import { overPg, postgresStore } from "../../sdk/stores/Postgres.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { lives } from "../sdk/Lives.ts"
+import { front, pushTo, secret, streamOf } from "../sdk/Streams.ts"
 import { scene, world } from "../sdk/World.ts"
 import { home } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -50,4 +51,28 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
         yield* survives()
       }), { timeout: 600_000 })
   }
+
+  it.effect("by a stream that it polls", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      const { streamId } = yield* streamOf(made)
+      const { env, store } = yield* sqlite
+      yield* Effect.promise(() => store.prepare())
+      const { killed, survives } = yield* lives(made, store, env, { env: { STREAM_ID: streamId } })
+      for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
+      yield* survives()
+    }), { timeout: 600_000 })
+
+  it.effect("by a stream that is pushed to it, also once it has answered", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      const { arrives, url } = yield* front
+      const { streamId } = yield* streamOf(made, pushTo(url))
+      const { env, store } = yield* sqlite
+      yield* Effect.promise(() => store.prepare())
+      const stream = { env: { STREAM_ID: streamId, PUSHED: secret }, arrives }
+      const { killed, survives } = yield* lives(made, store, env, stream)
+      for (const nth of hits) for (const point of [...points, "answered"]) yield* killed(`${point}:${nth}`)
+      yield* survives()
+    }), { timeout: 600_000 })
 })

@@ -21,6 +21,13 @@ import { sorted, stateNow } from "./World.ts"
 
 const issuer = "http://127.0.0.1:8080/lifecycle"
 
+/** What a program needs to receive by a stream. */
+export interface Stream {
+  readonly env: Readonly<Record<string, string>>
+  /** Where it listens from now on, if it is pushed to. */
+  readonly arrives?: (port: number) => void
+}
+
 /** Some things happen: an event of several kinds, in one transaction and in several. */
 export const happen = Effect.fnUntraced(function* ({ institution, project }: Pick<Scene, "institution" | "project">) {
   const [one, other] = [yield* person(), yield* person()]
@@ -33,11 +40,12 @@ export const happen = Effect.fnUntraced(function* ({ institution, project }: Pic
   yield* owner(project, other)
 })
 
-/** A product whose rows are looked at through `store`. */
+/** A product whose rows are looked at through `store`; by a stream, or by cursor. */
 export const lives = Effect.fnUntraced(function* (
   { asking, ...made }: Scene,
   store: Store<unknown>,
   more: Readonly<Record<string, string>>,
+  stream?: Stream,
 ) {
   const { url } = yield* Server
   const keys = yield* SigningKeys
@@ -50,9 +58,23 @@ export const lives = Effect.fnUntraced(function* (
     PROJECT_ID: projectId,
     LIFECYCLE_TOKEN: yield* mintAccessToken({ subject: clientId, clientId, audience: "service-lifecycle" }),
     LIFECYCLE_PINS: (yield* keys.jwks).keys.map(({ kid }) => kid).join(","),
+    ...stream?.env,
     ...more,
   }
-  const begin = (fault: string) => start({ module: "test/sdk/mortal.ts", env: { ...env, FAULT: fault } })
+  const begin = Effect.fnUntraced(function* (fault: string) {
+    const program = yield* start({ module: "test/sdk/mortal.ts", env: { ...env, FAULT: fault } })
+    // It may be dead before it listens.
+    if (stream?.arrives !== undefined) {
+      const { arrives } = stream
+      yield* Effect.forkScoped(
+        Effect.match(program.line(/listening on (\d+)/), {
+          onFailure: () => {},
+          onSuccess: ([, port]) => arrives(Number(port)),
+        }),
+      )
+    }
+    return program
+  })
   const standing = Effect.promise(() => store.read(() => Ledger.standing(projectId)))
   const facts = Effect.map(Effect.promise(() => store.read(() => Ledger.facts(projectId))), sorted)
 

@@ -17,7 +17,7 @@ import { type Scene, scene as sceneOf } from "../services/lifecycle/World.ts"
 /** The app, and beside it what a test looks at it by. */
 export const world = Consumption.layer(new URL("http://127.0.0.1:8080")).pipe(
   Layer.provideMerge(SigningKeys.layer),
-  Layer.provideMerge(management({ ROLES: "api,lifecycle" })),
+  Layer.provideMerge(management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })),
 )
 
 const issuer = "http://127.0.0.1:8080/lifecycle"

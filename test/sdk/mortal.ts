@@ -4,8 +4,8 @@
  *
  * `fetched`: a page, a snapshot or a poll came; nothing was looked at. `verified`: all of it is believed; nothing is
  * written. `applied`: all is written; nothing is committed. `committed`: nobody else knows. `acknowledged`: the
- * transmitter knows, and this program does not know that. With STREAM_ID it polls that stream, with PUSH_PORT it is pushed
- * to on that port, otherwise it follows by cursor; `answered`: a push was answered.
+ * transmitter knows, and this program does not know that. With STREAM_ID it polls that stream, with PUSHED it listens for
+ * what is pushed by it, otherwise it follows by cursor; `answered`: a push was answered.
  */
 import { createServer } from "node:http"
 import process from "node:process"
@@ -61,20 +61,26 @@ const receive = async <Tx>(store: Store<Tx>) => {
       console.log(JSON.stringify({ ...notice, ...("error" in notice ? { error: String(notice.error) } : {}) })),
   }
   if (env("STREAM_ID") === "") return follow(options)
-  const one = receiver({ ...options, streamId: env("STREAM_ID") })
-  if (env("PUSH_PORT") === "") return one.poll()
+  const one = receiver({
+    ...{ ...options, streamId: env("STREAM_ID") },
+    ...(env("PUSHED") === "" ? {} : { authorization: env("PUSHED") }),
+  })
+  if (env("PUSHED") === "") return one.poll()
   const server = createServer((request, response) => {
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part)).on("end", () => {
       one.receive(Buffer.concat(parts).toString(), request.headers.authorization).then(({ body, status }) => {
+        response.on("finish", () => hit("answered"))
         response.writeHead(status, { "content-type": "application/json" }).end(
           body === null ? "" : JSON.stringify(body),
         )
-        response.on("finish", () => hit("answered"))
       })
     })
   })
-  server.listen(Number(env("PUSH_PORT")), "127.0.0.1", () => console.log("listening"))
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    if (address !== null && typeof address === "object") console.log(`listening on ${address.port}`)
+  })
   await one.run()
   server.closeAllConnections()
   server.close()

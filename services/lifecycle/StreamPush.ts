@@ -13,6 +13,7 @@ import { Database } from "../platform/Database.ts"
 import { claimDue, freeExpired, type LeasedTable } from "../platform/Leases.ts"
 import { lifecycleTopic } from "./Positions.ts"
 import type { Claimed } from "./StreamDelivery/Course.ts"
+import { type Opened, openings } from "./StreamDelivery/Opening.ts"
 import { type Patience, patience } from "./StreamDelivery/Patience.ts"
 import { runs } from "./StreamDelivery/Run.ts"
 
@@ -21,6 +22,7 @@ export type { Patience } from "./StreamDelivery/Patience.ts"
 const table: LeasedTable = { table: "lifecycle_streams", key: "id", keyType: "uuid" }
 
 const claimedAtOnce = 32
+const lingerMillis = 3
 
 export class StreamPush extends Context.Service<StreamPush, {
   /** Claims streams that are due and begins to serve them; gives whether there may be more. */
@@ -39,6 +41,7 @@ export class StreamPush extends Context.Service<StreamPush, {
         const bells = yield* Bells
         const scope = yield* Effect.scope
         const limits: Patience = { ...patience, ...options }
+        const open = yield* openings
         const run = yield* runs(publicUrl, limits)
         const told = yield* bells.bell(lifecycleTopic)
         const returned = Latch.makeUnsafe(false)
@@ -58,9 +61,9 @@ export class StreamPush extends Context.Service<StreamPush, {
                 select from lifecycle_stream_failing f
                 where f.stream_id = t.id and f.epoch = t.epoch and f.not_before <= ${new Date(now)})))`
 
-        const begin = (claimed: Claimed) => {
+        const begin = (claimed: Claimed, opened: Opened | null) => {
           running.add(claimed.id)
-          return run(claimed).pipe(
+          return run(claimed, opened).pipe(
             Effect.catchCause((cause) => Effect.logWarning("a stream could not be served", cause)),
             Effect.ensuring(Effect.sync(() => {
               running.delete(claimed.id)
@@ -77,7 +80,15 @@ export class StreamPush extends Context.Service<StreamPush, {
             ...{ leaseMillis: limits.leaseMillis, limit },
             also: due(yield* Clock.currentTimeMillis),
           })
-          yield* Effect.forEach(claimed, begin, { discard: true })
+          const [first] = claimed
+          if (first === undefined) return false
+          // Whoever could not be read here reads for itself, or gives its claim back.
+          const opened = yield* open(first.claim, claimed.map(({ id }) => id)).pipe(
+            Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
+          )
+          yield* Effect.forEach(claimed, (one) => begin(one, opened.get(one.id) ?? null), { discard: true })
+          // What comes due meanwhile is claimed together.
+          yield* Effect.sleep(lingerMillis)
           return claimed.length === limit
         })
 

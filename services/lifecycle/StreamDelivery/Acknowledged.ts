@@ -78,7 +78,7 @@ export const acknowledged = Effect.gen(function* () {
       where m.project_id = ${stream.project_id} and m.epoch = ${stream.epoch} and m.position > ${from}`
     yield* sql.afterCommit(measureDelivered("poll", taken, now.getTime()))
     const to = yield* takeEvents({ ...stream, position: from }, ids)
-    if (to > from && !filtered(stream)) yield* deliveredTo(sql, stream, to, now)
+    if (to > from && !filtered(stream)) yield* deliveredTo(sql, stream, to, now, taken)
   }, sql.withTransaction)
 
   return { passTo, settle }

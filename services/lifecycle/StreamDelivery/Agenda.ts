@@ -12,6 +12,7 @@ import type { Travelled } from "../Measures.ts"
 import type { OwnKind } from "../Streams/Own.ts"
 import { filtered, filterOf } from "../Streams/Subjects.ts"
 import { type Course, type HeldUp, orderedBy } from "./Course.ts"
+import { type Opened, openingMessages } from "./Opening.ts"
 import { isDue, type OwnMessage, reader, type Told } from "./Reader.ts"
 import type { Served } from "./Served.ts"
 
@@ -68,7 +69,12 @@ export const agendas = Effect.gen(function* () {
   const { sql } = yield* Database
   const { choose, messagesAfter, messagesAt, ownOf } = yield* reader
 
-  const whole = Effect.fnUntraced(function* (served: Served, course: Course, own: ReadonlyArray<OwnMessage>) {
+  const whole = Effect.fnUntraced(function* (
+    served: Served,
+    course: Course,
+    own: ReadonlyArray<OwnMessage>,
+    ready: Opened["messages"],
+  ) {
     course.held.clear()
     if (served.reached !== null) {
       // It left something out until now: what was held up comes again, with all that is behind it.
@@ -77,8 +83,8 @@ export const agendas = Effect.gen(function* () {
         where f.stream_id = ${course.id}::uuid and t.id = f.stream_id and t.claim = ${course.claim}`
       yield* sql`update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim}`
     }
-    const messages = yield* messagesAfter(served, pageEvents)
-    const more = messages.length === pageEvents
+    const messages = ready ?? (yield* messagesAfter(served, pageEvents))
+    const more = messages.length === (ready === null ? pageEvents : openingMessages)
     const upTo = more ? messages.at(-1)!.position : Math.max(served.position, served.signed)
     const events = messages.map((told): Item => ({ ...told, kind: "event", order: null }))
     return { items: woven(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
@@ -146,13 +152,16 @@ export const agendas = Effect.gen(function* () {
     return { items, upTo: stretch.upTo, more: !stretch.atEnd || due.length > 0 } satisfies Agenda
   })
 
-  return Effect.fnUntraced(function* (served: Served, course: Course) {
-    const own = yield* ownOf(served.id)
+  /** `opened`: what was read together with the stream, where it was. */
+  return Effect.fnUntraced(function* (served: Served, course: Course, opened: Opened | null) {
+    const own = opened?.own ?? (yield* ownOf(served.id))
     if (served.status !== "enabled") {
       const items = own.filter(({ after }) => after === null).map(ownItem)
       const stopped: Agenda = { items, upTo: served.reached ?? served.position, more: false }
       return stopped
     }
-    return yield* filtered(served) ? bySubject(served, course, own) : whole(served, course, own)
+    return yield* filtered(served)
+      ? bySubject(served, course, own)
+      : whole(served, course, own, opened?.messages ?? null)
   })
 })

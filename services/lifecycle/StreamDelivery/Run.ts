@@ -19,6 +19,7 @@ import { streamStatus } from "../Streams/Status.ts"
 import { type Agenda, agendas, type Item } from "./Agenda.ts"
 import { checks } from "./Checks.ts"
 import { type Claimed, Course } from "./Course.ts"
+import type { Opened } from "./Opening.ts"
 import { delayAfter, type Patience } from "./Patience.ts"
 import { type Served, servedStreams } from "./Served.ts"
 import { settlements } from "./Settle.ts"
@@ -126,7 +127,10 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     else if (item.again.heldFrom === null) course.release(item.order.key)
     else course.advance(item.order.key, item.again.heldFrom)
     const now = yield* Clock.currentTimeMillis
-    if (item.travelled !== undefined) yield* measureDelivered("push", [item.travelled], now)
+    if (item.travelled !== undefined) {
+      course.took.push(now - item.travelled.signed_at.getTime())
+      yield* measureDelivered("push", [item.travelled], now)
+    }
     if (course.unsettled < unsettledAtMost && now - course.settledAt < settleMillis) return "next"
     const held = yield* settle(course, served, keep)
     yield* faultPoint("push.settled")
@@ -199,14 +203,16 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     },
   )
 
-  /** Serves a stream until there is nothing more for it, it fails, or it is another's. */
-  return Effect.fn("StreamPush.run")(function* (claimed: Claimed) {
+  /** Serves a stream until there is nothing more for it, it fails, or it is another's; `opened` as it was just read. */
+  return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null) {
     const started = yield* Clock.currentTimeMillis
     const course = new Course(claimed, started)
     let last: Served | null = null
+    let ready = opened
     const turns = Effect.gen(function* () {
       for (;;) {
-        const served: Served | null = yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`)
+        const served: Served | null = ready?.served ??
+          (yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`))
         if (served === null) return
         last = served
         if (!served.granted) return yield* stopUntold(course, served)
@@ -214,7 +220,8 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
           yield* pause(course, served, "epoch_changed")
           return
         }
-        const agenda = yield* agendaOf(served, course)
+        const agenda = yield* agendaOf(served, course, ready)
+        ready = null
         const next = yield* through(course, served, agenda)
         if (next === "over") return
         const now = yield* Clock.currentTimeMillis

@@ -38,11 +38,18 @@ export interface Served extends Standing, Wanted {
   readonly signed: number
 }
 
-type Row = Omit<Served, "position" | "reached" | "signed"> & {
+export type ServedRow = Omit<Served, "position" | "reached" | "signed"> & {
   readonly position: bigint
   readonly reached: bigint | null
   readonly signed: bigint
 }
+
+export const servedOf = (row: ServedRow): Served => ({
+  ...row,
+  position: Number(row.position),
+  reached: row.reached === null ? null : Number(row.reached),
+  signed: Number(row.signed),
+})
 
 export const servedStreams = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -56,29 +63,24 @@ export const servedStreams = Effect.gen(function* () {
         where g.project_id = t.project_id and g.service_issuer = t.service_issuer and g.service_id = t.service_id
       ), false) as granted`
 
+  /** SQL of a row, over the alias `t` and what `joins` brings. */
+  const columns = (now: Date) =>
+    sql`${standing(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery, t.endpoint_url,
+      t.authorization_header, t.vault_kid, t.epoch, t.position, t.reached, t.events_requested,
+      coalesce(s.position, 0) as signed,
+      coalesce((
+        select jsonb_agg(jsonb_build_object('subject', x.subject, 'included', x.included) order by x.said)
+        from lifecycle_stream_subjects x where x.stream_id = t.id
+      ), '[]') as subjects`
+
+  const joins = sql.literal(`left join lifecycle_heads h on h.project_id = t.project_id
+    left join lifecycle_signed s on s.project_id = t.project_id and s.epoch = t.epoch`)
+
   /** The one stream of `which`, over the alias `t`; null where there is none. */
   const read = Effect.fnUntraced(function* (which: Statement.Fragment) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const [row] = yield* sql<Row>`
-      select ${standing(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery,
-        t.endpoint_url, t.authorization_header, t.vault_kid, t.epoch, t.position, t.reached, t.events_requested,
-        coalesce(s.position, 0) as signed,
-        coalesce((
-          select jsonb_agg(jsonb_build_object('subject', x.subject, 'included', x.included) order by x.said)
-          from lifecycle_stream_subjects x where x.stream_id = t.id
-        ), '[]') as subjects
-      from lifecycle_streams t
-      left join lifecycle_heads h on h.project_id = t.project_id
-      left join lifecycle_signed s on s.project_id = t.project_id and s.epoch = t.epoch
-      where ${which}`
-    if (row === undefined) return null
-    const served: Served = {
-      ...row,
-      position: Number(row.position),
-      reached: row.reached === null ? null : Number(row.reached),
-      signed: Number(row.signed),
-    }
-    return served
+    const [row] = yield* sql<ServedRow>`select ${columns(now)} from lifecycle_streams t ${joins} where ${which}`
+    return row === undefined ? null : servedOf(row)
   })
 
   /** The standings of these streams, in one statement, in no order. */
@@ -89,5 +91,5 @@ export const servedStreams = Effect.gen(function* () {
       left join lifecycle_heads h on h.project_id = t.project_id`
   })
 
-  return { read, standings }
+  return { columns, joins, read, standings }
 })

@@ -4,6 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/Database.ts"
+import { countsOf } from "../Measures.ts"
 import type { Course } from "./Course.ts"
 import type { Served } from "./Served.ts"
 
@@ -37,13 +38,14 @@ export const settlements = Effect.gen(function* () {
         update lifecycle_stream_messages m set delivered_at = ${at} from moved
         where m.stream_id = moved.id and m.id = any(${own}::uuid[])
       ), known as (
-        insert into lifecycle_consumers as c (project_id, consumer, delivered_epoch, delivered_position, delivered_at)
+        insert into lifecycle_consumers as c (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
+          to_delivery)
         select ${served.project_id}, ${served.consumer}, ${served.epoch}::int, ${course.delivered}::bigint,
-          ${at}::timestamptz
+          ${at}::timestamptz, ${[...countsOf(course.took)]}::int[]
         from moved where ${course.delivered}::bigint is not null
         on conflict (project_id, consumer) do update
         set delivered_epoch = excluded.delivered_epoch, delivered_position = excluded.delivered_position,
-          delivered_at = excluded.delivered_at
+          delivered_at = excluded.delivered_at, to_delivery = lifecycle_counted(c.to_delivery, excluded.to_delivery)
         where c.delivered_epoch is null
           or (excluded.delivered_epoch, excluded.delivered_position) > (c.delivered_epoch, c.delivered_position)
       )
@@ -95,6 +97,7 @@ export const settlements = Effect.gen(function* () {
     course.own = []
     course.changed.clear()
     course.delivered = null
+    course.took = []
     course.verified = false
     course.unsettled = 0
     course.settledAt = now

@@ -1,0 +1,93 @@
+/**
+ * What the streams of one claim begin with, in one statement for all of them: the stream as it is, its own messages, and
+ * of a stream that leaves nothing out what comes next. Most have little to be told at a time, and ask no more than this.
+ */
+import { Clock, Effect } from "effect"
+import { Database } from "../../platform/Database.ts"
+import type { OwnKind } from "../Streams/Own.ts"
+import type { OwnMessage, Told } from "./Reader.ts"
+import { type Served, servedOf, type ServedRow, servedStreams } from "./Served.ts"
+
+const ownAtOnce = 100
+/** Messages of one stream: no more than a claim of many may hold in memory. */
+export const openingMessages = 20
+
+export interface Opened {
+  readonly served: Served
+  readonly own: ReadonlyArray<OwnMessage>
+  /** Null where it is not known which are for the stream; `openingMessages` may not be all. */
+  readonly messages: ReadonlyArray<Told> | null
+}
+
+interface OwnJson {
+  readonly id: string
+  readonly kind: OwnKind
+  readonly message: string
+  readonly after_epoch: number | null
+  readonly after_position: number | null
+}
+
+interface ToldJson {
+  readonly id: string
+  readonly position: number
+  readonly message: string
+  readonly decided_at: string | null
+  readonly signed_at: string
+  readonly traceparent: string | null
+}
+
+const ownOf = ({ after_epoch: epoch, after_position: position, ...own }: OwnJson): OwnMessage => ({
+  ...own,
+  after: epoch === null || position === null ? null : { epoch, position },
+})
+
+const toldOf = ({ decided_at, id, message, position, signed_at, traceparent }: ToldJson): Told => ({
+  ...{ id, message, position },
+  travelled: {
+    jti: id,
+    decided_at: decided_at === null ? null : new Date(decided_at),
+    signed_at: new Date(signed_at),
+    traceparent,
+  },
+})
+
+export const openings = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { columns, joins } = yield* servedStreams
+
+  /** By id; a stream that this claim no longer holds is left out. */
+  return Effect.fnUntraced(function* (claim: bigint, ids: ReadonlyArray<string>) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const rows = yield* sql<
+      ServedRow & { readonly own: ReadonlyArray<OwnJson> | null; readonly messages: ReadonlyArray<ToldJson> | null }
+    >`
+      select ${columns(now)}, (
+        select json_agg(json_build_object('id', o.id, 'kind', o.kind, 'message', o.message,
+          'after_epoch', o.after_epoch, 'after_position', o.after_position))
+        from (
+          select m.* from lifecycle_stream_messages m where m.stream_id = t.id and m.delivered_at is null
+          order by m.after_epoch nulls first, m.after_position nulls first, m.created_at, m.id limit ${ownAtOnce}
+        ) o
+      ) as own, case when t.status = 'enabled' and t.reached is null and t.events_requested is null and not exists (
+        select from lifecycle_stream_subjects x where x.stream_id = t.id and not x.included
+      ) then coalesce((
+        select json_agg(json_build_object('id', n.event_id, 'position', n.position, 'message', n.message,
+          'decided_at', n.decided_at, 'signed_at', n.signed_at, 'traceparent', n.traceparent))
+        from (
+          select m.* from lifecycle_messages m
+          where m.project_id = t.project_id and m.epoch = t.epoch and m.position > t.position
+            and m.position <= s.position and not exists (
+              select from lifecycle_stream_settled x
+              where x.stream_id = t.id and x.epoch = m.epoch and x.position = m.position)
+          order by m.position limit ${openingMessages}
+        ) n
+      ), '[]') end as messages
+      from unnest(${[...ids]}::uuid[]) i(id) join lifecycle_streams t on t.id = i.id ${joins}
+      where t.claim = ${claim}`
+    return new Map(rows.map(({ messages, own, ...row }): [string, Opened] => [row.id, {
+      served: servedOf(row),
+      own: own?.map(ownOf) ?? [],
+      messages: messages?.map(toldOf) ?? null,
+    }]))
+  })
+})

@@ -1,11 +1,13 @@
 /** The negative transmitter modules of the OpenID conformance suite for the management of streams, for every operation. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
 import { Api } from "../../../schemas/api/Api.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { document } from "../../../src/http/docs/Document.ts"
+import type { Server } from "../../../src/http/Server.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
@@ -159,6 +161,32 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
         ...done(yield* ask("PATCH", streams, { stream_id, description: "é".repeat(1_000) })).description,
       ], 1_000)
       assert.lengthOf(done(yield* ask("GET", streams)), 1)
+    }))
+
+  it.effect("whatever a body holds, it is taken or refused, and nothing breaks", () =>
+    Effect.gen(function* () {
+      const made = yield* receiver()
+      const { stream_id } = yield* created(made)
+      const field = fc.constantFrom(
+        ...["delivery", "events_requested", "description", "iss", "aud", "events_supported", "events_delivered"],
+        ...["min_verification_interval", "status", "reason", "state", "subject", "verified", "__proto__", "format"],
+      )
+      const subjects = fc.dictionary(
+        fc.constantFrom("format", "user", "id", "identifiers", "constructor"),
+        fc.jsonValue(),
+      )
+      const bodies = fc.tuple(fc.dictionary(field, fc.oneof(fc.jsonValue(), subjects), { maxKeys: 5 }), fc.boolean())
+        .map(([body, named]) => JSON.stringify(named ? { ...body, stream_id } : body))
+      const places = fc.constantFrom(
+        ...[["POST", streams], ["PATCH", streams], ["PUT", streams], ["POST", status], ["POST", verify]] as const,
+        ...[["POST", add], ["POST", remove]] as const,
+      )
+      const run = Effect.runPromiseWith(yield* Effect.context<Server>())
+      const property = fc.asyncProperty(places, bodies, async ([method, path], body) => {
+        const answer = await run(made.ask(method, path, body, { "content-type": "application/json" }))
+        assert.include([200, 201, 204, 400, 409, 429], answer.status, `${method} ${path} ${body} ${answer.text}`)
+      })
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 100, endOnFailure: true }))
     }))
 
   it.effect("pushes go to public https addresses only, whoever asks", () =>

@@ -74,7 +74,9 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual((yield* placesOf(here)).delivered, before + 2)
       assert.deepStrictEqual(yield* ackOnly(e!, a!, c!), { sets: {}, moreAvailable: false })
       assert.strictEqual((yield* rowOf(streamId)).position, before + 5)
-      assert.strictEqual((yield* placesOf(here)).delivered, before + 5)
+      const { counted, delivered } = yield* placesOf(here)
+      assert.strictEqual(delivered, before + 5)
+      assert.isAtLeast(counted, 1)
       const { sql } = yield* Database
       assert.lengthOf(yield* sql`select from lifecycle_stream_settled where stream_id = ${streamId}::uuid`, 0)
       const [f] = yield* tellAll(here, ["later"])

@@ -186,15 +186,18 @@ export const rowOf = Effect.fnUntraced(function* (id: string) {
   return { ...row!, position: Number(row!.position) }
 })
 
-/** Where the project's history is, and how far the receiver has it. */
+/** Where the project's history is, how far the receiver has it, and of how many messages is known how long they took. */
 export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
   const { sql } = yield* Database
-  const [row] = yield* sql<{ head: bigint; delivered: bigint | null }>`
-    select h.position as head, c.delivered_position as delivered from lifecycle_heads h
+  const [row] = yield* sql<{ head: bigint; delivered: bigint | null; counted: number }>`
+    select h.position as head, c.delivered_position as delivered,
+      (select coalesce(sum(n), 0) from unnest(c.to_delivery) n)::int as counted
+    from lifecycle_heads h
     left join lifecycle_consumers c on c.project_id = h.project_id
       and c.consumer = ${`${receiver.issuer} ${receiver.clientId}`}
     where h.project_id = ${project}`
-  return { head: Number(row!.head), delivered: row!.delivered === null ? null : Number(row!.delivered) }
+  const { counted, delivered, head } = row!
+  return { head: Number(head), delivered: delivered === null ? null : Number(delivered), counted }
 })
 
 /** As if the database had taken another's place: the project's history begins anew. */

@@ -44,11 +44,12 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Li
       const stranger = bearer(yield* serviceTokenFor("stranger", { audience }))
       const body = { cursor: "MS4w", installed_version: "1", chain_head: "x" }
       for (
-        const [method, at, sent] of [["GET", "events"], ["GET", "snapshot"], [
-          "POST",
-          "acknowledgements",
-          body,
-        ]] as const
+        const [method, at, sent] of [
+          ["GET", "events"],
+          ["GET", "snapshot"],
+          ["GET", `snapshot/parts/sha256:${"0".repeat(64)}`],
+          ["POST", "acknowledgements", body],
+        ] as const
       ) {
         const ask = (headers: Readonly<Record<string, string>>) =>
           Effect.map(send(method, `${path}/${at}`, headers, sent), ({ body, status }) => `${status} ${body.code}`)

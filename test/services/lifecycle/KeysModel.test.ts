@@ -2,7 +2,8 @@
  * Random histories of keys: whatever operators, thieves, consumers and the clock do, and in whatever order. Of each it
  * is asked after every step:
  *
- * - one key is active, and each project has exactly one that signs, which is in use;
+ * - one key is active, and each project has exactly one that signs, which is in use; a message is signed by the key of
+ *   its place, unless that was stolen before it was signed;
  * - no consumer is given a message under a key that it was not told of before, unless it took a snapshot meanwhile;
  * - what was signed in the last seven days verifies by the served keys, except under a stolen one, and nothing is signed
  *   by a stolen key after it was;
@@ -94,6 +95,19 @@ const holds = Effect.gen(function* () {
         or k.state = 'compromised' and p.news_id >= (select max(id) from lifecycle_key_news)`,
     [],
     "each project has one key that signs",
+  )
+  assert.deepStrictEqual(
+    yield* sql`
+      select m.project_id, m.position from lifecycle_messages m
+      join lateral (
+        select a.kid from lifecycle_key_places a
+        where a.project_id = m.project_id and (a.epoch, a.position) <= (m.epoch, m.position)
+        order by a.epoch desc, a.position desc limit 1
+      ) a on true
+      join signing_keys k on k.kid = a.kid
+      where m.kid <> a.kid and k.state <> 'compromised'`,
+    [],
+    "a message is signed by the key of its place",
   )
   const served = (yield* (yield* SigningKeys).jwks).keys.map(({ kid }) => String(kid))
   assert.deepStrictEqual(

@@ -76,6 +76,25 @@ export const pause = (millis: number, signal: AbortSignal) =>
     if (signal.aborted) done()
   })
 
+/** Each waits for a signature that is checked on another thread. */
+const verifiedAtOnce = 8
+
+/** The events up to the first that is not believed, and why that one is not; null where all are. */
+const believed = async (
+  sets: ReadonlyArray<string>,
+  pins: Pins,
+): Promise<{ readonly good: ReadonlyArray<VerifiedEvent>; readonly refused: unknown }> => {
+  const good: Array<VerifiedEvent> = []
+  for (let at = 0; at < sets.length; at += verifiedAtOnce) {
+    const some = sets.slice(at, at + verifiedAtOnce)
+    for (const outcome of await Promise.allSettled(some.map((set) => verifyEvent(set, pins)))) {
+      if (outcome.status === "rejected") return { good, refused: outcome.reason }
+      good.push(outcome.value)
+    }
+  }
+  return { good, refused: null }
+}
+
 export const course = <Tx>(options: CourseOptions<Tx>) => {
   const { alongside, baseUrl, installedVersion, projectId, signal, store } = options
   const now = options.now ?? Date.now
@@ -141,7 +160,10 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     const last = events.at(-1)
     if (last !== undefined) notice({ kind: "applied", events: events.length, position: last.position })
     // What the thief may have told before is not to be had from here, only from a snapshot.
-    if (events.some((event) => compromisedBy(event) !== null)) throw new Gap("a key was stolen")
+    if (events.some((event) => compromisedBy(event) !== null)) {
+      behind = true
+      throw new Gap("a key was stolen")
+    }
     return events.length
   }
 
@@ -186,16 +208,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     if (acknowledged === null) await acknowledge()
     const page = await remote.events(place.cursor, place.open ? waitSeconds : 0)
     heardAt = now()
-    const good: Array<VerifiedEvent> = []
-    let refused: unknown = null
-    for (const { set } of page.items) {
-      try {
-        good.push(await verifyEvent(set, expected(place.pins)))
-      } catch (error) {
-        refused = error
-        break
-      }
-    }
+    const { good, refused } = await believed(page.items.map(({ set }) => set), expected(place.pins))
     const came = good.length > 0 ? await apply(good) : 0
     // A key may have been announced by what was applied just now: it is asked for again before it is refused.
     if (refused !== null && came === 0) throw refused

@@ -21,6 +21,7 @@ export const keyRing = (
 ) => {
   let known: ReadonlyMap<string, CryptoKey> = new Map()
   let learnedAt = -Infinity
+  let learning: Promise<void> | null = null
 
   const learn = async (): Promise<void> => {
     const found = new Map<string, CryptoKey>()
@@ -39,7 +40,12 @@ export const keyRing = (
     return {
       pinned: (kid) => pinned.has(kid),
       key: async (kid) => {
-        if (!known.has(kid) || now() - learnedAt > freshMillis) await learn()
+        if (!known.has(kid) || now() - learnedAt > freshMillis) {
+          // Whoever needs it meanwhile waits for the same answer.
+          await (learning ??= learn().finally(() => {
+            learning = null
+          }))
+        }
         return known.get(kid) ??
           Promise.reject(new Refusal("key", "nobody serves that key"))
       },

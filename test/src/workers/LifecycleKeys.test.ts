@@ -1,0 +1,40 @@
+/** Keys by virtual time: the worker alone moves what nobody touches. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { KeyRotation, type Standings } from "../../../services/lifecycle/KeyRotation.ts"
+import { LifecycleKeys } from "../../../src/workers/LifecycleKeys.ts"
+import { day, rotating, slow, states } from "../../services/lifecycle/KeysWorld.ts"
+import { scene, signAll } from "../../services/lifecycle/World.ts"
+import { timed } from "../../services/transfers/TransferWorld.ts"
+
+layer(rotating(), slow)("the worker of keys", (it) => {
+  it.effect("publishes what was told, switches from its time on, and ends the old key seven days later", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      yield* scene
+      yield* signAll
+      const before = yield* states
+      const [first, second] = [before.active[0]!, before.announced[0]!]
+      yield* rotation.announce(0)
+      /** Real time goes by, and the virtual clock by two seconds a look. */
+      const comes = (done: (found: Standings) => boolean) =>
+        Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
+          Effect.andThen(TestClock.adjust("2 seconds")),
+          Effect.andThen(signAll),
+          Effect.andThen(rotation.list),
+          Effect.repeat({ until: done, times: 400 }),
+        )
+      yield* Effect.scoped(Effect.gen(function* () {
+        yield* Layer.build(LifecycleKeys.layer)
+        yield* comes(({ transition }) => transition === null)
+      }))
+      assert.deepInclude(yield* states, { active: [second], retiring: [first] })
+      yield* TestClock.adjust(7 * day)
+      yield* Effect.scoped(Effect.gen(function* () {
+        yield* Layer.build(LifecycleKeys.layer)
+        yield* comes(({ keys }) => keys.some(({ state }) => state === "retired"))
+      }))
+      assert.deepInclude(yield* states, { active: [second], retired: [first] })
+    }).pipe(timed))
+})

@@ -17,14 +17,11 @@ import { mustBeOpen } from "../platform/Installation.ts"
 import { consumerOf, isBelow, type Message, reading } from "./Consumption/Reading.ts"
 import { type Asking, grants } from "./Granted.ts"
 import { countsOf, measureAcknowledged, measureDelivered } from "./Measures.ts"
-import { lifecycleTopic } from "./Positions.ts"
+import { lifecycleNetMillis, lifecycleTopic } from "./Positions.ts"
 import { snapshots } from "./Snapshots.ts"
 
 type Refused = NotFound | Problems.RoleRequired | SqlError.SqlError
 type Misplaced = Problems.CursorEpochChanged | Problems.CursorAhead
-
-/** Who waits is woken by an event of the project; a bell that got lost costs this long. */
-const netMillis = 5_000
 
 /** A snapshot's cursor may be where nothing is signed yet. */
 const placeIn = (place: Place | null, head: Place): Effect.Effect<Place, Misplaced> => {
@@ -99,7 +96,7 @@ export class Consumption extends Context.Service<Consumption, {
               const left = until - (yield* Clock.currentTimeMillis)
               const last = messages.at(-1)
               if (last === undefined && left > 0) {
-                yield* bell.wait(Math.min(left, netMillis))
+                yield* bell.wait(Math.min(left, lifecycleNetMillis))
                 continue
               }
               const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }

@@ -67,6 +67,9 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
 /** The bell that rings for a project after facts of it committed, and after they were signed. */
 export const lifecycleTopic = "lifecycle"
 
+/** Whoever waits for it looks by itself so often, in milliseconds: what a ring that got lost costs. */
+export const lifecycleNetMillis = 5_000
+
 export class Positions extends Context.Service<Positions, {
   /**
    * Tells facts in the current transaction, which must be one of `Transact`, and gives their event ids in order. Facts

@@ -21,7 +21,7 @@ interface Head {
   readonly digest: string
 }
 
-const rowsAtOnce = 500
+const rowsAtOnce = 2_000
 const inlineBytes = 1024 * 1024
 
 /** Where a part is had. */

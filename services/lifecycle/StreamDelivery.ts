@@ -16,7 +16,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import type { Receiver } from "./Granted.ts"
-import { lifecycleTopic } from "./Positions.ts"
+import { lifecycleNetMillis, lifecycleTopic } from "./Positions.ts"
 import { acknowledged } from "./StreamDelivery/Acknowledged.ts"
 import { pages } from "./StreamDelivery/Page.ts"
 import { refusalOf } from "./StreamDelivery/Refusal.ts"
@@ -110,7 +110,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
               if (passed > served.position) yield* passTo(served, passed)
               const left = until - (yield* Clock.currentTimeMillis)
               if (count > 0 || polling.maxEvents === 0 || left <= 0) return body
-              if (!more) yield* bell.wait(Math.min(left, 1_000))
+              if (!more) yield* bell.wait(Math.min(left, lifecycleNetMillis))
             }
           },
           Effect.scoped,

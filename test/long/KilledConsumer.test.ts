@@ -72,7 +72,10 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
       yield* Effect.promise(() => store.prepare())
       const stream = { env: { STREAM_ID: streamId, PUSHED: secret }, arrives }
       const { killed, survives } = yield* lives(made, store, env, stream)
-      for (const nth of hits) for (const point of [...points, "answered"]) yield* killed(`${point}:${nth}`)
+      // Here it is pushes that bring events; it looks for itself once a minute.
+      const [fetched, ...others] = points
+      yield* killed(`${fetched}:1`)
+      for (const nth of hits) for (const point of [...others, "answered"]) yield* killed(`${point}:${nth}`)
       yield* survives()
     }), { timeout: 600_000 })
 })

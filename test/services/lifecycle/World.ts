@@ -7,7 +7,9 @@ import { Consumption } from "../../../services/lifecycle/Consumption.ts"
 import { lifecycleIssuer, Messages } from "../../../services/lifecycle/Messages.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
+import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { keyRing } from "../../../sdk/Keys.ts"
 import type { Pins } from "../../../sdk/Verify.ts"
 import type { Capability } from "../../../schemas/identity/ServiceGrants.ts"
@@ -94,11 +96,14 @@ export const pinsFor = Effect.fnUntraced(function* (projectId: string) {
   return pins
 })
 
-/** All events of a project after a cursor, page by page. */
+/** All events of a project after a cursor, or of its epoch, page by page. */
 export const everything = Effect.fnUntraced(function* (asking: Scene["asking"], after?: string, limit = 7) {
   const { events } = yield* Consumption
   const items: Array<{ readonly position: number; readonly jti: string; readonly set: string }> = []
-  let cursor = after
+  const { sql } = yield* Database
+  const [head] = yield* sql<{ epoch: number }>`
+    select epoch from lifecycle_heads where project_id = ${asking.projectId}`
+  let cursor = after ?? encodeCursor({ epoch: head?.epoch ?? 1, position: 0 })
   for (;;) {
     const page = yield* events({ ...asking, after: cursor, limit, waitMillis: 0 })
     items.push(...page.items)

@@ -52,13 +52,13 @@ const toldOf = ({ decided_at, id, message, position, signed_at, traceparent }: T
 })
 
 export const openings = Effect.gen(function* () {
-  const { sql } = yield* Database
+  const { reads } = yield* Database
   const { columns, joins } = yield* servedStreams
 
   /** By id; a stream that this claim no longer holds is left out. */
   return Effect.fnUntraced(function* (claim: bigint, ids: ReadonlyArray<string>) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const rows = yield* sql<
+    const rows = yield* reads<
       ServedRow & { readonly own: ReadonlyArray<OwnJson> | null; readonly messages: ReadonlyArray<ToldJson> | null }
     >`
       select ${columns(now)}, (

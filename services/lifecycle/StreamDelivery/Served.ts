@@ -52,7 +52,7 @@ export const servedOf = (row: ServedRow): Served => ({
 })
 
 export const servedStreams = Effect.gen(function* () {
-  const { sql } = yield* Database
+  const { reads, sql } = yield* Database
   const { stands } = yield* grants
 
   const standing = (now: Date) =>
@@ -79,14 +79,14 @@ export const servedStreams = Effect.gen(function* () {
   /** The one stream of `which`, over the alias `t`; null where there is none. */
   const read = Effect.fnUntraced(function* (which: Statement.Fragment) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const [row] = yield* sql<ServedRow>`select ${columns(now)} from lifecycle_streams t ${joins} where ${which}`
+    const [row] = yield* reads<ServedRow>`select ${columns(now)} from lifecycle_streams t ${joins} where ${which}`
     return row === undefined ? null : servedOf(row)
   })
 
   /** The standings of these streams, in one statement, in no order. */
   const standings = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    return yield* sql<Standing>`
+    return yield* reads<Standing>`
       select ${standing(now)} from unnest(${[...ids]}::uuid[]) i(id) join lifecycle_streams t on t.id = i.id
       left join lifecycle_heads h on h.project_id = t.project_id`
   })

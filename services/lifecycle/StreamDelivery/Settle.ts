@@ -7,52 +7,79 @@ import { Database } from "../../platform/Database.ts"
 import { countsOf } from "../Measures.ts"
 import type { Course } from "./Course.ts"
 import type { Served } from "./Served.ts"
+import { together } from "./Together.ts"
 
 /** What becomes of the claim: kept for so long, or given back, due again after so long. */
 export type Ending = { readonly leaseMillis: number } | { readonly dueInMillis: number }
 
+/** What is written of one stream. */
+interface Row {
+  readonly id: string
+  readonly claim: string
+  readonly epoch: number
+  readonly project_id: string
+  readonly consumer: string
+  /** `position` and `reached` are told; otherwise they stay. */
+  readonly moved: boolean
+  readonly position: number
+  readonly reached: number | null
+  readonly attempts: number
+  readonly failing_since: string | null
+  readonly last_error: string | null
+  readonly verified: boolean
+  /** The claim, until then; otherwise it is given back, and due again then. */
+  readonly kept: boolean
+  readonly until: string
+  readonly own: ReadonlyArray<string>
+  readonly delivered: number | null
+  readonly took: ReadonlyArray<number>
+}
+
+/** Streams that are settled at about the same time are settled by one statement. */
+const lingerMillis = 2
+
 export const settlements = Effect.gen(function* () {
   const { sql } = yield* Database
 
-  const write = Effect.fnUntraced(function* (course: Course, served: Served, ending: Ending, now: number) {
-    const at = new Date(now)
-    const kept = "leaseMillis" in ending
-    const until = new Date(now + (kept ? ending.leaseMillis : ending.dueInMillis))
-    const reached = course.reached ?? served.reached ?? served.position
-    const moved = course.reached !== null || course.changed.size > 0
-    const place = moved
-      ? sql`position = greatest(t.position, ${course.placeFrom(reached)}),
-          reached = ${course.held.size === 0 ? null : reached},`
-      : sql``
-    const own = `{${course.own.join(",")}}`
-    const written = yield* sql`
-      with moved as (
+  /** Gives of each row whether its claim held. */
+  const write = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const written = yield* sql<{ id: string }>`
+      with said as materialized (
+        select * from jsonb_to_recordset(${sql.json(rows)}) r(
+          id uuid, claim bigint, epoch integer, project_id text, consumer text, moved boolean, position bigint,
+          reached bigint, attempts integer, failing_since timestamptz, last_error text, verified boolean, kept boolean,
+          until timestamptz, own uuid[], delivered bigint, took integer[])
+      ), moved as (
         update lifecycle_streams t set
-          ${place} attempts = ${course.failures},
-          failing_since = ${course.failingSince === null ? null : new Date(course.failingSince)},
-          last_error = ${course.error}, verified_at = ${course.verified ? sql`${at}::timestamptz` : sql`t.verified_at`},
-          ${kept ? sql`lease_until = ${until}` : sql`claim = null, lease_until = null, not_before = ${until}`}
-        where t.id = ${course.id}::uuid and t.claim = ${course.claim} and t.epoch = ${served.epoch}
-        returning t.id
+          position = case when r.moved then greatest(t.position, r.position) else t.position end,
+          reached = case when r.moved then r.reached else t.reached end,
+          attempts = r.attempts, failing_since = r.failing_since, last_error = r.last_error,
+          verified_at = case when r.verified then ${now} else t.verified_at end,
+          claim = case when r.kept then t.claim end, lease_until = case when r.kept then r.until end,
+          not_before = case when r.kept then t.not_before else r.until end
+        from said r where t.id = r.id and t.claim = r.claim and t.epoch = r.epoch
+        returning r.*
       ), told as (
-        update lifecycle_stream_messages m set delivered_at = ${at} from moved
-        where m.stream_id = moved.id and m.id = any(${own}::uuid[])
+        update lifecycle_stream_messages m set delivered_at = ${now} from moved
+        where m.stream_id = moved.id and m.id = any(moved.own)
       ), known as (
         insert into lifecycle_consumers as c (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
           to_delivery)
-        select ${served.project_id}, ${served.consumer}, ${served.epoch}::int, ${course.delivered}::bigint,
-          ${at}::timestamptz, ${[...countsOf(course.took)]}::int[]
-        from moved where ${course.delivered}::bigint is not null
+        select distinct on (project_id, consumer) project_id, consumer, epoch, delivered, ${now}::timestamptz, took
+        from moved where delivered is not null order by project_id, consumer, epoch desc, delivered desc
         on conflict (project_id, consumer) do update
         set delivered_epoch = excluded.delivered_epoch, delivered_position = excluded.delivered_position,
           delivered_at = excluded.delivered_at, to_delivery = lifecycle_counted(c.to_delivery, excluded.to_delivery)
         where c.delivered_epoch is null
           or (excluded.delivered_epoch, excluded.delivered_position) > (c.delivered_epoch, c.delivered_position)
       )
-      select from moved`
-    if (kept) course.leaseUntil = until.getTime()
-    return written.length > 0
+      select id::text as id from moved`
+    const held = new Set(written.map(({ id }) => id))
+    return rows.map(({ id }) => held.has(id))
   })
+
+  const writeTogether = yield* together(write, { most: 200, lingerMillis })
 
   const writeHeld = Effect.fnUntraced(function* (course: Course, { epoch }: Served) {
     const [held, gone] = [[] as Array<object>, [] as Array<string>]
@@ -84,16 +111,39 @@ export const settlements = Effect.gen(function* () {
     }
   })
 
+  const rowOf = (course: Course, served: Served, ending: Ending, now: number): Row => {
+    const kept = "leaseMillis" in ending
+    const reached = course.reached ?? served.reached ?? served.position
+    return {
+      ...{ id: course.id, claim: String(course.claim), epoch: served.epoch },
+      ...{ project_id: served.project_id, consumer: served.consumer },
+      moved: course.reached !== null || course.changed.size > 0,
+      position: course.placeFrom(reached),
+      reached: course.held.size === 0 ? null : reached,
+      attempts: course.failures,
+      failing_since: course.failingSince === null ? null : new Date(course.failingSince).toISOString(),
+      last_error: course.error,
+      verified: course.verified,
+      kept,
+      until: new Date(now + (kept ? ending.leaseMillis : ending.dueInMillis)).toISOString(),
+      own: course.own,
+      delivered: course.delivered,
+      took: countsOf(course.took),
+    }
+  }
+
   /** Gives whether the claim held. What was settled is forgotten by the course. */
-  return Effect.fn("StreamPush.settle")(function* (course: Course, served: Served, ending: Ending) {
+  return Effect.fnUntraced(function* (course: Course, served: Served, ending: Ending) {
     const now = yield* Clock.currentTimeMillis
+    const row = rowOf(course, served, ending, now)
     const settled = yield* course.changed.size === 0
-      ? write(course, served, ending, now)
+      ? writeTogether(row)
       : sql.withTransaction(Effect.gen(function* () {
-        const fenced = yield* write(course, served, ending, now)
+        const [fenced = false] = yield* write([row])
         if (fenced) yield* writeHeld(course, served)
         return fenced
       }))
+    if (row.kept) course.leaseUntil = Date.parse(row.until)
     course.own = []
     course.changed.clear()
     course.delivered = null

@@ -1,0 +1,48 @@
+/**
+ * Questions that many fibers ask at the same time, answered together: those that come while a batch is under way are the
+ * next one. A batch that fails is asked again one by one, so that nobody is failed by another's question.
+ */
+import { Deferred, Effect, Latch } from "effect"
+
+interface Asked<Q, A, E> {
+  readonly question: Q
+  readonly answer: Deferred.Deferred<A, E>
+}
+
+/** `answer` gives what each question is answered with, in order. Runs until the scope ends. */
+export const together = Effect.fnUntraced(function* <Q, A, E>(
+  answer: (questions: ReadonlyArray<Q>) => Effect.Effect<ReadonlyArray<A>, E>,
+  options: { readonly most: number; readonly lingerMillis: number },
+) {
+  const waiting = Latch.makeUnsafe(false)
+  let asked: Array<Asked<Q, A, E>> = []
+
+  const one = ({ answer: to, question }: Asked<Q, A, E>) =>
+    Deferred.completeWith(to, Effect.map(answer([question]), ([first]) => first!))
+
+  const all = (batch: ReadonlyArray<Asked<Q, A, E>>) =>
+    Effect.matchCauseEffect(Effect.suspend(() => answer(batch.map(({ question }) => question))), {
+      onFailure: (cause) =>
+        batch.length === 1
+          ? Deferred.failCause(batch[0]!.answer, cause)
+          : Effect.forEach(batch, one, { discard: true }),
+      onSuccess: (answers) =>
+        Effect.forEach(batch, (each, i) => Deferred.succeed(each.answer, answers[i]!), { discard: true }),
+    })
+
+  yield* Effect.gen(function* () {
+    yield* waiting.await
+    if (options.lingerMillis > 0) yield* Effect.sleep(options.lingerMillis)
+    const batch = asked.slice(0, options.most)
+    asked = asked.slice(options.most)
+    if (asked.length === 0) waiting.closeUnsafe()
+    if (batch.length > 0) yield* all(batch)
+  }).pipe(Effect.forever, Effect.forkScoped)
+
+  return (question: Q): Effect.Effect<A, E> =>
+    Effect.flatMap(Deferred.make<A, E>(), (to) => {
+      asked.push({ question, answer: to })
+      waiting.openUnsafe()
+      return Deferred.await(to)
+    })
+})

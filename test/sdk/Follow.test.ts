@@ -151,35 +151,6 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.deepInclude(yield* own.standing, { open: true, position: head })
     }))
 
-  it.effect("another history, a raised epoch and an installed version that is not the linked one", () =>
-    Effect.gen(function* () {
-      const { owner } = yield* Database
-      const made = yield* scene
-      const own = yield* product(made)
-      yield* own.run({ until: opened })
-      yield* Effect.promise(() =>
-        own.store.transact(() => ask("update bailiwick_consumer set chain_head = $1", `sha256:${"f".repeat(64)}`))
-      )
-      const other = yield* own.run({ until: opened })
-      assert.isTrue(closedBy("chain_mismatch")(other.notices))
-
-      yield* link(made.project, "2", 2)
-      const { notices } = yield* own.run({ until: (notices) => notices.some(({ kind }) => kind === "unacknowledged") })
-      assert.match(String(notices.map((notice) => "error" in notice ? notice.error : "")), /installed_version_mismatch/)
-      assert.isTrue((yield* own.standing)!.open)
-
-      yield* owner`update installation set epoch = epoch + 1`
-      yield* change(made)
-      const { facts, position: head } = yield* stateNow(made)
-      const raised = yield* own.run({
-        options: { installedVersion: "2" },
-        until: settled(own, head),
-      })
-      assert.isTrue(closedBy("cursor_epoch_changed")(raised.notices))
-      assert.deepInclude(yield* own.standing, { epoch: 2, position: head })
-      assert.deepStrictEqual(yield* own.facts, facts)
-    }))
-
   it.effect("a message that cannot be believed: what came before it is kept, and a snapshot leads past it", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
@@ -225,5 +196,35 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       yield* Effect.promise(() => own.store.transact(() => Ledger.forget(made.project)))
       const anew = yield* own.run({ options: { pins: served }, until: opened })
       assert.isTrue(opened(anew.notices))
+    }))
+
+  // The last one here: the epoch is the whole installation's.
+  it.effect("another history, a raised epoch and an installed version that is not the linked one", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const made = yield* scene
+      const own = yield* product(made)
+      yield* own.run({ until: opened })
+      yield* Effect.promise(() =>
+        own.store.transact(() => ask("update bailiwick_consumer set chain_head = $1", `sha256:${"f".repeat(64)}`))
+      )
+      const other = yield* own.run({ until: opened })
+      assert.isTrue(closedBy("chain_mismatch")(other.notices))
+
+      yield* link(made.project, "2", 2)
+      const { notices } = yield* own.run({ until: (notices) => notices.some(({ kind }) => kind === "unacknowledged") })
+      assert.match(String(notices.map((notice) => "error" in notice ? notice.error : "")), /installed_version_mismatch/)
+      assert.isTrue((yield* own.standing)!.open)
+
+      yield* owner`update installation set epoch = epoch + 1`
+      yield* change(made)
+      const { facts, position: head } = yield* stateNow(made)
+      const raised = yield* own.run({
+        options: { installedVersion: "2" },
+        until: settled(own, head),
+      })
+      assert.isTrue(closedBy("cursor_epoch_changed")(raised.notices))
+      assert.deepInclude(yield* own.standing, { epoch: 2, position: head })
+      assert.deepStrictEqual(yield* own.facts, facts)
     }))
 })

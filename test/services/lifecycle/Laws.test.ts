@@ -103,7 +103,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "60 seconds" })("Laws",
         })
         const write = Effect.gen(function* () {
           for (const kind of kinds) yield* inTransaction(append(factOf(dice, kind, made)))
-          for (let i = 0; i < 60; i++) {
+          for (let i = 0; i < 30; i++) {
             const some = Array.from({ length: 1 + dice.below(4) }, () => anyFact(dice, made))
             yield* inTransaction(append(...some))
           }

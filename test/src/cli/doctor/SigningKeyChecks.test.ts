@@ -1,0 +1,48 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
+import { Database } from "../../../../services/platform/Database.ts"
+import { signingKeyChecks } from "../../../../src/cli/doctor/SigningKeyChecks.ts"
+import { consumer, day, rotating, slow, states, work } from "../../../services/lifecycle/KeysWorld.ts"
+import { scene } from "../../../services/lifecycle/World.ts"
+import { timed } from "../../../services/transfers/TransferWorld.ts"
+
+const looked = Effect.map(signingKeyChecks, (findings) => findings.map(({ level, says }) => `${level} ${says}`))
+
+layer(rotating(), slow)("doctor, signing keys", (it) => {
+  it.effect("says what is old, what lacks, and what should be over", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const { announce } = yield* KeyRotation
+      assert.deepStrictEqual(yield* looked, ["ok none yet: the first message makes them"])
+      const made = yield* scene
+      yield* work
+      assert.deepStrictEqual(yield* looked, ["ok active for 0 days, 2 announced"])
+      yield* TestClock.adjust(365 * day)
+      assert.deepStrictEqual(yield* looked, ["ok active for 365 days, 2 announced"])
+      yield* TestClock.adjust(1)
+      const before = yield* states
+      assert.deepStrictEqual(yield* looked, [
+        `warn ${before.active[0]} has signed for 365 days: type "cli keys announce"`,
+      ])
+
+      // Nobody has acknowledged, and no process moves what is due.
+      yield* (yield* consumer(made)).acknowledge
+      yield* announce(0)
+      yield* work
+      yield* TestClock.adjust(14 * day)
+      assert.deepStrictEqual(yield* looked, ["ok active for 379 days, 3 announced"])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* looked, [
+        `warn 1 projects have not gone over to ${before.announced[0]}, the deadline is over: ` +
+        "does a process with the role lifecycle run?",
+      ])
+      yield* work
+      assert.deepStrictEqual(yield* looked, ["ok active for 0 days, 2 announced"])
+      yield* owner`delete from signing_keys where kid = ${(yield* states).announced[1]!}`
+      assert.deepStrictEqual(yield* looked, [
+        `warn 1 announced, consumers should know the next two: type "cli keys announce"`,
+      ])
+    }).pipe(timed))
+})

@@ -47,6 +47,13 @@ export type OperationsSummary = typeof OperationsSummary.Type
 
 export const Diagnostics = Schema.Struct({
   as_of: Timestamp,
+  /** Held after a restore or a fail-over: nothing new is activated until what was lost is dealt with. */
+  installation: Schema.Struct({
+    epoch: Schema.Int,
+    state: Schema.Literals(["open", "held"]),
+    held_since: orNull(Timestamp),
+    held_reason: orNull(Schema.String),
+  }),
   failed: Schema.Array(Job),
   ambiguous: Schema.Array(AmbiguousJob),
   workers: Schema.Array(Schema.Struct({

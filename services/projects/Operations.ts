@@ -17,6 +17,7 @@ import { drifting, lagging, streaming } from "../lifecycle/Lag.ts"
 import { Roles } from "../people/Roles.ts"
 import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
+import { readInstallation } from "../platform/Installation.ts"
 import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { unfindable } from "./ReviewedJobs.ts"
 
@@ -105,7 +106,7 @@ export class Operations extends Context.Service<Operations, {
 
       const read = Effect.fnUntraced(function* (of: Statement.Fragment, projectId: string | null) {
         const now = yield* Clock.currentTimeMillis
-        const [jobs, workers, drift, lag, streams, folds, brokers] = yield* Effect.all([
+        const [jobs, workers, drift, lag, streams, folds, brokers, here] = yield* Effect.all([
           sql<JobRow>`
             select * from provider_jobs t where t.state in ('failed', 'ambiguous') and ${of}
             order by t.created_at desc, t.id desc limit 500`,
@@ -134,9 +135,14 @@ export class Operations extends Context.Service<Operations, {
           streaming(wide, projectId),
           drifting(wide, projectId),
           projectId === null ? subscribers : Effect.succeed([]),
+          readInstallation(sql),
         ], { concurrency: 3 })
         return {
           as_of: new Date(now).toISOString(),
+          installation: {
+            ...{ epoch: here.epoch, state: here.state, held_since: here.held_since?.toISOString() ?? null },
+            held_reason: here.held_reason,
+          },
           failed: jobs.filter(({ state }) => state === "failed").map(viewOf),
           ambiguous: jobs.filter(({ state }) => state === "ambiguous").map(ambiguous),
           workers: workers.map(({ last_seen_at, stopped, ...worker }) => ({

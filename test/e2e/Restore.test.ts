@@ -141,6 +141,12 @@ describe("a backup in the place of a database", () => {
         assert.strictEqual((yield* at.api.get("/ready")).status, 200)
         yield* until("the product closed", shop.enter("pat"), (told) => told === "closed")
         assert.strictEqual((yield* told(at)).status, 503)
+        const operator = until(
+          "oz signed in anew",
+          Effect.flatMap(at.as("oz"), (oz) => oz.get("/v1/operations/diagnostics")),
+          ({ status }) => status === 200,
+        )
+        assert.deepInclude((yield* operator).json.installation, { epoch: 2, state: "held", held_reason: "restored" })
         const grants = `/v1/projects/${ids.fernPortal}/lifecycle-service-grants`
         const asked = yield* until(
           "sam signed in anew",

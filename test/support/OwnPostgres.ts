@@ -1,8 +1,11 @@
 /** A PostgreSQL for one test alone, that may be killed and started again on its files. */
-import { Effect, Exit, type Redacted, Scope } from "effect"
+import { Effect, Exit, Option, type Redacted, Scope } from "effect"
+import { appendFileSync, chownSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import process from "node:process"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
 import { freePort } from "../../src/embedded/Ports.ts"
+import { locate } from "../../src/embedded/PostgresData.ts"
 import { home as emptyHome } from "./Processes.ts"
 
 export interface OwnPostgres {
@@ -11,6 +14,8 @@ export interface OwnPostgres {
   readonly start: Effect.Effect<void>
   /** SIGKILL, and wait until it is gone. */
   readonly kill: Effect.Effect<void>
+  /** Its next start, after `kill`, is that of a standby that was promoted: the same rows on another timeline. */
+  readonly promote: Effect.Effect<void>
 }
 
 /** Started, durable, with an empty database. */
@@ -34,5 +39,13 @@ export const ownPostgres: Effect.Effect<OwnPostgres, never, Scope.Scope> = Effec
   })
   yield* Effect.addFinalizer(() => kill)
   const { appUrl, ownerUrl } = yield* launch
-  return { url: appUrl, ownerUrl, start: Effect.asVoid(launch), kill }
+  const promote = Effect.gen(function* () {
+    const data = Option.getOrThrow(yield* locate(home))
+    const { gid, uid } = statSync(data)
+    const signal = join(data, "recovery.signal")
+    writeFileSync(signal, "")
+    chownSync(signal, uid, gid)
+    appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\n")
+  })
+  return { url: appUrl, ownerUrl, start: Effect.asVoid(launch), kill, promote }
 })

@@ -211,6 +211,6 @@ layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("histor
         fc.array(step, { minLength: 10, maxLength: 25 }),
         (steps) => Effect.runPromiseWith(context)(Effect.provide(lived(steps), TestClock.layer())),
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 8, endOnFailure: true }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 5, endOnFailure: true }))
     }))
 })

@@ -59,6 +59,8 @@ export const origin = async () => {
   let served = [key.jwk]
   let epoch = 1
   let history: Array<Stored> = []
+  /** Histories of epochs that are over. */
+  const former = new Map<number, ReadonlyArray<Stored>>()
   /** What waits to be polled, in the order in which it is given. */
   let queue: Array<Signed> = []
   let expired = 0
@@ -101,10 +103,11 @@ export const origin = async () => {
     return { jti, set: await key.sign({ iss: issuer, aud: audience, iat: now, jti, sub_id: about, events }) }
   }
 
-  /** What the history comes to. */
-  const facts = (): ReadonlyArray<Fact> => {
+  /** What the history comes to, or what it came to at an earlier place. */
+  const facts = (at = { epoch, position: history.length }): ReadonlyArray<Fact> => {
     const state = new Map<string, Fact>()
-    for (const { told: { payload, subId, type } } of history) {
+    const before = at.epoch === epoch ? history : former.get(at.epoch)!
+    for (const { told: { payload, subId, type } } of before.slice(0, at.position)) {
       for (const { group, id, value } of changesOf({ payload, subId, type })) {
         if (value === null) state.delete(`${group} ${id}`)
         else state.set(`${group} ${id}`, { group, id, value })
@@ -186,8 +189,10 @@ export const origin = async () => {
     url: `http://127.0.0.1:${address.port}`,
     key: () => key,
     head: () => history.length,
+    epoch: () => epoch,
     /** The history up to here is another one from now on, as after a restore. */
     restart: (to: number) => {
+      former.set(epoch, history)
       history = history.slice(0, to)
       epoch++
     },

@@ -85,6 +85,7 @@ const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string
     people.moved(around.instance.origin())
     yield* Effect.forkScoped(Effect.forever(Effect.delay(muchLater, "1 second")))
     const ended = yield* Effect.forEach(walks, Fiber.join)
+    yield* Effect.forEach(ended, people.shown, { discard: true })
     yield* close(people, ended)
   }).pipe(Effect.provide(databaseOf(around)))
 }, Effect.scoped)

@@ -57,6 +57,8 @@ export interface Cast {
   /** New domains of Alice's, one for each kind of walk, once the program knows them. */
   readonly prepare: Effect.Effect<ReadonlyArray<Walk>, unknown, Database>
   readonly walk: (walk: Walk) => Effect.Effect<Walk, unknown, Database>
+  /** Waits until a walk's end is shown to whoever began it. */
+  readonly shown: (walk: Walk) => Effect.Effect<unknown, unknown>
 }
 
 /** Looked at seldom, since many walks beside each other would else keep the program busy with being looked at. */
@@ -75,7 +77,10 @@ const insist = (what: string, ask: Effect.Effect<Reply>, good: ReadonlyArray<num
     patience,
   )
 
-/** Makes the moment come for which a transfer waits. */
+/**
+ * Makes the moment come for which a transfer waits, and waits for the clock. Seen in the rows: a look at a list would
+ * settle what is due by itself, before any timer fires.
+ */
 const itsTime = Effect.fnUntraced(function* (domainId: string) {
   const { sql } = yield* Database
   yield* Effect.gen(function* () {
@@ -85,6 +90,9 @@ const itsTime = Effect.fnUntraced(function* (domainId: string) {
     yield* sql`update timers set due_at = now(), not_before = now()
       where aggregate_id in (select id::text from transfers where domain_id = ${domainId}::uuid)`
   }).pipe(sql.withTransaction)
+  const live = sql`
+    select from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`
+  yield* until("the clock", Effect.delay(live, often), ({ length }) => length === 0, patience)
 })
 
 /** Alice, who has domains, Bob, who takes them, and an administrator. */
@@ -131,15 +139,20 @@ export const cast = Effect.fnUntraced(function* (
       ),
       ([token]) => token!,
     )
-  const ended = (who: Api, { domainId, kind }: Walk) =>
+  const ended = Effect.fnUntraced(function* ({ domainId, kind }: Walk) {
+    const { sql } = yield* Database
+    const there = sql`
+      select from transfers where domain_id = ${domainId}::uuid and status = ${ways[kind].states.at(-1)!}`
+    yield* until(`the end of ${kind}`, Effect.delay(there, often), ({ length }) => length > 0, patience)
+  })
+  const shown: Cast["shown"] = ({ domainId, kind }) =>
     until(
       `the end of ${kind}`,
-      Effect.delay(Effect.catchCause(who.get("/v1/domain-transfers/outgoing"), () => Effect.succeed(null)), often),
-      (reply) =>
-        reply?.status === 200 && reply.json.some((t: { readonly domain_id: string; readonly status: string }) =>
+      (kind === "force" ? root : alice).session.get("/v1/domain-transfers/outgoing"),
+      ({ json }) =>
+        json.some((t: { readonly domain_id: string; readonly status: string }) =>
           t.domain_id === domainId && t.status === ways[kind].states.at(-1)
         ),
-      patience,
     )
 
   const steps: Readonly<Record<WalkKind, (walk: Walk) => Effect.Effect<unknown, unknown, Database>>> = {
@@ -213,7 +226,7 @@ export const cast = Effect.fnUntraced(function* (
   })
   const walk: Cast["walk"] = Effect.fnUntraced(function* (one) {
     yield* steps[one.kind](one)
-    yield* ended(one.kind === "force" ? root.session : alice.session, one)
+    yield* ended(one)
     return one
   })
   return {
@@ -224,5 +237,6 @@ export const cast = Effect.fnUntraced(function* (
     moved: (to) => void (origin = to),
     prepare,
     walk,
+    shown,
   } satisfies Cast
 })

@@ -9,6 +9,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { CurrentRequest } from "./CurrentRequest.ts"
 import { Database } from "./Database.ts"
+import { insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 
 export interface AuditEntry {
@@ -25,13 +26,26 @@ export interface AuditEntry {
 }
 
 export class Audit extends Context.Service<Audit, {
-  /** Writes the entries in the current transaction and gives their ids in order. */
+  /** Writes the entries in the current transaction (Gathered.ts) and gives their ids in order. */
   readonly append: (...entries: ReadonlyArray<AuditEntry>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 }>()("bailiwick/services/platform/Audit") {
   static readonly layer = Layer.effect(
     Audit,
     Effect.gen(function* () {
       const { sql } = yield* Database
+      const records = insertion(sql, "audit_records", {
+        id: "uuid",
+        at: "timestamptz",
+        request_id: "text",
+        route: "text",
+        action: "text",
+        actor: "text",
+        subject: "text",
+        outcome: "text",
+        status: "integer",
+        code: "text",
+        details: "jsonb",
+      })
       const append = Effect.fnUntraced(function* (...entries: ReadonlyArray<AuditEntry>) {
         const ids = yield* (yield* Ids).batch(entries.length)
         const now = yield* Clock.currentTimeMillis
@@ -50,13 +64,7 @@ export class Audit extends Context.Service<Audit, {
           code: entry.code ?? null,
           details: entry.details ?? {},
         }))
-        // One value, however many rows there are: a parameter for each field costs more than the rows themselves.
-        yield* sql`
-          insert into audit_records (id, at, request_id, route, action, actor, subject, outcome, status, code, details)
-          select id, at, request_id, route, action, actor, subject, outcome, status, code, details
-          from json_to_recordset(${JSON.stringify(rows)}::json) r(
-            id uuid, at timestamptz, request_id text, route text, action text, actor text, subject text, outcome text,
-            status integer, code text, details jsonb)`
+        yield* write(sql, records, rows)
         return ids
       })
       return Audit.of({ append })

@@ -11,6 +11,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
+import { insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { claim, free, settle, startSending } from "./Mails/Claims.ts"
@@ -44,7 +45,7 @@ const storable = (text: string) => text.replaceAll("\0", "").toWellFormed()
 export const mailsTopic = "mails"
 
 export class Mails extends Context.Service<Mails, {
-  /** Adds mails in the current transaction and gives their ids in order. */
+  /** Adds mails in the current transaction (Gathered.ts) and gives their ids in order. */
   readonly add: (...mails: ReadonlyArray<NewMail>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   readonly diagnostics: Effect.Effect<MailDiagnostics, SqlError.SqlError>
   /** What the Mailer does; nobody else. */
@@ -74,12 +75,24 @@ export class Mails extends Context.Service<Mails, {
       const bells = yield* Bells
       const outbox = yield* Outbox
 
+      const mailRows = insertion(sql, "mails", {
+        id: "uuid",
+        kind: "text",
+        subject_id: "text",
+        recipient: "text",
+        args: "jsonb",
+        created_at: "timestamptz",
+        not_before: "timestamptz",
+      })
+
       const add = Effect.fn("Mails.add")(function* (...mails: ReadonlyArray<NewMail>) {
         const ids = yield* (yield* Ids).batch(mails.length)
         if (mails.length === 0) return ids
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = mails.map(({ args, kind, recipient, subjectId }, i) => ({
           id: ids[i]!,
+          created_at: now,
+          not_before: now,
           kind,
           subject_id: storable(subjectId),
           recipient: storable(recipient),
@@ -87,11 +100,7 @@ export class Mails extends Context.Service<Mails, {
             Object.entries(args).map(([k, value]) => [k, value === null ? null : storable(value)]),
           ),
         }))
-        yield* sql`
-          insert into mails (id, kind, subject_id, recipient, args, created_at, not_before)
-          select id, kind, subject_id, recipient, args, ${now}, ${now}
-          from json_to_recordset(${JSON.stringify(rows)}::json) r(
-            id uuid, kind text, subject_id text, recipient text, args jsonb)`
+        yield* write(sql, mailRows, rows)
         yield* outbox.add(...ids.map((id) => ({
           stream: "MAIL_OUT" as const,
           subject: "mailer.v1.send",

@@ -13,6 +13,7 @@ import type { StreamName } from "../../schemas/bus/Streams.ts"
 import { Bells } from "./Bells.ts"
 import { Bus } from "./Bus.ts"
 import { Database } from "./Database.ts"
+import { insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 import { freeExpired } from "./Leases.ts"
 import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
@@ -46,7 +47,7 @@ const topic = "outbox"
 const batch = 500
 
 export class Outbox extends Context.Service<Outbox, {
-  /** Adds messages in the current transaction, wakes the relay after its commit, and gives their ids in order. */
+  /** Adds messages in the current transaction (Gathered.ts), wakes the relay after its commit, and gives their ids in order. */
   readonly add: (...messages: ReadonlyArray<OutboxMessage>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   /** For who inserted rows by a statement of its own. */
   readonly ringAfterCommit: Effect.Effect<void>
@@ -80,11 +81,26 @@ export class Outbox extends Context.Service<Outbox, {
 
       const ringAfterCommit = sql.afterCommit(bells.ring(topic))
 
+      const outboxRows = insertion(sql, "outbox", {
+        id: "uuid",
+        stream: "text",
+        subject: "text",
+        payload: "text",
+        headers: "jsonb",
+        msg_id: "text",
+        aggregate_id: "text",
+        seq: "bigint",
+        created_at: "timestamptz",
+        not_before: "timestamptz",
+      })
+
       const add = Effect.fnUntraced(function* (...messages: ReadonlyArray<OutboxMessage>) {
         const ids = yield* (yield* Ids).batch(messages.length)
         if (!Array.isReadonlyArrayNonEmpty(messages)) return ids
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = messages.map((message, i) => ({
+          created_at: now,
+          not_before: now,
           id: ids[i]!,
           stream: message.stream,
           subject: message.subject,
@@ -94,11 +110,7 @@ export class Outbox extends Context.Service<Outbox, {
           aggregate_id: message.order?.aggregateId ?? null,
           seq: message.order === undefined ? null : String(message.order.seq),
         }))
-        yield* sql`
-          insert into outbox (id, stream, subject, payload, headers, msg_id, aggregate_id, seq, created_at, not_before)
-          select id, stream, subject, payload, headers, msg_id, aggregate_id, seq, ${now}, ${now}
-          from json_to_recordset(${JSON.stringify(rows)}::json) r(
-            id uuid, stream text, subject text, payload text, headers jsonb, msg_id text, aggregate_id text, seq bigint)`
+        yield* write(sql, outboxRows, rows)
         yield* ringAfterCommit
         return ids
       })

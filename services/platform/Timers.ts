@@ -6,6 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
+import { type Kind, write } from "./Gathered.ts"
 import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "./Leases.ts"
 
 export interface Timer {
@@ -31,7 +32,7 @@ const table: LeasedTable = { table: "timers", key: "key", keyType: "text" }
 const leaseMillis = 30_000
 
 export class Timers extends Context.Service<Timers, {
-  /** Makes these the timers of an aggregate, and no others, in the current transaction. */
+  /** Makes these the timers of an aggregate, and no others, in the current transaction (Gathered.ts). */
   readonly set: (aggregateId: string, timers: ReadonlyArray<Timer>) => Effect.Effect<void, SqlError.SqlError>
   /** The same of several aggregates, each named once. */
   readonly setAll: (all: ReadonlyArray<AggregateTimers>) => Effect.Effect<void, SqlError.SqlError>
@@ -54,24 +55,40 @@ export class Timers extends Context.Service<Timers, {
     Effect.gen(function* () {
       const { sql } = yield* Database
 
-      const setAll = Effect.fnUntraced(function* (all: ReadonlyArray<AggregateTimers>) {
-        const kept = all.flatMap(({ aggregateId, timers }) =>
-          timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
-        )
-        const gone = sql`
-          delete from timers
-          where aggregate_id = any(${all.map(({ aggregateId }) => aggregateId)}::text[])
-            and key <> all(${kept.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)}::text[])`
-        if (kept.length === 0) return yield* Effect.asVoid(gone)
-        yield* sql`
-          with gone as (${gone})
-          insert into timers (aggregate_id, kind, due_at, not_before)
-          select aggregate_id, kind, due_at, due_at
-          from json_to_recordset(${JSON.stringify(kept)}::json) r(aggregate_id text, kind text, due_at timestamptz)
-          on conflict (aggregate_id, kind) do update
-          set due_at = excluded.due_at, not_before = excluded.not_before, attempts = 0, last_error = null,
-            claim = null, lease_until = null`
-      })
+      const kept: Kind<AggregateTimers> = {
+        name: "timers",
+        parts: (all) => {
+          // Of an aggregate that was named twice the last word counts.
+          const byId = new Map(all.map((one) => [one.aggregateId, one.timers]))
+          const ids = [...byId.keys()]
+          const rows = [...byId].flatMap(([aggregateId, timers]) =>
+            timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
+          )
+          const keys = rows.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)
+          // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+          const gone = sql`
+            delete from timers
+            where aggregate_id ${ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${ids}::text[])`}
+              and key ${keys.length === 1 ? sql`<> ${keys[0]!}` : sql`<> all(${keys}::text[])`}`
+          return rows.length === 0 ? [{ name: "gone_timers", statement: gone }] : [
+            { name: "gone_timers", statement: gone },
+            {
+              name: "kept_timers",
+              statement: sql`
+                insert into timers (aggregate_id, kind, due_at, not_before)
+                select aggregate_id, kind, due_at, due_at
+                from json_to_recordset(${
+                JSON.stringify(rows)
+              }::json) r(aggregate_id text, kind text, due_at timestamptz)
+                on conflict (aggregate_id, kind) do update
+                set due_at = excluded.due_at, not_before = excluded.not_before, attempts = 0, last_error = null,
+                  claim = null, lease_until = null`,
+            },
+          ]
+        },
+      }
+
+      const setAll = (all: ReadonlyArray<AggregateTimers>) => write(sql, kept, all)
 
       const retry = Effect.fnUntraced(function* (timers: ReadonlyArray<ClaimedTimer>, error: string) {
         for (const [claim, own] of Map.groupBy(timers, ({ claim }) => claim)) {

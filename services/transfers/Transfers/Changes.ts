@@ -74,31 +74,7 @@ export class Changes extends Context.Service<Changes, {
       const notifications = yield* Notifications
       const outbox = yield* Outbox
       const timers = yield* Timers
-      const { insert, update } = rows(sql)
-
-      /** The domains' new fences. Named as an array, too: how many they are the planner sees in no JSON. */
-      const raise = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
-        const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))
-        const raised = yield* sql<{ id: string; revision: bigint }>`
-          update domains d set revision = d.revision + 1
-          from json_to_recordset(${JSON.stringify(fences)}::json) r(id uuid, revision bigint)
-          where d.id = any(${fences.map(({ id }) => id)}::uuid[]) and d.id = r.id
-            and d.revision = coalesce(r.revision, d.revision)
-          returning d.id::text as id, d.revision`
-        if (raised.length < changes.length) return yield* new Conflict()
-        return new Map(raised.map(({ id, revision }) => [id, revision]))
-      })
-
-      const put = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
-        const rewritten = changes.flatMap(({ before, commandId, state, tokens = {} }) =>
-          before === null ? [] : [{ before, state, commandId, tokens }]
-        )
-        if (Array.isReadonlyArrayNonEmpty(rewritten)) yield* update(rewritten)
-        for (const { before, commandId, state, tokens = {} } of changes) {
-          if (before === null) yield* insert(state, commandId, tokens)
-        }
-        yield* timers.setAll(changes.map(({ state }) => ({ aggregateId: state.id, timers: timersOf(state) })))
-      })
+      const { write: put } = rows(sql)
 
       const post = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
         const accounts = [...new Set(changes.flatMap(({ event, state }) => addressed(event, state)))]
@@ -113,9 +89,9 @@ export class Changes extends Context.Service<Changes, {
           const { events: [event], state } = change.after
           return event === undefined ? [] : [{ ...change, event, state }]
         })
-        if (made.length === 0) return []
-        const seqs = yield* raise(made)
-        yield* put(made)
+        if (!Array.isArrayNonEmpty(made)) return []
+        const seqs = yield* put(Array.map(made, (change) => ({ tokens: {}, ...change })))
+        yield* timers.setAll(made.map(({ state }) => ({ aggregateId: state.id, timers: timersOf(state) })))
         yield* audit.append(...made.flatMap(recordsOf))
         yield* outbox.add(...made.flatMap(({ event, now, state }) =>
           event === "extended" ? [] : [{

@@ -1,7 +1,6 @@
 /** Transfers as rows: read into states, and written back under the version that was read. */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
-import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/OneShotTokens.ts"
@@ -75,11 +74,14 @@ const storedOf = (row: Row): Stored => ({
   },
 })
 
-export interface Rewrite {
-  readonly before: Stored
+export interface Written {
+  /** What was loaded; null: a new row. */
+  readonly before: Stored | null
   readonly state: TransferState
   readonly commandId: string
   readonly tokens: Tokens
+  /** The domain's fence as it was loaded; null: whatever it is. */
+  readonly revision: bigint | null
 }
 
 const dateOrNull = (millis: number | null) => millis === null ? null : new Date(millis)
@@ -110,6 +112,31 @@ const issued = ({ accept, stop }: Tokens) => ({
   stop_hash: bytes(stop?.hash),
 })
 
+const newRow = ({ commandId, state, tokens }: Written) => ({
+  id: state.id,
+  version: 1,
+  domain_id: state.domainId,
+  domain_name: state.domainName,
+  source_user_id: state.sourceUserId,
+  source_org_id: state.sourceOrgId,
+  source_label: state.sourceLabel,
+  initiated_by: state.initiatedBy,
+  target_user_id: state.targetUserId,
+  target_email: state.targetEmail,
+  note: state.note,
+  forced: state.forced,
+  initiated_at: new Date(state.initiatedAt),
+  expires_at: new Date(state.expiresAt),
+  ...changing(state, commandId),
+  ...issued(tokens),
+})
+
+const rewrite = ({ state: { id }, version }: Stored, { commandId, state, tokens }: Written) => ({
+  key: { id, version: version + 1 },
+  changed: changing(state, commandId),
+  given: issued(tokens),
+})
+
 export const rows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(
     `id::text as id, version, command_id::text as command_id, domain_id::text as domain_id, domain_name,
@@ -118,6 +145,30 @@ export const rows = (sql: PgClient.PgClient) => {
     target_org_id::text as target_org_id, status, note, rotate_dkim, forced, initiated_at, expires_at, accepted_at,
     cooloff_until, completed_at, accept_used, stop_used`,
   )
+  /** Named beside the JSON: how many they are the planner sees in no JSON, and of an array it knows less than of one. */
+  const named = (alias: "d" | "t", keys: ReadonlyArray<{ readonly id: string }>) =>
+    keys.length === 1
+      ? sql`${sql.literal(alias)}.id = ${keys[0]!.id}::uuid`
+      : sql`${sql.literal(alias)}.id = any(${keys.map(({ id }) => id)}::uuid[])`
+
+  const updated = (changes: Array.NonEmptyReadonlyArray<ReturnType<typeof rewrite>>) => {
+    const [{ changed, given }] = changes
+    const assigned = sql.literal([
+      ...Object.keys(changed).map((column) => `${column} = r.${column}`),
+      ...Object.keys(given).map((column) => `${column} = coalesce(r.${column}, t.${column})`),
+    ].join(", "))
+    const rows = JSON.stringify(changes.map(({ changed, given, key }) => ({ ...key, ...changed, ...given })))
+    return sql`update transfers t set version = r.version, ${assigned}
+      from json_populate_recordset(null::transfers, ${rows}::json) r
+      where ${named("t", changes.map(({ key }) => key))} and t.id = r.id and t.version = r.version - 1`
+  }
+
+  const inserted = (made: Array.NonEmptyReadonlyArray<ReturnType<typeof newRow>>) => {
+    const names = sql.literal(Object.keys(made[0]).join(", "))
+    return sql`insert into transfers (${names})
+      select ${names} from json_populate_recordset(null::transfers, ${JSON.stringify(made)}::json)`
+  }
+
   const all = Effect.map((found: ReadonlyArray<Row>) => found.map(storedOf))
   const one = Effect.map((found: ReadonlyArray<Row>) => found[0] === undefined ? null : storedOf(found[0]))
 
@@ -149,51 +200,32 @@ export const rows = (sql: PgClient.PgClient) => {
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
         order by id desc limit 1`),
 
-    insert: (state: TransferState, commandId: string, tokens: Tokens) => {
-      const row = {
-        id: state.id,
-        version: 1,
-        domain_id: state.domainId,
-        domain_name: state.domainName,
-        source_user_id: state.sourceUserId,
-        source_org_id: state.sourceOrgId,
-        source_label: state.sourceLabel,
-        initiated_by: state.initiatedBy,
-        target_user_id: state.targetUserId,
-        target_email: state.targetEmail,
-        note: state.note,
-        forced: state.forced,
-        initiated_at: new Date(state.initiatedAt),
-        expires_at: new Date(state.expiresAt),
-        ...changing(state, commandId),
-        ...issued(tokens),
-      }
-      const named = sql.literal(Object.keys(row).join(", "))
-      return sql`insert into transfers (${named})
-        select ${named} from json_populate_record(null::transfers, ${JSON.stringify(row)}::json)`
-    },
-
-    /** Each under the version that was read. Conflict: one of them has another by now. */
-    update: (changes: Array.NonEmptyReadonlyArray<Rewrite>): Effect.Effect<void, SqlError.SqlError | Conflict> => {
-      const written = Array.map(changes, ({ before, commandId, state, tokens }) => ({
-        key: { id: before.state.id, version: before.version + 1 },
-        changed: changing(state, commandId),
-        given: issued(tokens),
-      }))
-      const [{ changed, given }] = written
-      const assigned = sql.literal([
-        ...Object.keys(changed).map((column) => `${column} = r.${column}`),
-        ...Object.keys(given).map((column) => `${column} = coalesce(r.${column}, t.${column})`),
-      ].join(", "))
-      const rows = JSON.stringify(written.map(({ changed, given, key }) => ({ ...key, ...changed, ...given })))
-      return Effect.flatMap(
-        sql`update transfers t set version = r.version, ${assigned}
-          from json_populate_recordset(null::transfers, ${rows}::json) r
-          where t.id = any(${written.map(({ key }) => key.id)}::uuid[]) and t.id = r.id and t.version = r.version - 1
-          returning 1`,
-        ({ length }) => length === changes.length ? Effect.void : Effect.fail(new Conflict()),
-      )
-    },
+    /**
+     * Writes rows and raises the fences of their domains, in one statement: new rows, and others under the version that
+     * was read. Gives the new fences by domain. Conflict: a row, or a domain, is no longer as it was loaded.
+     */
+    write: Effect.fnUntraced(function* (changes: Array.NonEmptyReadonlyArray<Written>) {
+      const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))
+      const made = changes.flatMap((change) => change.before === null ? [newRow(change)] : [])
+      const rewritten = changes.flatMap((change) => change.before === null ? [] : [rewrite(change.before, change)])
+      const parts = [
+        sql`fences as (
+          update domains d set revision = d.revision + 1
+          from json_to_recordset(${JSON.stringify(fences)}::json) r(id uuid, revision bigint)
+          where ${named("d", fences)} and d.id = r.id and d.revision = coalesce(r.revision, d.revision)
+          returning d.id::text as domain_id, d.revision)`,
+        ...(Array.isReadonlyArrayNonEmpty(rewritten) ? [sql`rewritten as (${updated(rewritten)} returning 1)`] : []),
+        ...(Array.isReadonlyArrayNonEmpty(made) ? [sql`made as (${inserted(made)} returning 1)`] : []),
+      ]
+      const count = sql.literal([
+        ...(rewritten.length === 0 ? [] : ["(select count(*)::int from rewritten)"]),
+        ...(made.length === 0 ? [] : ["(select count(*)::int from made)"]),
+      ].join(" + "))
+      const raised = yield* sql<{ domain_id: string; revision: bigint; rows: number }>`
+        with ${sql.join(", ", false)(parts)} select domain_id, revision, ${count} as rows from fences`
+      if (raised.length < changes.length || raised[0]?.rows !== changes.length) return yield* new Conflict()
+      return new Map(raised.map(({ domain_id, revision }) => [domain_id, revision])) as ReadonlyMap<string, bigint>
+    }),
   }
 }
 export type Rows = ReturnType<typeof rows>

@@ -10,6 +10,7 @@ import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
 import { Database } from "../../platform/Database.ts"
 import { faultPoint } from "../../platform/Faults.ts"
+import { gathered } from "../../platform/Gathered.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Vault } from "../../platform/Vault.ts"
@@ -53,35 +54,38 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
   const { byIds } = rows(sql)
 
   /** One transaction; gives what moved. */
-  const together = Effect.fnUntraced(function* (read: ReadonlyArray<TransferState>) {
-    const { domains, stored, takes } = yield* lockFree(read)
-    if (stored.length === 0 || !(yield* feature.on)) return []
-    const now = yield* Clock.currentTimeMillis
-    const decided = stored.flatMap((before): ReadonlyArray<Decided> => {
-      const { state } = before
-      if (state.status === "accepted" && !takes(state) || needsKey(state)) return []
-      const workspaces = state.targetOrgId === null ? [] : [state.targetOrgId]
-      const domain = domains.get(state.domainId) ?? null
-      const after = Result.getOrThrow(
-        transition(state, { _tag: "Tick", domain, recipientActive: true, workspaces }, now),
-      )
-      return after.events.length === 0 ? [] : [{ before, after }]
-    })
-    const commandIds = yield* ids.batch(decided.length)
-    const notices = yield* changes.write(...decided.map(({ after, before }, i) => ({
-      before,
-      after,
-      actor: "system",
-      commandId: commandIds[i]!,
-      revision: domains.get(before.state.domainId)?.revision ?? null,
-      now,
-    })))
-    const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
-    yield* move(moving, completed.map((state) => ({ state, pair: null })), now)
-    yield* changes.tell(notices)
-    yield* faultPoint("transfer.clock.written")
-    return decided.map(({ before }) => before.state.id)
-  }, sql.withTransaction)
+  const together = Effect.fnUntraced(
+    function* (read: ReadonlyArray<TransferState>) {
+      const { domains, stored, takes } = yield* lockFree(read)
+      if (stored.length === 0 || !(yield* feature.on)) return []
+      const now = yield* Clock.currentTimeMillis
+      const decided = stored.flatMap((before): ReadonlyArray<Decided> => {
+        const { state } = before
+        if (state.status === "accepted" && !takes(state) || needsKey(state)) return []
+        const workspaces = state.targetOrgId === null ? [] : [state.targetOrgId]
+        const domain = domains.get(state.domainId) ?? null
+        const after = Result.getOrThrow(
+          transition(state, { _tag: "Tick", domain, recipientActive: true, workspaces }, now),
+        )
+        return after.events.length === 0 ? [] : [{ before, after }]
+      })
+      const commandIds = yield* ids.batch(decided.length)
+      const notices = yield* changes.write(...decided.map(({ after, before }, i) => ({
+        before,
+        after,
+        actor: "system",
+        commandId: commandIds[i]!,
+        revision: domains.get(before.state.domainId)?.revision ?? null,
+        now,
+      })))
+      const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
+      yield* move(moving, completed.map((state) => ({ state, pair: null })), now)
+      yield* changes.tell(notices)
+      return decided.map(({ before }) => before.state.id)
+    },
+    (decisions) =>
+      sql.withTransaction(Effect.tap(gathered(sql, decisions), () => faultPoint("transfer.clock.written"))),
+  )
 
   const halving = (read: ReadonlyArray<TransferState>): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
     read.length < 2 ? Effect.succeed([]) : together(read).pipe(

@@ -1,5 +1,5 @@
 /**
- * One command, one transaction. Who lost a race (a deadlock, a serialization failure, a version that moved on) begins
+ * One command, one transaction, whose messages, mails, audit, timers and notices are one statement at its end. Who lost a race (a deadlock, a serialization failure, a version that moved on) begins
  * anew with a fresh load, three times, then it is 503. A connection that was lost in the dark is tried again, too: every
  * command carries an id by which it finds that it was done.
  */
@@ -8,6 +8,7 @@ import { Data, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
+import { gathered } from "../../platform/Gathered.ts"
 
 /** What was read before the locks is no longer so. */
 export class Conflict extends Data.TaggedError("Conflict") {}
@@ -24,7 +25,7 @@ export const transact =
     Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable,
     R
   > =>
-    sql.withTransaction(Effect.tap(command, () => faultPoint(`transfer.${step}.written`))).pipe(
+    sql.withTransaction(Effect.tap(gathered(sql, command), () => faultPoint(`transfer.${step}.written`))).pipe(
       Effect.tap(() => faultPoint(`transfer.${step}.committed`)),
       Effect.retry({ times: 3, while: mayRepeat }),
       Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {

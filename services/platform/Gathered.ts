@@ -1,0 +1,95 @@
+/**
+ * Rows that a transaction adds and does not look at again (messages, mails, audit, timers, notices): gathered while it
+ * decides, and written by one statement before it commits. What a statement costs is mostly its way there and back.
+ *
+ * `gathered` stands inside the transaction and around all that it does, with no savepoint between that may be rolled back
+ * and survived: what was gathered under one would be written all the same. Nobody sees the rows before the end, the
+ * transaction itself neither. Without it around, `write` writes at once.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Array, Context, Effect } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+
+/** One data-modifying statement, by a name that others of its kind may refer to; none sees what another did but so. */
+export interface Part {
+  readonly name: string
+  readonly statement: Statement.Fragment
+}
+
+export interface Kind<A> {
+  /** One of its own: all items of a name are written together. */
+  readonly name: string
+  /** What writes the items. Of equal shape where it can be: a statement's text is planned once. */
+  readonly parts: (items: Array.NonEmptyReadonlyArray<A>) => Array.NonEmptyReadonlyArray<Part>
+}
+
+interface Heap {
+  readonly kind: Kind<unknown>
+  readonly items: globalThis.Array<unknown>
+}
+
+class Heaps extends Context.Reference<Map<string, Heap> | null>("bailiwick/services/platform/Gathered/Heaps", {
+  defaultValue: () => null,
+}) {}
+
+const run = (
+  sql: PgClient.PgClient,
+  parts: Array.NonEmptyReadonlyArray<Part>,
+): Effect.Effect<void, SqlError.SqlError> => {
+  if (parts.length === 1) return Effect.asVoid(sql`${parts[0].statement}`)
+  const named = parts.map(({ name, statement }) => sql`${sql(name)} as (${statement})`)
+  return Effect.asVoid(sql`with ${sql.join(", ", false)(named)} select 1 as done`)
+}
+
+/** Runs `effect`, in a transaction that is open, and then writes what it gathered, by one statement. */
+export const gathered = <A, E, R>(
+  sql: PgClient.PgClient,
+  effect: Effect.Effect<A, E, R>,
+): Effect.Effect<A, E | SqlError.SqlError, R> =>
+  Effect.suspend(() => {
+    const heaps = new Map<string, Heap>()
+    return Effect.tap(Effect.provideService(effect, Heaps, heaps), () => {
+      // In one order, so that the same heaps are the same text.
+      const all = [...heaps.values()].sort((a, b) => a.kind.name < b.kind.name ? -1 : 1)
+      const parts = all.flatMap(({ items, kind }) => Array.isArrayNonEmpty(items) ? kind.parts(items) : [])
+      return Array.isReadonlyArrayNonEmpty(parts) ? run(sql, parts) : Effect.void
+    })
+  })
+
+/** Writes items: at the end of what is gathered around it, else at once. */
+export const write = <A>(
+  sql: PgClient.PgClient,
+  kind: Kind<A>,
+  items: ReadonlyArray<A>,
+): Effect.Effect<void, SqlError.SqlError> =>
+  Array.isReadonlyArrayNonEmpty(items)
+    ? Effect.flatMap(Heaps, (heaps) => {
+      if (heaps === null) return run(sql, kind.parts(items))
+      const heap = heaps.get(kind.name)
+      if (heap === undefined) heaps.set(kind.name, { kind: kind as Kind<unknown>, items: [...items] })
+      else heap.items.push(...items)
+      return Effect.void
+    })
+    : Effect.void
+
+/**
+ * Rows of a table, as JSON has them: one parameter, however many there are. A parameter for each field costs more than
+ * the rows themselves. `columns` are the types of those that are written.
+ */
+export const insertion = <const Columns extends Readonly<Record<string, string>>>(
+  sql: PgClient.PgClient,
+  table: string,
+  columns: Columns,
+): Kind<{ readonly [Column in keyof Columns]: unknown }> => {
+  const names = sql.literal(Object.keys(columns).join(", "))
+  const typed = sql.literal(Object.entries(columns).map(([name, type]) => `${name} ${type}`).join(", "))
+  return {
+    name: table,
+    parts: (rows) => [{
+      name: `new_${table}`,
+      statement: sql`
+        insert into ${sql(table)} (${names})
+        select ${names} from json_to_recordset(${JSON.stringify(rows)}::json) r(${typed})`,
+    }],
+  }
+}

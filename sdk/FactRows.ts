@@ -54,15 +54,17 @@ export function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> 
   }
 }
 
-/** Does what one change of an event says. */
-export function* change(projectId: string, { group, id, value }: Change): Work<void> {
-  if (value !== null) return yield* put(projectId, [{ group, id, value }])
-  yield* ask(
-    `delete from bailiwick_facts where project_id = $1 and about = $2 and id = $3`,
-    projectId,
-    group,
-    id,
-  )
+/** Does what changes say, no two of them of one fact. */
+export function* change(projectId: string, changes: ReadonlyArray<Change>): Work<void> {
+  yield* put(projectId, changes.flatMap(({ group, id, value }) => value === null ? [] : [{ group, id, value }]))
+  for (const { group, id } of changes.filter(({ value }) => value === null)) {
+    yield* ask(
+      `delete from bailiwick_facts where project_id = $1 and about = $2 and id = $3`,
+      projectId,
+      group,
+      id,
+    )
+  }
 }
 
 /** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */

@@ -6,7 +6,7 @@
  * snapshot takes everything's place at once and leaves access closed.
  */
 import { change, fillStaged, put } from "./FactRows.ts"
-import { announcedBy, changesOf, compromisedBy, type Fact, factsOf, groups } from "./Fold.ts"
+import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./Fold.ts"
 import type { Json } from "./Canonical.ts"
 import { Gap, Refusal } from "./Refusal.ts"
 import { ask, type Row, type Work } from "./Store.ts"
@@ -25,6 +25,7 @@ export interface Standing {
 
 /** Numbers of events are remembered this far back; older ones are refused by their position alone. */
 const remembered = 10_000
+const rowsAtOnce = 200
 
 const standingOf = (
   row: Row | undefined,
@@ -96,9 +97,42 @@ function* commit(projectId: string, event: VerifiedEvent, pins: Set<string>): Wo
   for (const kid of kids) pins.add(kid)
 }
 
+/** The events that follow each other from a place on, and what is wrong with the first that does not. */
+const following = (events: ReadonlyArray<VerifiedEvent>, { chainHead, epoch, position }: Standing) => {
+  const good: Array<VerifiedEvent> = []
+  for (const event of events) {
+    const [at, head] = [good.at(-1)?.position ?? position, good.at(-1)?.digest ?? chainHead]
+    if (event.epoch !== epoch) return { good, gap: new Gap(`epoch ${event.epoch} after ${epoch}`) }
+    if (event.position <= at) continue
+    if (event.position !== at + 1) return { good, gap: new Gap(`position ${event.position} after ${at}`) }
+    if (event.prevDigest !== head) {
+      return { good, gap: new Gap(`another history before position ${event.position}`) }
+    }
+    good.push(event)
+  }
+  return { good, gap: null }
+}
+
+/** Remembers the numbers of events, and gives those that were not remembered. */
+function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<Set<string>> {
+  const fresh = new Set<string>()
+  for (let at = 0; at < events.length; at += rowsAtOnce) {
+    const some = events.slice(at, at + rowsAtOnce)
+    const marks = some.map((_, i) => `($1, $${2 * i + 2}, $${2 * i + 3})`)
+    const rows = yield* ask(
+      `insert into bailiwick_seen (project_id, jti, position) values ${marks} on conflict do nothing returning jti`,
+      projectId,
+      ...some.flatMap(({ jti, position }) => [jti, position]),
+    )
+    for (const { jti } of rows) fresh.add(String(jti))
+  }
+  return fresh
+}
+
 /**
  * Applies events in their order and gives those that were new. Throws Gap where one does not follow, and Refusal where
- * the key that signed it is pinned no more, or speaks of its own loss.
+ * the key that signed it is pinned no more, or speaks of its own loss. A page is few statements: of a fact that it changes
+ * several times only what it comes to is written.
  */
 export function* apply(
   projectId: string,
@@ -106,34 +140,22 @@ export function* apply(
 ): Work<ReadonlyArray<VerifiedEvent>> {
   const before = yield* locked(projectId)
   const pins = yield* pinned(projectId)
-  let { chainHead, cursor, position } = before
+  const { gap, good } = following(events, before)
+  const fresh = yield* unseen(projectId, good)
   const applied: Array<VerifiedEvent> = []
-  for (const event of events) {
-    if (event.epoch !== before.epoch) {
-      throw new Gap(`epoch ${event.epoch} after ${before.epoch}`)
-    }
-    if (event.position <= position) continue
-    if (event.position !== position + 1) {
-      throw new Gap(`position ${event.position} after ${position}`)
-    }
-    if (event.prevDigest !== chainHead) {
-      throw new Gap(`another history before position ${event.position}`)
-    }
+  const changes = new Map<string, Change>()
+  for (const event of good) {
     if (!pins.has(event.kid) || compromisedBy(event) === event.kid) {
       throw new Refusal("kid", "not a key that was committed to")
     }
-    const fresh = yield* ask(
-      `insert into bailiwick_seen (project_id, jti, position) values ($1, $2, $3) on conflict do nothing returning jti`,
-      ...[projectId, event.jti, event.position],
-    )
-    position = event.position
-    chainHead = event.digest
-    cursor = event.cursor
-    if (fresh.length === 0) continue
-    for (const one of changesOf(event)) yield* change(projectId, one)
+    if (!fresh.delete(event.jti)) continue
+    for (const one of changesOf(event)) changes.set(`${one.group} ${one.id}`, one)
     yield* commit(projectId, event, pins)
     applied.push(event)
   }
+  if (gap !== null) throw gap
+  yield* change(projectId, [...changes.values()])
+  const { cursor, digest: chainHead, position } = good.at(-1) ?? { ...before, digest: before.chainHead }
   yield* ask(
     `update bailiwick_consumer set position = $2, chain_head = $3, cursor = $4 where project_id = $1`,
     ...[projectId, position, chainHead, cursor],

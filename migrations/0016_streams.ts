@@ -44,7 +44,8 @@ const statements = [
     failing_since timestamptz,
     check ((delivery = 'push') = (endpoint_url is not null)),
     check ((authorization_header is null) = (vault_kid is null))
-  )`,
+    -- Of a stream that is pushed to, the place is written all the time, and no index has it.
+  ) with (fillfactor = 70)`,
   `create index lifecycle_streams_receiver on lifecycle_streams (service_issuer, service_id, id)`,
   `create index lifecycle_streams_project on lifecycle_streams (project_id, id)`,
   // Whatever its status: that it stops is told after it did.

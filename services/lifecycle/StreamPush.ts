@@ -4,16 +4,17 @@
  *
  * A stream is due where it is not failing, or its time has come, and there is something for it: signed events beyond
  * where it was looked at, subjects that are to be tried again, messages of its own. That is asked of the rows themselves
- * by bell, every second, and whenever a claim was given back, so no wake-up can be lost.
+ * by bell, every second, and whenever a stream was given back or has nothing more, so no wake-up can be lost. A claim
+ * outlasts its last message by a moment: a stream that is told something now and then is not claimed for each.
  */
-import { Clock, Context, Effect, Latch, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Latch, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { type Bell, Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { claimDue, freeExpired, type LeasedTable } from "../platform/Leases.ts"
 import { lifecycleTopic } from "./Positions.ts"
 import type { Claimed } from "./StreamDelivery/Course.ts"
-import { type Opened, openings } from "./StreamDelivery/Opening.ts"
+import { type Held, type Opened, openings, somethingFor } from "./StreamDelivery/Opening.ts"
 import { type Patience, patience } from "./StreamDelivery/Patience.ts"
 import { runs } from "./StreamDelivery/Run.ts"
 
@@ -40,56 +41,76 @@ export class StreamPush extends Context.Service<StreamPush, {
         const { sql } = yield* Database
         const bells = yield* Bells
         const scope = yield* Effect.scope
-        const limits: Patience = { ...patience, ...options }
+        const timeoutMillis = options.timeoutMillis ?? patience.timeoutMillis
+        const limits: Patience = { ...patience, leaseMillis: 3 * timeoutMillis, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
         const told = yield* bells.bell(lifecycleTopic)
-        const returned = Latch.makeUnsafe(false)
-        const running = new Set<string>()
+        const look = Latch.makeUnsafe(false)
+        let running = 0
+        const warm = new Map<string, Held & { readonly next: Deferred.Deferred<Opened | null> }>()
 
-        const due = (now: number) =>
-          sql`and t.delivery = 'push' and (
-            exists (
-              select from lifecycle_stream_messages m
-              where m.stream_id = t.id and m.delivered_at is null and (m.after_epoch is null or t.status = 'enabled'
-                and (m.after_epoch, m.after_position) <= (t.epoch, coalesce(t.reached, t.position))))
-            or t.status = 'enabled' and (
-              exists (
-                select from lifecycle_signed s where s.project_id = t.project_id
-                  and (s.epoch, s.position) > (t.epoch, coalesce(t.reached, t.position)))
-              or exists (
-                select from lifecycle_stream_failing f
-                where f.stream_id = t.id and f.epoch = t.epoch and f.not_before <= ${new Date(now)})))`
+        /** Waits with the claim for what comes next; null where nothing did. */
+        const waiting = (held: Held) =>
+          Effect.flatMap(Deferred.make<Opened | null>(), (next) => {
+            warm.set(held.id, { ...held, next })
+            // It may have come just before.
+            look.openUnsafe()
+            return Deferred.await(next).pipe(
+              Effect.timeoutOrElse({ duration: limits.warmMillis, orElse: () => Effect.succeed(null) }),
+              Effect.ensuring(Effect.sync(() => {
+                if (warm.get(held.id)?.next === next) warm.delete(held.id)
+              })),
+            )
+          })
 
         const begin = (claimed: Claimed, opened: Opened | null) => {
-          running.add(claimed.id)
-          return run(claimed, opened).pipe(
+          running++
+          return run(claimed, opened, waiting(claimed)).pipe(
             Effect.catchCause((cause) => Effect.logWarning("a stream could not be served", cause)),
             Effect.ensuring(Effect.sync(() => {
-              running.delete(claimed.id)
-              returned.openUnsafe()
+              running--
+              look.openUnsafe()
             })),
             Effect.forkIn(scope),
           )
         }
 
-        const turn = Effect.gen(function* () {
-          const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running.size)
-          if (limit <= 0) return false
+        const goOn = Effect.gen(function* () {
+          if (warm.size === 0) return
+          for (const [id, opened] of yield* open([...warm.values()], true)) {
+            const waiter = warm.get(id)
+            if (waiter !== undefined) yield* Deferred.succeed(waiter.next, opened)
+          }
+        })
+
+        const claim = Effect.gen(function* () {
+          const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running)
+          if (limit <= 0) {
+            // Whoever only waits makes room.
+            for (const { next } of warm.values()) yield* Deferred.succeed(next, null)
+            return false
+          }
+          const now = new Date(yield* Clock.currentTimeMillis)
           const claimed = yield* claimDue<Claimed>(sql, table, {
             ...{ leaseMillis: limits.leaseMillis, limit },
-            also: due(yield* Clock.currentTimeMillis),
+            also: sql`and t.delivery = 'push' and ${somethingFor(sql, now)}`,
           })
-          const [first] = claimed
-          if (first === undefined) return false
+          if (claimed.length === 0) return false
           // Whoever could not be read here reads for itself, or gives its claim back.
-          const opened = yield* open(first.claim, claimed.map(({ id }) => id)).pipe(
+          const opened = yield* open(claimed, false).pipe(
             Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
           )
           yield* Effect.forEach(claimed, (one) => begin(one, opened.get(one.id) ?? null), { discard: true })
-          // What comes due meanwhile is claimed together.
-          yield* Effect.sleep(lingerMillis)
           return claimed.length === limit
+        })
+
+        const turn = Effect.gen(function* () {
+          yield* goOn
+          const more = yield* claim
+          // What comes due meanwhile is read and claimed together.
+          yield* Effect.sleep(lingerMillis)
+          return more
         })
 
         return StreamPush.of({
@@ -97,8 +118,8 @@ export class StreamPush extends Context.Service<StreamPush, {
           bell: {
             wait: (maxMillis) =>
               Effect.andThen(
-                Effect.raceFirst(told.wait(maxMillis), returned.await),
-                Effect.sync(() => void returned.closeUnsafe()),
+                Effect.raceFirst(told.wait(maxMillis), look.await),
+                Effect.sync(() => void look.closeUnsafe()),
               ),
           },
           free: Effect.asVoid(freeExpired(sql, table)),

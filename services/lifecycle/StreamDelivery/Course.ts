@@ -53,24 +53,24 @@ export class Course {
   own: Array<string> = []
   verified = false
   unsettled = 0
-  settledAt: number
+  /** When the first of them was taken. */
+  unsettledSince = 0
   /** Subjects that were held up when the stream was read last, or are by now; and of which it changed since. */
   readonly held = new Map<string, HeldUp>()
   readonly changed = new Set<string>()
 
-  constructor({ attempts, claim, failing_since, id, last_error, lease_until }: Claimed, now: number) {
+  constructor({ attempts, claim, failing_since, id, last_error, lease_until }: Claimed) {
     this.id = id
     this.claim = claim
     this.leaseUntil = lease_until.getTime()
     this.failures = Math.max(0, attempts - 1)
     this.failingSince = failing_since?.getTime() ?? null
     this.error = last_error
-    this.settledAt = now
   }
 
   /** `stopped`: it was told that it is, and why stays to be seen. */
-  succeeded(stopped: boolean): void {
-    this.unsettled++
+  succeeded(stopped: boolean, now: number): void {
+    if (this.unsettled++ === 0) this.unsettledSince = now
     this.misses = 0
     this.forgive()
     if (!stopped) this.error = null

@@ -1,7 +1,9 @@
 /**
- * What the streams of one claim begin with, in one statement for all of them: the stream as it is, its own messages, and
- * of a stream that leaves nothing out what comes next. Most have little to be told at a time, and ask no more than this.
+ * What claimed streams begin with, and go on with, in one statement for all of them: the stream as it is, its own
+ * messages, and of a stream that leaves nothing out what comes next. Most have little to be told at a time, and ask no
+ * more than this.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/Database.ts"
 import type { OwnKind } from "../Streams/Own.ts"
@@ -18,6 +20,27 @@ export interface Opened {
   /** Null where it is not known which are for the stream; `openingMessages` may not be all. */
   readonly messages: ReadonlyArray<Told> | null
 }
+
+/** A stream and the claim that it is held by. */
+export interface Held {
+  readonly id: string
+  readonly claim: bigint
+}
+
+/** SQL of whether there is something for the stream `t`, over the rows themselves. */
+export const somethingFor = (sql: PgClient.PgClient, now: Date) =>
+  sql`(
+    exists (
+      select from lifecycle_stream_messages m
+      where m.stream_id = t.id and m.delivered_at is null and (m.after_epoch is null or t.status = 'enabled'
+        and (m.after_epoch, m.after_position) <= (t.epoch, coalesce(t.reached, t.position))))
+    or t.status = 'enabled' and (
+      exists (
+        select from lifecycle_signed n where n.project_id = t.project_id
+          and (n.epoch, n.position) > (t.epoch, coalesce(t.reached, t.position)))
+      or exists (
+        select from lifecycle_stream_failing f
+        where f.stream_id = t.id and f.epoch = t.epoch and f.not_before <= ${now})))`
 
 interface OwnJson {
   readonly id: string
@@ -54,9 +77,10 @@ const toldOf = ({ decided_at, id, message, position, signed_at, traceparent }: T
 export const openings = Effect.gen(function* () {
   const { reads } = yield* Database
   const { columns, joins } = yield* servedStreams
+  const sqlTrue = reads`true`
 
-  /** By id; a stream that this claim no longer holds is left out. */
-  return Effect.fnUntraced(function* (claim: bigint, ids: ReadonlyArray<string>) {
+  /** By id; what its claim no longer holds is left out, and, where that is asked, for what there is nothing. */
+  return Effect.fnUntraced(function* (held: ReadonlyArray<Held>, ifSomething: boolean) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* reads<
       ServedRow & { readonly own: ReadonlyArray<OwnJson> | null; readonly messages: ReadonlyArray<ToldJson> | null }
@@ -82,8 +106,9 @@ export const openings = Effect.gen(function* () {
           order by m.position limit ${openingMessages}
         ) n
       ), '[]') end as messages
-      from unnest(${[...ids]}::uuid[]) i(id) join lifecycle_streams t on t.id = i.id ${joins}
-      where t.claim = ${claim}`
+      from unnest(${held.map(({ id }) => id)}::uuid[], ${held.map(({ claim }) => String(claim))}::bigint[]) i(id, claim)
+      join lifecycle_streams t on t.id = i.id and t.claim = i.claim ${joins}
+      where ${ifSomething ? somethingFor(reads, now) : sqlTrue}`
     return new Map(rows.map(({ messages, own, ...row }): [string, Opened] => [row.id, {
       served: servedOf(row),
       own: own?.map(ownOf) ?? [],

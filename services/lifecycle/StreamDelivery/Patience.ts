@@ -2,6 +2,7 @@
 export interface Patience {
   /** The deadline of one POST, as Outbound has it. */
   readonly timeoutMillis: number
+  /** At least three times that. */
   readonly leaseMillis: number
   /** After the first failure in a row; doubled by each, and up to a tenth more. */
   readonly firstDelayMillis: number
@@ -11,6 +12,8 @@ export interface Patience {
   readonly silentMillis: number
   /** How often it is tried to tell a stream that it was stopped. */
   readonly partingTries: number
+  /** How long a claim is kept for more to come. */
+  readonly warmMillis: number
   /** Streams that one process pushes to at once. */
   readonly streamsAtOnce: number
 }
@@ -23,6 +26,7 @@ export const patience: Patience = {
   failuresInARow: 20,
   silentMillis: 3_600_000,
   partingTries: 5,
+  warmMillis: 1_000,
   streamsAtOnce: 128,
 }
 

@@ -120,18 +120,18 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   })
 
   const taken = Effect.fnUntraced(function* (course: Course, served: Served, item: Item): Step {
-    course.succeeded(served.status !== "enabled")
+    const now = yield* Clock.currentTimeMillis
+    course.succeeded(served.status !== "enabled", now)
     if (item.kind !== "event") course.toldOwn(item.id, item.kind)
     else if (item.order === null) course.reached = course.delivered = item.position
     else if (item.again === undefined) course.reached = item.position
     else if (item.again.heldFrom === null) course.release(item.order.key)
     else course.advance(item.order.key, item.again.heldFrom)
-    const now = yield* Clock.currentTimeMillis
     if (item.travelled !== undefined) {
       course.took.push(now - item.travelled.signed_at.getTime())
       yield* measureDelivered("push", [item.travelled], now)
     }
-    if (course.unsettled < unsettledAtMost && now - course.settledAt < settleMillis) return "next"
+    if (course.unsettled < unsettledAtMost && now - course.unsettledSince < settleMillis) return "next"
     const held = yield* settle(course, served, keep)
     yield* faultPoint("push.settled")
     return held ? "next" : "over"
@@ -203,10 +203,13 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     },
   )
 
-  /** Serves a stream until there is nothing more for it, it fails, or it is another's; `opened` as it was just read. */
-  return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null) {
+  /**
+   * Serves a stream until nothing more comes for it, it fails, or it is another's. `opened`: as it was just read.
+   * `waiting` gives what comes next, or null where nothing does.
+   */
+  return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null, waiting: Effect.Effect<Opened | null>) {
     const started = yield* Clock.currentTimeMillis
-    const course = new Course(claimed, started)
+    const course = new Course(claimed)
     let last: Served | null = null
     let ready = opened
     const turns = Effect.gen(function* () {
@@ -225,12 +228,18 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         const next = yield* through(course, served, agenda)
         if (next === "over") return
         const now = yield* Clock.currentTimeMillis
-        const idle = agenda.items.length === 0 && course.reached === null && course.changed.size === 0
-        if (!agenda.more || idle || now - started > runMillis) {
+        const idle = agenda.items.length === 0 && agenda.upTo <= (served.reached ?? served.position) &&
+          course.changed.size === 0
+        if (idle || now - started > runMillis) {
           yield* giveBack(course, served, idle ? idleMillis : 0)
           return
         }
         if (!(yield* settle(course, served, keep))) return
+        if (agenda.more) continue
+        ready = yield* waiting
+        if (ready !== null) continue
+        yield* giveBack(course, served)
+        return
       }
     })
     // Stopped, or something went wrong: what was taken is not told again if that can be helped.

@@ -38,6 +38,12 @@ interface Row {
 /** Streams that are settled at about the same time are settled by one statement. */
 const lingerMillis = 2
 
+/** A lease is renewed at its half: until then the row's indexes have nothing to be told. */
+const untilOf = ({ leaseUntil }: Course, ending: Ending, now: number) => {
+  if ("dueInMillis" in ending) return now + ending.dueInMillis
+  return leaseUntil - now > ending.leaseMillis / 2 ? leaseUntil : now + ending.leaseMillis
+}
+
 export const settlements = Effect.gen(function* () {
   const { sql } = yield* Database
 
@@ -125,7 +131,7 @@ export const settlements = Effect.gen(function* () {
       last_error: course.error,
       verified: course.verified,
       kept,
-      until: new Date(now + (kept ? ending.leaseMillis : ending.dueInMillis)).toISOString(),
+      until: new Date(untilOf(course, ending, now)).toISOString(),
       own: course.own,
       delivered: course.delivered,
       took: countsOf(course.took),
@@ -150,7 +156,6 @@ export const settlements = Effect.gen(function* () {
     course.took = []
     course.verified = false
     course.unsettled = 0
-    course.settledAt = now
     return settled
   })
 })

@@ -28,7 +28,7 @@ const ground = transmitter.pipe(
 )
 
 /** Brisk, so that nobody waits for a second try. */
-const brisk = { timeoutMillis, leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40 }
+const brisk = { timeoutMillis, leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
 export const streaming = (options: Partial<Patience> = {}) =>
   Layer.mergeAll(

@@ -17,8 +17,8 @@ const keptMillis = 90 * dayMillis
 const marginMillis = 60_000
 const partsKeptMillis = dayMillis
 
-const projectsAtOnce = 20
-const eventsAtOnce = 500
+const projectsAtOnce = 10
+const eventsAtOnce = 2_000
 const partsAtOnce = 50
 const ownAtOnce = 1_000
 

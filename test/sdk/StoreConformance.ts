@@ -98,6 +98,31 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepStrictEqual(idsOf(await facts()), ["access access-ada"])
     })
 
+    it("a page comes to what its events come to one by one, however often they change the same", async () => {
+      const names = ["pat", "ada", "bo"]
+      const told = await events(Array.from({ length: 450 }, (_, n) => {
+        const name = `${names[n % 3]}-${n % 7}`
+        return n % 5 < 3 ? granted(name, `access-${n % 11}`) : revoked(name)
+      }))
+      await fresh()
+      for (const one of told) assert.lengthOf(await apply([one]), 1)
+      const expected = [await facts(), await standing()]
+      assert.isAbove((await facts()).length, 0)
+      await fresh()
+      assert.lengthOf(await apply(told), 450)
+      assert.deepStrictEqual([await facts(), await standing()], expected)
+    })
+
+    it("an event whose number came before changes nothing, in the same page or a later one", async () => {
+      await fresh()
+      const [first, second, third] = await events([granted("pat"), revoked("pat"), revoked("pat")])
+      const again = { ...second!, jti: first!.jti }
+      assert.deepStrictEqual(await apply([first!, again]), [first!])
+      assert.deepStrictEqual(await apply([{ ...third!, jti: first!.jti }]), [])
+      assert.deepInclude(await standing(), { position: 3 })
+      assert.deepStrictEqual(idsOf(await facts()), ["access access-pat"])
+    })
+
     it("stops at a gap, at another epoch, at another history; nothing of the page is kept", async () => {
       await fresh()
       const told = await events([granted("a"), granted("b"), granted("c")])

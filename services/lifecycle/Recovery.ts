@@ -150,7 +150,12 @@ export class Recovery extends Context.Service<Recovery, {
         if (found.intake_rewound_at === null) {
           for (const stream of taken) yield* bus.rewind(stream, since)
           yield* faultPoint("recovery.rewound")
-          yield* done("intake_rewound_at", epoch)
+          yield* sql.withTransaction(Effect.gen(function* () {
+            yield* done("intake_rewound_at", epoch)
+            yield* recorded("installation.held", epoch, {
+              ...{ held_reason: found.held_reason!, lost_since: new Date(since).toISOString() },
+            })
+          }))
         }
         if (found.tokens_renewed_at === null) {
           yield* transfers.renewLinks

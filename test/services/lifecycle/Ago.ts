@@ -6,7 +6,7 @@ const dayMillis = 86_400_000
 /** Runs an effect as if it had run so many days ago. */
 export const daysAgo = (days: number) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.Clock, (own) => {
-    const behind = days * dayMillis
+    const behind = Math.round(days * dayMillis)
     const clock: Clock.Clock = {
       currentTimeMillisUnsafe: () => own.currentTimeMillisUnsafe() - behind,
       currentTimeMillis: Effect.map(own.currentTimeMillis, (now) => now - behind),

@@ -30,13 +30,13 @@ const positions = Effect.fnUntraced(function* (project: string) {
   return rows.map(({ position }) => Number(position))
 })
 
-/** A project of long ago: its history, then an Access 91 days ago, and one of 89 days ago. */
+/** A project of long ago: its history, then an Access a quarter of an hour beyond ninety days, and one as much within. */
 const long = Effect.gen(function* () {
   const made = yield* daysAgo(200)(scene)
-  const old = yield* daysAgo(91)(Effect.flatMap(person(), (who) => access(made.institution, made.project, who)))
-  yield* daysAgo(91)(signAll)
-  const young = yield* daysAgo(89)(Effect.flatMap(person(), (who) => access(made.institution, made.project, who)))
-  yield* daysAgo(89)(signAll)
+  const old = yield* daysAgo(90.01)(Effect.flatMap(person(), (who) => access(made.institution, made.project, who)))
+  yield* daysAgo(90.01)(signAll)
+  const young = yield* daysAgo(89.99)(Effect.flatMap(person(), (who) => access(made.institution, made.project, who)))
+  yield* daysAgo(89.99)(signAll)
   const { head } = yield* Effect.map(positions(made.project), (all) => ({ head: all.at(-1)! }))
   return { ...made, old, young, head }
 })

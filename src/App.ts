@@ -260,7 +260,9 @@ export const app = (config: AppConfig, places: Places) => {
     has("api") ? api(config, places) : Layer.empty,
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
-    has("timers") ? Layer.mergeAll(Upkeep.layer, LifecycleUpkeep.layer, Provider.layer, RequestTimers.layer) : Layer.empty,
+    has("timers")
+      ? Layer.mergeAll(Upkeep.layer, LifecycleUpkeep.layer, Provider.layer, RequestTimers.layer)
+      : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,

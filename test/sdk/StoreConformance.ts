@@ -1,7 +1,8 @@
 /** The suite that every store passes: what is applied, what is refused, and who may come in by it. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
-import type { Fact } from "../../sdk/Fold.ts"
+import { stage } from "../../sdk/FactRows.ts"
+import { type Fact, factsOf } from "../../sdk/Fold.ts"
 import { type Entry, gate, type SessionSigns } from "../../sdk/Gate.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { Gap } from "../../sdk/Refusal.ts"
@@ -132,6 +133,32 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.match(await gapOf(apply(await events([granted("a")], 2))), /epoch 2 after 1/)
       assert.deepInclude(await standing(), { position: 0, chainHead: genesis })
       assert.deepStrictEqual(await facts(), [])
+    })
+
+    it("a state that is laid by in parts takes everything's place once all of it is there", async () => {
+      await fresh()
+      await apply(await events([granted("old")]))
+      const at = await snapshot({ position: 5, chainHead: `sha256:${"5".repeat(64)}` })
+      const many = factsOf({
+        access: Array.from({ length: 450 }, (_, n) => ({
+          ...{ access_id: `a-${n}`, version: 1, role: "user" },
+          user: { format: "iss_sub", iss: "https://id.example", sub: `p-${n}` },
+        })),
+      })
+      const lay = (some: ReadonlyArray<Fact>) => store().transact(() => stage(projectId, at, some))
+      assert.strictEqual(await lay(many.slice(0, 300)), 300)
+      // What came twice counts once.
+      assert.strictEqual(await lay(many.slice(250)), 150)
+      await gapOf(store().transact(() => Ledger.swapStaged(projectId, at, 451)))
+      assert.deepStrictEqual(idsOf(await facts()), ["access access-old"])
+      assert.deepInclude(await standing(), { position: 1 })
+      await store().transact(() => Ledger.swapStaged(projectId, at, 450))
+      assert.sameMembers(idsOf(await facts()), idsOf(many))
+      assert.deepInclude(await standing(), { position: 5, open: false })
+      assert.deepStrictEqual(await store().read(() => ask("select about from bailiwick_staged")), [])
+      await open()
+      assert.strictEqual(because(await mayEnter("p-7")), "welcome")
+      assert.strictEqual(because(await mayEnter("old")), "no_access")
     })
 
     it("commits the product's own changes with it, or neither", async () => {

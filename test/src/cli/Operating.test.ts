@@ -174,6 +174,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           "outbox",
           "intake",
           "slack",
+          "lifecycle",
           "keys",
           "streams",
         ]
@@ -190,6 +191,8 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           attempts, not_before, last_error)
         values (${uuid(6)}::uuid, ${uuid(1)}::uuid, 'info', 't', 'b', '/', 'failed', '2026-01-01Z', '2026-01-01Z', 1,
           '2026-01-01Z', 'status 404')`
+      yield* owner`insert into lifecycle_drift (project_id, key, expected, first_seen_at)
+        values ('p', 'access/a', 'version 1 as user', '2026-01-01Z'), ('p', 'access/b', 'version 1 as user', '2026-01-01Z')`
       const other = yield* Processes.home
       const [broken, strange] = yield* Effect.all([
         type(home, { ...env, NATS_URL: "nats://127.0.0.1:9" }, ["doctor"]),
@@ -209,6 +212,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.strictEqual(foreign.code, 1)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
+      assert.match(foreign.stdout, /^warn lifecycle .*2 facts of 1 projects have drifted/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
     }), slow)
 })

@@ -125,10 +125,10 @@ export class Transfers extends Context.Service<Transfers, {
 }
 
 const make = Effect.fnUntraced(function* (config: TransfersConfig) {
-  const { sql } = yield* Database
+  const { reads } = yield* Database
   const tokens = yield* OneShotTokens
   const settle = yield* settling(config.dkim)
-  const { byId, byToken } = rows(sql)
+  const { byId, byToken } = rows(reads)
   const find = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
     const found = yield* (by === "id" ? byId(text) : byToken(by, tokens.hash(text))).pipe(Effect.orDie)
     return found?.state ?? null

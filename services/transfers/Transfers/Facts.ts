@@ -50,6 +50,34 @@ export const domainOf = (row: DomainRow): Domain => ({
   revision: row.revision,
 })
 
+/** Selects what stands in the way of an offer. */
+export const blockersOf = (sql: PgClient.PgClient, domainId: string) =>
+  sql<Blocker>`
+    (select 'broadcast' as kind, id::text as id, name, status,
+      to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+    from broadcasts b where domain_id = ${domainId}::uuid and not removed and status in ('scheduled', 'sending')
+    order by b.id limit ${namedBlockers})
+    union all
+    (select 'scheduled_email' as kind, id::text as id, subject as name, status,
+      to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+    from scheduled_emails e where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
+    order by e.id limit ${namedBlockers})`
+
+/** A domain as it stands before anything is locked. */
+export interface Seen extends Domain {
+  /** When the clock ends what its live transfer is in; null where none is live. */
+  readonly dueAt: number | null
+}
+
+const seenOf = (row: DomainRow & { readonly due_at: Date | null }): Seen => ({
+  ...domainOf(row),
+  dueAt: row.due_at?.getTime() ?? null,
+})
+
+/** Of several seats in one workspace the one that may do more. */
+const strongest = (roles: ReadonlyArray<WorkspaceRole>): WorkspaceRole | null =>
+  roles.find((role) => role !== "member") ?? roles[0] ?? null
+
 export const facts = (sql: PgClient.PgClient) => {
   const columns = sql.literal(domainColumns)
 
@@ -61,34 +89,47 @@ export const facts = (sql: PgClient.PgClient) => {
     return new Map(found.map((account) => [account.id, account]))
   })
 
+  /** Workspaces first, then memberships: counting the ones comes before looking for the others. */
+  const seats = (accountId: string) =>
+    sql`with w as materialized (
+        select id, created_at from workspaces
+        where not removed and id in (
+          select workspace_id from workspace_memberships where account_id = ${accountId}::uuid and not removed)
+        order by id for share
+      ), m as materialized (
+        select workspace_id from workspace_memberships
+        where account_id = ${accountId}::uuid and not removed and (select count(*) from w) >= 0 order by id for share
+      )`
+  const workspaces = sql.literal(`coalesce((select json_agg(w.id order by w.created_at, w.id) from w
+    where w.id in (select workspace_id from m)), '[]')`)
+
+  const dueAt = (domainId: string) =>
+    sql`select case t.status when 'pending' then t.expires_at else t.cooloff_until end from transfers t
+      where t.domain_id = ${domainId}::uuid and t.status in ('pending', 'accepted')`
+
   return {
     lockAccounts,
 
-    /** The id of the account that an address belongs to; the oldest where the feed gave it to several. */
-    activeByEmail: (email: string) =>
+    /** The account's workspaces, the oldest first, with its memberships in them. */
+    lockWorkspaces: (accountId: string) =>
       Effect.map(
-        sql<{ id: string }>`
-          select id::text as id from accounts
-          where lower(email collate "C") = lower(${email} collate "C") and not removed and status = 'active'
-          order by id limit 1`,
-        ([row]) => row?.id ?? null,
+        sql<{ workspaces: ReadonlyArray<string> }>`${seats(accountId)} select ${workspaces} as workspaces`,
+        ([row]) => row!.workspaces,
       ),
 
-    /** The account's workspaces, the oldest first, with its memberships in them. */
-    lockWorkspaces: Effect.fnUntraced(function* (accountId: string) {
-      const known = yield* sql<{ id: string; created_at: Date }>`
-        select id::text as id, created_at from workspaces
-        where not removed and id in (
-          select workspace_id from workspace_memberships where account_id = ${accountId}::uuid and not removed)
-        order by id for share`
-      const seats = yield* sql<{ workspace_id: string }>`
-        select workspace_id::text as workspace_id from workspace_memberships
-        where account_id = ${accountId}::uuid and not removed order by id for share`
-      const mine = new Set(seats.map(({ workspace_id }) => workspace_id))
-      return known.filter(({ id }) => mine.has(id))
-        .sort((a, b) => a.created_at.getTime() - b.created_at.getTime() || (a.id < b.id ? -1 : 1))
-        .map(({ id }) => id)
-    }),
+    /**
+     * The same, and how many domains the account owns, and how many come to it: one snapshot, so a completion is counted
+     * once. Exact where the account's row is held already.
+     */
+    lockRoom: (accountId: string) =>
+      Effect.map(
+        sql<{ workspaces: ReadonlyArray<string>; owned: number; coming: number }>`
+          ${seats(accountId)} select ${workspaces} as workspaces,
+            (select count(*)::int from domains where account_id = ${accountId}::uuid and not removed) as owned,
+            (select count(*)::int from transfers
+              where target_user_id = ${accountId}::uuid and status = 'accepted') as coming`,
+        ([row]) => row!,
+      ),
 
     /** What the account may do in a workspace, or null where it has no part in it. */
     lockRole: (accountId: string, workspaceId: string) =>
@@ -97,14 +138,33 @@ export const facts = (sql: PgClient.PgClient) => {
           select role from workspace_memberships
           where account_id = ${accountId}::uuid and workspace_id = ${workspaceId}::uuid and not removed
           order by id for share`,
-        (seats) => seats.find(({ role }) => role !== "member")?.role ?? seats[0]?.role ?? null,
+        (seats) => strongest(seats.map(({ role }) => role)),
       ),
 
-    /** Unlocked, for what is to be locked before it. */
-    domain: (id: string) =>
+    /** Unlocked: the domain and what the account may do in its workspace; null where there is no such domain. */
+    admission: (accountId: string, domainId: string) =>
       Effect.map(
-        sql<DomainRow>`select ${columns} from domains where id = ${id}::uuid and not removed`,
-        ([row]) => row === undefined ? null : domainOf(row),
+        sql<DomainRow & { due_at: Date | null; roles: ReadonlyArray<WorkspaceRole> | null }>`
+          select ${columns}, (${dueAt(domainId)}) as due_at,
+            (select json_agg(m.role order by m.id) from workspace_memberships m
+              where m.account_id = ${accountId}::uuid and m.workspace_id = d.workspace_id and not m.removed) as roles
+          from domains d where id = ${domainId}::uuid and not removed`,
+        ([row]) => row === undefined ? null : { ...seenOf(row), role: strongest(row.roles ?? []) },
+      ),
+
+    /**
+     * Unlocked, for what is to be locked before it: the domain, and the id of the account that an address belongs to, the
+     * oldest where the feed gave it to several.
+     */
+    opening: (domainId: string, email: string) =>
+      Effect.map(
+        sql<DomainRow & { due_at: Date | null; target_id: string | null }>`
+          select ${columns}, (${dueAt(domainId)}) as due_at,
+            (select a.id::text from accounts a
+              where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
+              order by a.id limit 1) as target_id
+          from domains where id = ${domainId}::uuid and not removed`,
+        ([row]) => row === undefined ? null : { ...seenOf(row), targetId: row.target_id },
       ),
 
     lockDomain: (id: string) =>
@@ -112,35 +172,6 @@ export const facts = (sql: PgClient.PgClient) => {
         sql<DomainRow & { removed: boolean }>`
           select ${columns}, removed from domains where id = ${id}::uuid for update`,
         ([row]) => row === undefined || row.removed ? null : domainOf(row),
-      ),
-
-    /** Domains owned, and transfers accepted and under way; one statement, so a completion is counted once. */
-    domainsOf: (accountId: string) =>
-      Effect.map(
-        sql<{ owned: number; coming: number }>`
-          select (select count(*)::int from domains where account_id = ${accountId}::uuid and not removed) as owned,
-            (select count(*)::int from transfers
-              where target_user_id = ${accountId}::uuid and status = 'accepted') as coming`,
-        ([row]) => row!,
-      ),
-
-    /** What stands in the way of an offer, by kind. */
-    blockers: (domainId: string) =>
-      Effect.map(
-        sql<Blocker>`
-          (select 'broadcast' as kind, id::text as id, name, status,
-            to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
-          from broadcasts b where domain_id = ${domainId}::uuid and not removed and status in ('scheduled', 'sending')
-          order by b.id limit ${namedBlockers})
-          union all
-          (select 'scheduled_email' as kind, id::text as id, subject as name, status,
-            to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
-          from scheduled_emails e where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
-          order by e.id limit ${namedBlockers})`,
-        (found) => ({
-          broadcasts: found.filter(({ kind }) => kind === "broadcast"),
-          scheduledEmails: found.filter(({ kind }) => kind === "scheduled_email"),
-        }),
       ),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The commands on a transfer that exists: accept, decline, cancel, stop. Each reads the transfer unlocked for the ids
- * that must be locked before it, settles it where the clock has come, and then decides under its locks.
+ * The commands on a transfer that exists: accept, decline, cancel, stop. Each decides under its locks; where it finds
+ * there that the clock has come, it lets go of them, settles the transfer, and begins anew.
  */
 import { Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
@@ -9,9 +9,10 @@ import { Database } from "../../platform/Database.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { Changes } from "./Changes.ts"
 import { facts, limitOf } from "./Facts.ts"
+import { locked } from "./Locked.ts"
 import { rows, type Stored, type Tokens } from "./Rows.ts"
-import type { Settling } from "./Settle.ts"
-import { type TransferState, viewOf } from "./state.ts"
+import { Overdue, settledFirst, type Settling } from "./Settle.ts"
+import { isDue, type TransferState, viewOf } from "./state.ts"
 import { transact } from "./Transact.ts"
 import type { DomainFacts, Party, TransferCommand } from "./commands.ts"
 import { transition } from "./transition.ts"
@@ -40,16 +41,10 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const { sql } = yield* Database
   const changes = yield* Changes
   const tokens = yield* OneShotTokens
-  const { domainsOf, lockAccounts, lockDomain, lockRole, lockWorkspaces } = facts(sql)
-  const { byId, lockById } = rows(sql)
+  const { lockAccounts, lockRole, lockRoom } = facts(sql)
+  const { byId } = rows(sql)
+  const { lockTransfer } = locked(sql)
   const run = transact(sql)
-
-  const read = Effect.fnUntraced(function* (id: string) {
-    const stored = yield* byId(id).pipe(Effect.orDie)
-    if (stored === null) return yield* new TransferNotFound()
-    yield* settle.ifDue(stored.state)
-    return stored.state
-  })
 
   /** Whoever was disabled since authentication does nothing any more. */
   const lockCaller = Effect.fnUntraced(function* (id: string, strength: "share" | "no key update") {
@@ -57,18 +52,17 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     return caller?.active ? caller : yield* new InvalidCredentials()
   })
 
-  const locked = Effect.fnUntraced(function* (state: TransferState) {
-    const domain = yield* lockDomain(state.domainId)
-    const stored = yield* lockById(state.id)
-    if (stored === null) return yield* new TransferNotFound()
-    return { domain, stored }
+  const lock = Effect.fnUntraced(function* (id: string) {
+    return (yield* lockTransfer(id)) ?? (yield* new TransferNotFound())
   })
 
   const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
     stored: Stored,
     command: C,
-    { actor, commandId, issued, revision }: {
+    { actor, commandId, issued, revision, settled }: {
       readonly actor: string
+      /** What was overdue was written down before, where that could be. */
+      readonly settled: boolean
       readonly commandId: string
       readonly revision: bigint | null
       readonly issued?: Tokens
@@ -77,6 +71,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     const now = yield* Clock.currentTimeMillis
     // This command was here before, and its answer was lost.
     if (stored.commandId === commandId) return viewOf(stored.state, now)
+    if (!settled && isDue(stored.state, now)) return yield* new Overdue()
     const after = transition(stored.state, command, now)
     if (Result.isFailure(after)) return yield* Effect.fail(after.failure)
     const notices = yield* changes.write({
@@ -94,34 +89,34 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
 
   const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
     const { accountId, commandId, transferId } = command
-    const state = yield* read(transferId)
-    const shown = yield* run(
-      "accept",
-      Effect.gen(function* () {
-        // The limit is exact because the account's row is held from the count to the commit.
-        const caller = yield* lockCaller(accountId, "no key update")
-        const workspaces = yield* lockWorkspaces(accountId)
-        const { domain, stored } = yield* locked(state)
-        const { coming, owned } = yield* domainsOf(accountId)
-        const limit = limitOf(caller)
-        return yield* decide(stored, {
-          _tag: "Accept",
-          byToken: command.byToken,
-          caller,
-          orgId: command.orgId,
-          rotateDkim: command.rotateDkim,
-          workspaces,
-          room: limit < 0 || owned + coming < limit,
-          domain,
-          safetyWindow,
-        }, {
-          actor: `account:${accountId}`,
-          commandId,
-          revision: domain?.revision ?? null,
-          issued: { stop: tokens.issue("transfer-stop", transferId) },
-        })
-      }),
-    )
+    const shown = yield* settledFirst(settle.transfer(transferId), (settled) =>
+      run(
+        "accept",
+        Effect.gen(function* () {
+          // The limit is exact because the account's row is held from the count to the commit.
+          const caller = yield* lockCaller(accountId, "no key update")
+          const { coming, owned, workspaces } = yield* lockRoom(accountId)
+          const { domain, stored } = yield* lock(transferId)
+          const limit = limitOf(caller)
+          return yield* decide(stored, {
+            _tag: "Accept",
+            byToken: command.byToken,
+            caller,
+            orgId: command.orgId,
+            rotateDkim: command.rotateDkim,
+            workspaces,
+            room: limit < 0 || owned + coming < limit,
+            domain,
+            safetyWindow,
+          }, {
+            actor: `account:${accountId}`,
+            commandId,
+            revision: revisionOf(domain),
+            settled,
+            issued: { stop: tokens.issue("transfer-stop", transferId) },
+          })
+        }),
+      ))
     // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
     return shown.status === "cancelled" ? yield* new NotPending() : shown
   })
@@ -146,32 +141,36 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
     const name = _tag === "Decline" ? "decline" : "cancel"
     return Effect.fn(`Transfers.${name}`)(function* ({ accountId, commandId, transferId }: PartyCommand) {
-      const state = yield* read(transferId)
-      return yield* run(
-        name,
-        Effect.gen(function* () {
-          yield* lockCaller(accountId, "share")
-          const party = yield* partyOf(state, accountId, _tag === "Decline" ? "recipient" : "source")
-          const { domain, stored } = yield* locked(state)
-          return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
-            actor: `account:${accountId}`,
-            commandId,
-            revision: revisionOf(domain),
-          })
-        }),
-      )
+      return yield* settledFirst(settle.transfer(transferId), (settled) =>
+        run(
+          name,
+          Effect.gen(function* () {
+            // Unlocked: whose it is never changes.
+            const read = (yield* byId(transferId)) ?? (yield* new TransferNotFound())
+            yield* lockCaller(accountId, "share")
+            const party = yield* partyOf(read.state, accountId, _tag === "Decline" ? "recipient" : "source")
+            const { domain, stored } = yield* lock(transferId)
+            return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
+              actor: `account:${accountId}`,
+              commandId,
+              revision: revisionOf(domain),
+              settled,
+            })
+          }),
+        ))
     })
   }
 
   const stop = Effect.fn("Transfers.stop")(function* ({ commandId, transferId }: StopCommand) {
-    const state = yield* read(transferId)
-    return yield* run(
-      "stop",
-      Effect.gen(function* () {
-        const { domain, stored } = yield* locked(state)
-        return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision: revisionOf(domain) })
-      }),
-    )
+    return yield* settledFirst(settle.transfer(transferId), (settled) =>
+      run(
+        "stop",
+        Effect.gen(function* () {
+          const { domain, stored } = yield* lock(transferId)
+          const revision = revisionOf(domain)
+          return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision, settled })
+        }),
+      ))
   })
 
   return { accept, decline: byParty("Decline"), cancel: byParty("Cancel"), stop }

@@ -24,7 +24,7 @@ interface Read {
 export const lists = Effect.fnUntraced(function* (settle: Settling) {
   const { reads, sql } = yield* Database
   const principals = yield* Principals
-  const { domainsOf, lockAccounts, lockWorkspaces } = facts(sql)
+  const { lockAccounts, lockRoom } = facts(sql)
 
   const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
@@ -88,8 +88,7 @@ export const lists = Effect.fnUntraced(function* (settle: Settling) {
       return yield* sql.withTransaction(Effect.gen(function* () {
         const account = (yield* lockAccounts([accountId], "share")).get(accountId)
         if (!account?.active) return yield* new InvalidCredentials()
-        const workspaces = yield* lockWorkspaces(accountId)
-        const { coming, owned } = yield* domainsOf(accountId)
+        const { coming, owned, workspaces } = yield* lockRoom(accountId)
         const limit = limitOf(account)
         const answer = (code: string | null, message: string | null) => ({
           can_accept: code === null,

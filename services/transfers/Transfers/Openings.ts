@@ -1,6 +1,7 @@
 /** The commands that begin a transfer: initiate, with its limit, and an administrator's force. */
-import { Clock, Data, Effect, Result } from "effect"
-import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
+import { Clock, Effect, Result } from "effect"
+import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
+import type { WorkspaceRole } from "../../../schemas/mail/Account.ts"
 import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -13,8 +14,9 @@ import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
 import { Changes } from "./Changes.ts"
 import { move } from "./Completion.ts"
 import { type Account, type Domain, facts } from "./Facts.ts"
+import { locked } from "./Locked.ts"
 import { rows } from "./Rows.ts"
-import type { Settling } from "./Settle.ts"
+import { Overdue, settledFirst, type Settling } from "./Settle.ts"
 import { isDue, viewOf } from "./state.ts"
 import { Conflict, transact } from "./Transact.ts"
 import { force as decideForce, initiate as decideInitiate, transition } from "./transition.ts"
@@ -38,38 +40,32 @@ export interface OpeningsConfig {
   readonly dkim: DkimAlgorithm
 }
 
-/** The clock came between the look at the live transfer and the lock on it. */
-class Overdue extends Data.TaggedError("Overdue") {}
-
 const minute = 60_000
 
 export const openings = Effect.fnUntraced(function* (settle: Settling, config: OpeningsConfig) {
-  const { sql } = yield* Database
+  const { reads, sql } = yield* Database
   const changes = yield* Changes
   const ids = yield* Ids
   const limits = yield* RateLimits
   const tokens = yield* OneShotTokens
   const moving = { sql, outbox: yield* Outbox, vault: yield* Vault }
-  const known = facts(sql)
-  const { lockLiveOf, madeBy } = rows(sql)
+  const { admission } = facts(reads)
+  const { lockAccounts, lockRole, lockWorkspaces, opening } = facts(sql)
+  const { lockDomain } = locked(sql)
+  const { madeBy } = rows(sql)
   const run = transact(sql)
 
-  const settled = <A, E, R>(
-    domainId: string,
-    command: Effect.Effect<A, E, R>,
-  ): Effect.Effect<A, Exclude<E, Overdue> | DependencyUnavailable, R> =>
-    Effect.andThen(settle.domain(domainId), command).pipe(
-      Effect.retry({ times: 2, while: (error) => error instanceof Overdue }),
-      Effect.mapError((error): Exclude<E, Overdue> | DependencyUnavailable =>
-        error instanceof Overdue ? new DependencyUnavailable() : error as Exclude<E, Overdue>
-      ),
-    )
-
   /** 404 for what is not the caller's to see, 403 for who may only look. */
-  const mayInitiate = Effect.fnUntraced(function* (accountId: string, domain: Domain) {
-    const role = yield* known.lockRole(accountId, domain.workspaceId)
-    if (accountId === domain.accountId || role === "owner" || role === "admin") return
-    return yield* role === null ? new TransferNotFound() : new Forbidden()
+  const mayInitiate = (accountId: string, domain: Domain, role: WorkspaceRole | null) =>
+    accountId === domain.accountId || role === "owner" || role === "admin"
+      ? Effect.void
+      : Effect.fail(role === null ? new TransferNotFound() : new Forbidden())
+
+  /** What is to be locked, as it stands now, unless the clock has moved on and nobody has written it down. */
+  const look = Effect.fnUntraced(function* (domainId: string, email: string) {
+    const before = (yield* opening(domainId, email)) ?? (yield* new TransferNotFound())
+    if (before.dueAt !== null && before.dueAt <= (yield* Clock.currentTimeMillis)) return yield* new Overdue()
+    return before
   })
 
   /** The target, where the address is still that of the account that was locked. */
@@ -79,14 +75,14 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
     return account.active && sameAddress(account.email, email) ? Effect.succeed(account) : Effect.fail(new Conflict())
   }
 
+  /** The fence as it was read says, too, that nothing began or ended meanwhile that this statement would not see. */
   const lockUnchanged = Effect.fnUntraced(function* (before: Domain) {
-    const domain = yield* known.lockDomain(before.id)
+    const { blockers, domain, live } = yield* lockDomain(before.id)
     if (domain === null) return yield* new TransferNotFound()
-    if (domain.accountId !== before.accountId || domain.workspaceId !== before.workspaceId) return yield* new Conflict()
-    const live = yield* lockLiveOf(domain.id)
+    if (domain.revision !== before.revision) return yield* new Conflict()
     const now = yield* Clock.currentTimeMillis
     if (live !== null && isDue(live.state, now)) return yield* new Overdue()
-    return { domain, live, now }
+    return { blockers, domain, live, now }
   })
 
   /** Where this command was here before, its answer; else why it is refused. */
@@ -96,10 +92,14 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
   })
 
   const admit = Effect.fn("Transfers.admit")(function* (accountId: string, domainId: string) {
-    yield* settle.domain(domainId)
-    const domain = yield* known.domain(domainId).pipe(Effect.orDie)
+    const seen = admission(accountId, domainId).pipe(Effect.orDie)
+    let domain = yield* seen
+    if (domain !== null && domain.dueAt !== null && domain.dueAt <= (yield* Clock.currentTimeMillis)) {
+      yield* settle.domain(domainId)
+      domain = yield* seen
+    }
     if (domain === null) return yield* new TransferNotFound()
-    yield* mayInitiate(accountId, domain).pipe(Effect.catchTag("SqlError", Effect.die))
+    yield* mayInitiate(accountId, domain, domain.role)
     const key = `transfers.initiate:${accountId}`
     const limit = config.initiateLimit
     const taken = yield* limits.take({ key, limit, windowMillis: minute }).pipe(Effect.orDie)
@@ -110,47 +110,49 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
   const initiate = Effect.fn("Transfers.initiate")(function* (command: InitiateCommand) {
     const { accountId, commandId, domainId, note, targetEmail } = command
     const id = yield* ids.next
-    return yield* settled(
-      domainId,
-      run(
-        "initiate",
-        Effect.gen(function* () {
-          const before = yield* known.domain(domainId)
-          if (before === null) return yield* new TransferNotFound()
-          const targetId = yield* known.activeByEmail(targetEmail)
-          const accounts = yield* known.lockAccounts(
-            [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-            "share",
-          )
-          if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-          yield* mayInitiate(accountId, before)
-          const { domain, live, now } = yield* lockUnchanged(before)
-          const after = decideInitiate({
-            _tag: "Initiate",
-            id,
-            domain,
-            sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-            callerId: accountId,
-            target: yield* targetOf(accounts, targetId, targetEmail),
-            requestWindow: config.requestWindowMillis,
-            note,
-            active: live !== null,
-            ...(yield* known.blockers(domainId)),
-          }, now)
-          if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-          const notices = yield* changes.write({
-            before: null,
-            after: after.success,
-            actor: `account:${accountId}`,
-            commandId,
-            revision: domain.revision,
-            tokens: { accept: tokens.issue("transfer-accept", id) },
-            now,
-          })
-          yield* changes.tell(notices)
-          return viewOf(after.success.state, now)
-        }),
-      ),
+    return yield* settledFirst(
+      settle.domain(domainId),
+      () =>
+        run(
+          "initiate",
+          Effect.gen(function* () {
+            const before = yield* look(domainId, targetEmail)
+            const { targetId } = before
+            const accounts = yield* lockAccounts(
+              [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
+              "share",
+            )
+            if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
+            // Whoever owns it needs no seat.
+            const role = accountId === before.accountId ? null : yield* lockRole(accountId, before.workspaceId)
+            yield* mayInitiate(accountId, before, role)
+            const { blockers, domain, live, now } = yield* lockUnchanged(before)
+            const after = decideInitiate({
+              _tag: "Initiate",
+              id,
+              domain,
+              sourceLabel: accounts.get(domain.accountId)?.name ?? "",
+              callerId: accountId,
+              target: yield* targetOf(accounts, targetId, targetEmail),
+              requestWindow: config.requestWindowMillis,
+              note,
+              active: live !== null,
+              ...blockers,
+            }, now)
+            if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
+            const notices = yield* changes.write({
+              before: null,
+              after: after.success,
+              actor: `account:${accountId}`,
+              commandId,
+              revision: domain.revision,
+              tokens: { accept: tokens.issue("transfer-accept", id) },
+              now,
+            })
+            yield* changes.tell(notices)
+            return viewOf(after.success.state, now)
+          }),
+        ),
     )
   })
 
@@ -158,47 +160,47 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
     const { accountId, commandId, domainId, rotateDkim, targetEmail } = command
     const id = yield* ids.next
     const pair = rotateDkim ? yield* makePair(config.dkim) : null
-    return yield* settled(
-      domainId,
-      run(
-        "force",
-        Effect.gen(function* () {
-          const before = yield* known.domain(domainId)
-          if (before === null) return yield* new TransferNotFound()
-          const targetId = yield* known.activeByEmail(targetEmail)
-          const accounts = yield* known.lockAccounts(
-            [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-            "no key update",
-          )
-          if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-          const workspaces = targetId === null ? [] : yield* known.lockWorkspaces(targetId)
-          const { domain, live, now } = yield* lockUnchanged(before)
-          const after = decideForce({
-            _tag: "Force",
-            id,
-            domain,
-            sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-            callerId: accountId,
-            target: yield* targetOf(accounts, targetId, targetEmail),
-            requestWindow: config.requestWindowMillis,
-            rotateDkim,
-            workspaces,
-          }, now)
-          if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-          const written = { actor: `account:${accountId}`, commandId, now }
-          const ended = live === null ? [] : yield* changes.write({
-            ...written,
-            before: live,
-            after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
-            revision: domain.revision,
-          })
-          const revision = domain.revision + (live === null ? 0n : 1n)
-          const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
-          yield* move(moving, [{ state: after.success.state, pair }], now)
-          yield* changes.tell([...ended, ...done])
-          return viewOf(after.success.state, now)
-        }),
-      ),
+    return yield* settledFirst(
+      settle.domain(domainId),
+      () =>
+        run(
+          "force",
+          Effect.gen(function* () {
+            const before = yield* look(domainId, targetEmail)
+            const { targetId } = before
+            const accounts = yield* lockAccounts(
+              [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
+              "no key update",
+            )
+            if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
+            const workspaces = targetId === null ? [] : yield* lockWorkspaces(targetId)
+            const { domain, live, now } = yield* lockUnchanged(before)
+            const after = decideForce({
+              _tag: "Force",
+              id,
+              domain,
+              sourceLabel: accounts.get(domain.accountId)?.name ?? "",
+              callerId: accountId,
+              target: yield* targetOf(accounts, targetId, targetEmail),
+              requestWindow: config.requestWindowMillis,
+              rotateDkim,
+              workspaces,
+            }, now)
+            if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
+            const written = { actor: `account:${accountId}`, commandId, now }
+            const ended = live === null ? [] : yield* changes.write({
+              ...written,
+              before: live,
+              after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
+              revision: domain.revision,
+            })
+            const revision = domain.revision + (live === null ? 0n : 1n)
+            const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
+            yield* move(moving, [{ state: after.success.state, pair }], now)
+            yield* changes.tell([...ended, ...done])
+            return viewOf(after.success.state, now)
+          }),
+        ),
     )
   })
 

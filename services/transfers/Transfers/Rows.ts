@@ -7,7 +7,7 @@ import type { IssuedToken } from "../../platform/OneShotTokens.ts"
 import type { TransferState } from "./state.ts"
 import { Conflict } from "./Transact.ts"
 
-interface Row {
+export interface Row {
   readonly id: string
   readonly version: number
   readonly command_id: string
@@ -33,6 +33,14 @@ interface Row {
   readonly stop_used: boolean
 }
 
+/** Of a `Row`. */
+export const transferColumns =
+  `id::text as id, version, command_id::text as command_id, domain_id::text as domain_id, domain_name,
+  source_user_id::text as source_user_id, source_org_id::text as source_org_id, source_label,
+  initiated_by::text as initiated_by, target_user_id::text as target_user_id, target_email,
+  target_org_id::text as target_org_id, status, note, rotate_dkim, forced, initiated_at, expires_at, accepted_at,
+  cooloff_until, completed_at, accept_used, stop_used`
+
 export interface Stored {
   readonly state: TransferState
   readonly version: number
@@ -46,7 +54,7 @@ export interface Tokens {
   readonly stop?: IssuedToken
 }
 
-const storedOf = (row: Row): Stored => ({
+export const storedOf = (row: Row): Stored => ({
   version: row.version,
   commandId: row.command_id,
   state: {
@@ -138,13 +146,7 @@ const rewrite = ({ state: { id }, version }: Stored, { commandId, state, tokens 
 })
 
 export const rows = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(
-    `id::text as id, version, command_id::text as command_id, domain_id::text as domain_id, domain_name,
-    source_user_id::text as source_user_id, source_org_id::text as source_org_id, source_label,
-    initiated_by::text as initiated_by, target_user_id::text as target_user_id, target_email,
-    target_org_id::text as target_org_id, status, note, rotate_dkim, forced, initiated_at, expires_at, accepted_at,
-    cooloff_until, completed_at, accept_used, stop_used`,
-  )
+  const columns = sql.literal(transferColumns)
   /** Named beside the JSON: how many they are the planner sees in no JSON, and of an array it knows less than of one. */
   const named = (alias: "d" | "t", keys: ReadonlyArray<{ readonly id: string }>) =>
     keys.length === 1
@@ -181,10 +183,6 @@ export const rows = (sql: PgClient.PgClient) => {
       one(sql<Row>`
         select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`),
     lockById: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid for update`),
-    lockLiveOf: (domainId: string) =>
-      one(sql<Row>`
-        select ${columns} from transfers
-        where domain_id = ${domainId}::uuid and status in ('pending', 'accepted') for update`),
     byIds: (ids: ReadonlyArray<string>) =>
       all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[])`),
     lockByIds: (ids: ReadonlyArray<string>) =>

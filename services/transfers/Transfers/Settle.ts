@@ -2,7 +2,8 @@
  * What the clock decided is written down: an offer that ran out expires, a transfer whose safety window is over moves
  * its domain. Whoever comes first does it, the timer or a command; whoever comes second finds it done.
  */
-import { Clock, Effect, Result } from "effect"
+import { Clock, Data, Effect, Result } from "effect"
+import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
@@ -13,10 +14,35 @@ import { Changes } from "./Changes.ts"
 import { move } from "./Completion.ts"
 import { facts } from "./Facts.ts"
 import { Feature } from "./Feature.ts"
+import { locked } from "./Locked.ts"
 import { rows } from "./Rows.ts"
 import { isDue, type TransferState } from "./state.ts"
 import { transact } from "./Transact.ts"
 import { transition } from "./transition.ts"
+
+/** The clock has moved on what a command is about, and nobody has written it down. */
+export class Overdue extends Data.TaggedError("Overdue") {}
+
+/** Runs a command, and where it finds what is overdue once more after `settle`. It is told whether that was tried. */
+export const settledFirst = <A, E, R, E2, R2>(
+  settle: Effect.Effect<unknown, E2, R2>,
+  command: (settled: boolean) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, Exclude<E, Overdue> | E2 | DependencyUnavailable, R | R2> => {
+  const rest = (error: E) => error as Exclude<E, Overdue>
+  return command(false).pipe(
+    Effect.catch((error) =>
+      error instanceof Overdue
+        ? Effect.andThen(
+          settle,
+          Effect.mapError(
+            command(true),
+            (error) => error instanceof Overdue ? new DependencyUnavailable() : rest(error),
+          ),
+        )
+        : Effect.fail(rest(error))
+    ),
+  )
+}
 
 export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const { sql } = yield* Database
@@ -25,8 +51,9 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const ids = yield* Ids
   const services = { sql, outbox: yield* Outbox, vault: yield* Vault }
   const timers = yield* Timers
-  const { lockAccounts, lockDomain, lockWorkspaces } = facts(sql)
-  const { byId, liveOf, lockById } = rows(sql)
+  const { lockAccounts, lockWorkspaces } = facts(sql)
+  const { byId, liveOf } = rows(sql)
+  const { lockTransfer } = locked(sql)
   const run = transact(sql)
 
   /** Gives whether the state moved. */
@@ -39,9 +66,9 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
       Effect.gen(function* () {
         const accounts = yield* lockAccounts([read.targetUserId], "share")
         const workspaces = yield* lockWorkspaces(read.targetUserId)
-        const domain = yield* lockDomain(read.domainId)
-        const stored = yield* lockById(read.id)
-        if (stored === null || !(yield* feature.on)) return false
+        const found = yield* lockTransfer(read.id)
+        if (found === null || !(yield* feature.on)) return false
+        const { domain, stored } = found
         const now = yield* Clock.currentTimeMillis
         const recipientActive = accounts.get(read.targetUserId)?.active ?? false
         const after = Result.getOrThrow(

@@ -26,8 +26,8 @@ const broken = (cause: unknown) =>
 
 /** LIFECYCLE_EVENTS: how long the history is that is read. All that is asked of it is linear in it. */
 const sizesOf = ({ quick }: Run) => ({
-  messages: quick ? 3_000 : 10_000,
-  accesses: quick ? 20_000 : 100_000,
+  messages: quick ? 2_000 : 10_000,
+  accesses: quick ? 10_000 : 100_000,
   events: Number(process.env["LIFECYCLE_EVENTS"] ?? (quick ? 20_000 : 100_000)),
 })
 

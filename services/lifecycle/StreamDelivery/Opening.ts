@@ -16,6 +16,8 @@ export const openingMessages = 20
 
 export interface Opened {
   readonly served: Served
+  /** When this was asked; milliseconds since the epoch. */
+  readonly at: number
   readonly own: ReadonlyArray<OwnMessage>
   /** Null where it is not known which are for the stream; `openingMessages` may not be all. */
   readonly messages: ReadonlyArray<Told> | null
@@ -111,6 +113,7 @@ export const openings = Effect.gen(function* () {
       where ${ifSomething ? somethingFor(reads, now) : sqlTrue}`
     return new Map(rows.map(({ messages, own, ...row }): [string, Opened] => [row.id, {
       served: servedOf(row),
+      at: now.getTime(),
       own: own?.map(ownOf) ?? [],
       messages: messages?.map(toldOf) ?? null,
     }]))

@@ -29,6 +29,7 @@ const unsettledAtMost = 100
 const settleMillis = 100
 /** So that streams which always have more make room for others. */
 const runMillis = 10_000
+const justNowMillis = 25
 /** A claim under which nothing could be done, which should not be. */
 const idleMillis = 1_000
 /** Subjects in a row that fail, or that are held up at all, before the whole stream waits. */
@@ -107,11 +108,11 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     return yield* giveBack(course, served)
   })
 
-  /** Whether the next POST may begin. `asRead`: the stream was read just now. */
-  const mayLeave = Effect.fnUntraced(function* (course: Course, served: Served, asRead: boolean): Step {
+  /** Whether the next POST may begin; nothing is asked again of a stream that was read just now. */
+  const mayLeave = Effect.fnUntraced(function* (course: Course, served: Served, readAt: number): Step {
     const now = yield* Clock.currentTimeMillis
     if (course.leaseUntil - now < room && !(yield* settle(course, served, keep))) return "over"
-    if (asRead) return "next"
+    if (now - readAt < justNowMillis) return "next"
     const standing = yield* check(course.id)
     if (standing === null || standing.claim !== course.claim) return "over"
     const same = standing.granted && !standing.stale && standing.status === served.status &&
@@ -182,17 +183,17 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     order !== null && (again === undefined ? held.has(order.key) : failed.has(order.key))
 
   const through = Effect.fnUntraced(
-    function* (course: Course, served: Served, { items, upTo }: Agenda): Step {
+    function* (course: Course, served: Served, { items, upTo }: Agenda, readAt: number): Step {
       const failed = new Set<string>()
-      let asRead = true
+      let asOf = readAt
       for (const item of items) {
         if (isHeldUp(course, item, failed)) {
           if (item.again === undefined) course.reached = item.position
           continue
         }
-        const may = yield* mayLeave(course, served, asRead)
+        const may = yield* mayLeave(course, served, asOf)
         if (may !== "next") return may
-        asRead = false
+        asOf = -Infinity
         const before = course.failures
         const next = yield* handle(course, served, item)
         if (next !== "next") return next
@@ -212,8 +213,11 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     const course = new Course(claimed)
     let last: Served | null = null
     let ready = opened
+    /** Nothing was found to be done since there was said to be something. */
+    let idle = true
     const turns = Effect.gen(function* () {
       for (;;) {
+        const readAt = ready?.at ?? (yield* Clock.currentTimeMillis)
         const served: Served | null = ready?.served ??
           (yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`))
         if (served === null) return
@@ -225,10 +229,10 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         }
         const agenda = yield* agendaOf(served, course, ready)
         ready = null
-        const next = yield* through(course, served, agenda)
+        const next = yield* through(course, served, agenda, readAt)
         if (next === "over") return
         const now = yield* Clock.currentTimeMillis
-        const idle = agenda.items.length === 0 && agenda.upTo <= (served.reached ?? served.position) &&
+        idle &&= agenda.items.length === 0 && agenda.upTo <= (served.reached ?? served.position) &&
           course.changed.size === 0
         if (idle || now - started > runMillis) {
           yield* giveBack(course, served, idle ? idleMillis : 0)
@@ -237,6 +241,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         if (!(yield* settle(course, served, keep))) return
         if (agenda.more) continue
         ready = yield* waiting
+        idle = true
         if (ready !== null) continue
         yield* giveBack(course, served)
         return

@@ -19,7 +19,7 @@ import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
 import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
 import { listing } from "./AccessReviews/Listing.ts"
-import { receiptOf, type ReviewRow } from "./AccessReviews/Rows.ts"
+import { receiptOf, reviewColumns, type ReviewRow } from "./AccessReviews/Rows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type RoleFault =
@@ -94,11 +94,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const chain = evidence(sql)
       const list = yield* listing
 
-      const columns = sql.literal(`id::text as id, institution_id, project_id, access_id, access_version, access_digest,
-        person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest, state,
-        decision_id::text as decision_id, decision_digest, proposed_by, proposed_at, sponsor_reason, approved_by,
-        approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
-        evidence_count`)
+      const columns = sql.literal(reviewColumns)
 
       const recorded = (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
         Effect.map(
@@ -269,7 +265,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           update access_reviews set state = 'revoked', revoked_by = ${personId}, revoked_at = ${entry.at},
             revocation_event_id = ${eventId}::uuid, evidence_digest = ${entry.digest}, evidence_count = ${entry.nth}
           where id = ${row.id}::uuid and evidence_digest = ${row.evidence_digest} returning ${columns}`
-        return { after: after!, entries: [...entries, entry] }
+        return receiptOf(after!, [...entries, entry], yield* recorded("revoke", row, personId))
       })
 
       const revoke = Effect.fn("AccessReviews.revoke")(
@@ -283,8 +279,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           if (row.state === "revoked") {
             return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed", "approved"] })
           }
-          const { after, entries } = yield* close(row, personId, reason)
-          return receiptOf(after, entries, yield* recorded("revoke", row, personId))
+          return yield* close(row, personId, reason)
         },
       )
 
@@ -295,7 +290,6 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           : []
         if (row === undefined) return false
         yield* close(row, nobody, reason)
-        yield* recorded("revoke", row, nobody)
         return true
       })
 

@@ -7,7 +7,7 @@ import { Effect, Redacted } from "effect"
 import { decodeJwt } from "jose"
 import { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
-import { statSync, writeFileSync } from "node:fs"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { type Fact, factsOf } from "../../sdk/Fold.ts"
@@ -19,6 +19,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { api } from "./support/Api.ts"
 import { type IdentityWorld, ids, product, world } from "./support/Identity.ts"
 import { until } from "./support/until.ts"
+import { accountLine } from "./support/World.ts"
 
 const reason = "the reason of this test"
 const someone = (subject: string, more: object = {}) => ({
@@ -86,6 +87,12 @@ describe("a backup in the place of a database", () => {
         const reviews = `/v1/institutions/${ids.fern}/access-grant-reviews`
         const { review_id } = yield* at.post("sam", reviews, { access_id: ids.patAccess, access_version: 1, reason })
         yield* at.post("ada", `${reviews}/${review_id}/approve`, { reason })
+        const { accounts } = JSON.parse(readFileSync(join(at.home, "demo.json"), "utf8"))
+        const alice = api(at.instance.origin, { authorization: `Bearer ${accounts.alice.api_key}` })
+        const offered = yield* alice.post(`/v1/domains/${accounts.alice.domain_id}/transfer`, {
+          target_email: accounts.bob.email,
+        })
+        assert.strictEqual(offered.status, 200, offered.text)
         const shop = yield* product(at)
         yield* shop.enters("ron", "may")
         yield* shop.enters("quinn", "may")
@@ -110,6 +117,12 @@ describe("a backup in the place of a database", () => {
         const [q] = yield* at.rows<{ revision: number }>(`select revision from projects where id = 'q'`)
         const withdrawal = { expected_version: q!.revision, reason }
         yield* at.post("ada", `/v1/institutions/${ids.fern}/websites/q/withdraw`, withdrawal)
+        assert.strictEqual((yield* alice.delete(`/v1/domain-transfers/${offered.json.id}`)).status, 200)
+        // And something that came in on the bus.
+        const late = randomUUID()
+        yield* at.feed.publish("intake.v1.directory.account", accountLine(late))
+        const arrived = at.rows<{ n: number }>(`select count(*)::int as n from accounts where id = $1`, [late])
+        yield* until("the late account", arrived, ([row]) => row!.n === 1)
         yield* shop.enters("ron", "no_access")
         yield* shop.enters("quinn", "account_disabled")
         yield* at.published
@@ -191,6 +204,8 @@ describe("a backup in the place of a database", () => {
           active: false,
         }])
         assert.deepStrictEqual(yield* at.rows(`select state from projects where id = 'q'`), [{ state: "withdrawn" }])
+        assert.deepStrictEqual(yield* at.rows(`select status from transfers`), [{ status: "cancelled" }])
+        assert.deepStrictEqual(yield* arrived, [{ n: 1 }])
         // The feed of before does not bring it back: it has to say what we said first.
         yield* at.apply(accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 }))
         assert.deepStrictEqual(yield* at.rows(`select state from access where id = 'a-ron'`), [{ state: "revoked" }])

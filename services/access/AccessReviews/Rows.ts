@@ -27,6 +27,13 @@ export interface ReviewRow {
   readonly evidence_count: number
 }
 
+/** Of a `ReviewRow`. */
+export const reviewColumns = `id::text as id, institution_id, project_id, access_id, access_version, access_digest,
+  person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest, state,
+  decision_id::text as decision_id, decision_digest, proposed_by, proposed_at, sponsor_reason, approved_by,
+  approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
+  evidence_count`
+
 /** What a review is about and who decided it: the same in a receipt and in the list. */
 export const identityOf = (row: ReviewRow) => ({
   institution_id: row.institution_id,

@@ -12,6 +12,7 @@ import { verifyEvent } from "../../../sdk/Verify.ts"
 import { issuer } from "../../support/TestIdentity.ts"
 import {
   beginEpoch,
+  measured,
   placesOf,
   poll,
   push,
@@ -77,6 +78,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       const { counted, delivered } = yield* placesOf(here)
       assert.strictEqual(delivered, before + 5)
       assert.isAtLeast(counted, 1)
+      assert.isAtLeast(yield* measured("poll"), 5)
       const { sql } = yield* Database
       assert.lengthOf(yield* sql`select from lifecycle_stream_settled where stream_id = ${streamId}::uuid`, 0)
       const [f] = yield* tellAll(here, ["later"])

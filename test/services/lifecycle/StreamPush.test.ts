@@ -14,6 +14,7 @@ import { issuer } from "../../support/TestIdentity.ts"
 import {
   type Answer,
   beginEpoch,
+  measured,
   placesOf,
   push,
   pushed,
@@ -80,6 +81,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       const { counted, delivered } = yield* placesOf(here)
       assert.strictEqual(delivered, before + 8)
       assert.isAtLeast(counted, 1)
+      assert.isAtLeast(yield* measured("push"), 16)
       assert.strictEqual((yield* tellAll(here, ["one more"]))[0], (yield* Queue.take(heard)).jti)
     }))
 

@@ -1,10 +1,11 @@
 /** What tests of streams stand on: receivers that manage, poll and are pushed to, and facts told in bulk. */
-import { Effect, Layer, Queue } from "effect"
+import { Effect, Layer, Metric, Queue } from "effect"
 import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import type { StreamCreation } from "../../../schemas/identity/Streams.ts"
+import type { Way } from "../../../services/lifecycle/Measures.ts"
 import { type Polling, StreamDelivery } from "../../../services/lifecycle/StreamDelivery.ts"
 import { type Patience, StreamPush } from "../../../services/lifecycle/StreamPush.ts"
 import { Streams } from "../../../services/lifecycle/Streams.ts"
@@ -199,6 +200,18 @@ export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Rece
   const { counted, delivered, head } = row!
   return { head: Number(head), delivered: delivered === null ? null : Number(delivered), counted }
 })
+
+/** How many messages this process has measured on their way to consumers, by this way. */
+export const measured = (way: Way) =>
+  Effect.map(Metric.snapshot, (all) =>
+    all.reduce(
+      (sum, metric) =>
+        metric.type === "Histogram" && metric.id === "bailiwick_lifecycle_decision_to_delivered_seconds" &&
+          metric.attributes?.["way"] === way
+          ? sum + metric.state.count
+          : sum,
+      0,
+    ))
 
 /** As if the database had taken another's place: the project's history begins anew. */
 export const beginEpoch = Effect.fnUntraced(function* ({ project }: Scene) {

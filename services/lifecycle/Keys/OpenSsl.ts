@@ -13,6 +13,7 @@ const call = (result: string, ...parameters: ReadonlyArray<string>) => ({ parame
 const digestSign = call("i32", "pointer", "buffer", "buffer", "buffer", "usize")
 
 const symbols = {
+  OPENSSL_init_crypto: call("i32", "u64", "pointer"),
   BIO_new_mem_buf: call("pointer", "buffer", "i32"),
   BIO_free: call("i32", "pointer"),
   PEM_read_bio_PrivateKey: call("pointer", "pointer", "pointer", "pointer", "pointer"),
@@ -28,6 +29,7 @@ const symbols = {
 type Pointer = object | null
 
 interface Library {
+  readonly OPENSSL_init_crypto: (options: bigint, settings: null) => number
   readonly BIO_new_mem_buf: (bytes: Uint8Array, length: number) => Pointer
   readonly BIO_free: (bio: Pointer) => number
   readonly PEM_read_bio_PrivateKey: (bio: Pointer, key: null, callback: null, data: null) => Pointer
@@ -48,11 +50,15 @@ interface Deno {
   readonly dlopen: (name: string, of: typeof symbols) => { readonly symbols: Library }
 }
 
+/** OPENSSL_INIT_NO_ATEXIT: a thread may still be signing when the process ends. */
+const noCleanup = 0x80000n
+
 const loaded = (): Library | null => {
   const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
   if (deno?.build.os !== "linux" || deno.permissions.querySync({ name: "ffi" }).state !== "granted") return null
   try {
-    return deno.dlopen("libcrypto.so.3", symbols).symbols
+    const { symbols: found } = deno.dlopen("libcrypto.so.3", symbols)
+    return found.OPENSSL_init_crypto(noCleanup, null) === 1 ? found : null
   } catch {
     return null
   }

@@ -7,17 +7,18 @@
  * order and the counts are exact. Inboxes come after everything else in the order of locks (before lifecycle heads only):
  * announce last, once a transaction, with the notices of all accounts.
  */
-import { Array, Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import type { NotificationAnnounced } from "../../schemas/bus/Notification.ts"
 import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
+import { write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/Mails.ts"
 import { Outbox } from "../platform/Outbox.ts"
-import { merged, raise, reachable, store } from "./Notifications/Store.ts"
+import { type Entry, merged, newEntries, raise, type Reachable, reachable, store } from "./Notifications/Store.ts"
 import { notificationMail } from "./NotificationMail.ts"
 import { chosen } from "./Preferences.ts"
 import { addSlack } from "./SlackMessages.ts"
@@ -36,12 +37,27 @@ export interface Notice {
   readonly without?: ReadonlyArray<Channel>
 }
 
+export type { Reachable } from "./Notifications/Store.ts"
+
+/** Where accounts are reached, by id; whoever is unknown is not in it. */
+export type Reach = ReadonlyMap<string, Reachable>
+
+/** How a notice leaves beside the inbox. */
+interface Ways {
+  readonly email: string | null
+  readonly slack: boolean
+}
+
 /** The bell that rings after an inbox changed, in whatever process. */
 export const inboxesTopic = "inboxes"
 
 export class Notifications extends Context.Service<Notifications, {
   /** Tells accounts in the current transaction, which it must be in. Gives nothing; fails as the database does. */
   readonly announce: (...notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
+  /** Where accounts are reached, for who needs their addresses, too. */
+  readonly reach: (accountIds: ReadonlyArray<string>) => Effect.Effect<Reach, SqlError.SqlError>
+  /** `announce`, where `reach` was asked for the notices' accounts in the same transaction. */
+  readonly tell: (reach: Reach, notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/Notifications") {
   static readonly layer = Layer.effect(
     Notifications,
@@ -51,14 +67,32 @@ export class Notifications extends Context.Service<Notifications, {
       const mails = yield* Mails
       const outbox = yield* Outbox
 
-      const announce = Effect.fn("Notifications.announce")(function* (...notices: ReadonlyArray<Notice>) {
-        if (!Array.isReadonlyArrayNonEmpty(notices)) return
+      const entries = newEntries(sql)
+
+      /** Writes what is told; gives what of it is new, and so is told by other channels. */
+      const keep = Effect.fnUntraced(function* (told: ReadonlyArray<Entry & Ways>, now: Date) {
+        const shown = told.filter(({ web }) => web)
+        if (shown.length > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
+        if (told.every(({ key }) => key === null)) {
+          yield* write(sql, entries, told.map((entry) => ({ ...entry, now })))
+          return told
+        }
+        const versions = yield* raise(sql, shown.map(({ notice }) => notice.accountId))
+        const fresh = yield* store(sql, told, versions, now)
+        return told.filter(({ id }) => fresh.has(id))
+      })
+
+      const reach = (accountIds: ReadonlyArray<string>) =>
+        accountIds.length === 0 ? Effect.succeed<Reach>(new Map()) : reachable(sql, accountIds)
+
+      const tell = Effect.fn("Notifications.tell")(function* (reach: Reach, notices: ReadonlyArray<Notice>) {
+        if (notices.length === 0) return
         const now = yield* Clock.currentTimeMillis
         const said = merged(notices, now)
         const ids = yield* (yield* Ids).batch(said.length)
-        const accounts = yield* reachable(sql, said.map(({ notice }) => notice.accountId))
         const told = said.flatMap(({ count, key, notice }, i) => {
-          const account = accounts.get(notice.accountId)
+          const known = reach.get(notice.accountId)
+          const account = known?.active === true ? known : undefined
           const on = (channel: Channel) =>
             chosen(account?.choices, notice.category, channel) && notice.without?.includes(channel) !== true
           const entry = {
@@ -68,12 +102,7 @@ export class Notifications extends Context.Service<Notifications, {
           }
           return entry.web || entry.email !== null || entry.slack ? [entry] : []
         })
-        if (told.length === 0) return
-        const shown = told.filter(({ web }) => web)
-        const versions = yield* raise(sql, shown.map(({ notice }) => notice.accountId))
-        const fresh = yield* store(sql, told, versions, new Date(now))
-        if (shown.length > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
-        const anew = told.filter(({ id }) => fresh.has(id))
+        const anew = yield* keep(told, new Date(now))
         const created_at = new Date(now).toISOString()
         yield* outbox.add(...anew.map(({ id, notice }) => ({
           stream: "NOTIFICATIONS" as const,
@@ -97,7 +126,11 @@ export class Notifications extends Context.Service<Notifications, {
         if (slack.length > 0) yield* addSlack(sql, bells, slack, new Date(now))
       })
 
-      return Notifications.of({ announce })
+      const announce = Effect.fn("Notifications.announce")(function* (...notices: ReadonlyArray<Notice>) {
+        yield* tell(yield* reach([...new Set(notices.map(({ accountId }) => accountId))]), notices)
+      })
+
+      return Notifications.of({ announce, reach, tell })
     }),
   )
 }

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { Kind } from "../../platform/Gathered.ts"
 import type { Notice } from "../Notifications.ts"
 
 const hourMillis = 3_600_000
@@ -24,22 +25,27 @@ export const merged = (notices: ReadonlyArray<Notice>, now: number): ReadonlyArr
   return [...byKey.values()]
 }
 
+/** Where an account is reached, and what it chose. */
 export interface Reachable {
-  readonly email: string
+  /** The address that the feed gave it, whatever became of the account. */
+  readonly email: string | null
+  /** Whoever is not is told in the app only. */
+  readonly active: boolean
   readonly slack: boolean
   readonly choices: unknown
 }
 
-/** The active accounts among these: where they are reached and what they chose. */
+/** The accounts among these that are known. */
 export const reachable = (
   sql: PgClient.PgClient,
   accountIds: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyMap<string, Reachable>, SqlError.SqlError> =>
   Effect.map(
     sql<Reachable & { readonly id: string }>`
-      select a.id::text as id, a.email, a.slack_webhook_url is not null as slack, p.choices
+      select a.id::text as id, a.email, a.status = 'active' and not a.removed as active,
+        a.slack_webhook_url is not null as slack, p.choices
       from accounts a left join notification_preferences p on p.account_id = a.id
-      where a.id = any(${[...new Set(accountIds)]}::uuid[]) and a.status = 'active' and not a.removed`,
+      where a.id = any(${[...new Set(accountIds)]}::uuid[])`,
     (rows) => new Map(rows.map((row) => [row.id, row])),
   )
 
@@ -64,13 +70,53 @@ export const raise = (
   )
 }
 
-interface Entry {
+export interface Entry {
   readonly id: string
   readonly notice: Notice
   readonly key: string | null
   readonly count: number
   readonly web: boolean
 }
+
+/** Said under no key: new rows, whatever is there, so that what they count is known before. */
+export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now: Date }> => ({
+  name: "notifications",
+  parts: (entries) => {
+    const times = new Map<string, number>()
+    // From the last: how many of the same inbox follow one is how far its position is before the inbox's.
+    const rows = entries.toReversed().map(({ count, id, notice, now, web }) => {
+      const { accountId: account_id, body, category, href, severity, title } = notice
+      const following = times.get(account_id) ?? 0
+      if (web) times.set(account_id, following + 1)
+      const back = web ? following : null
+      return { id, account_id, back, category, severity, title, body, href, count, created_at: now }
+    }).reverse()
+    const inboxes = [...times].map(([account_id, times]) => ({ account_id, times }))
+    return [
+      {
+        name: "held_inboxes",
+        statement: sql`
+          insert into inboxes as i (account_id, epoch, version, total, unread)
+          select account_id, left(md5(random()::text), 12), times, times, times
+          from json_to_recordset(${JSON.stringify(inboxes)}::json) r(account_id uuid, times int) order by account_id
+          on conflict (account_id) do update set version = i.version + excluded.version,
+            total = i.total + excluded.total, unread = i.unread + excluded.unread
+          returning account_id, version`,
+      },
+      {
+        name: "new_notifications",
+        statement: sql`
+          insert into notifications (id, account_id, shown, version, category, severity, title, body, href, count,
+            created_at)
+          select r.id, r.account_id, r.back is not null, h.version - r.back, r.category, r.severity, r.title, r.body,
+            r.href, r.count, r.created_at
+          from json_to_recordset(${JSON.stringify(rows)}::json) r(id uuid, account_id uuid, back int, category text,
+              severity text, title text, body text, href text, count int, created_at timestamptz)
+            left join held_inboxes h on h.account_id = r.account_id`,
+      },
+    ]
+  },
+})
 
 /**
  * Writes the rows and counts them, once their inboxes are held. Gives the ids of those that are new; the others were

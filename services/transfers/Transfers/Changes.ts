@@ -1,12 +1,12 @@
 /**
- * What is written of a transition, all in the transaction that decided it: the row under its version, the domain's
- * fence, timers, audit and notices on both sides, the message of the stream TRANSFERS, mails. The message's place in its
- * domain's order is the fence's value, so each transition raises it once.
+ * What is written of a transition, all in the transaction that decided it: the row under its version and the domain's
+ * fence at once; timers, audit, mails, notices on both sides and the message of the stream TRANSFERS at its end. The
+ * message's place in its domain's order is the fence's value, so each transition raises it once.
  */
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
-import { type Notice, Notifications } from "../../notifications/Notifications.ts"
+import { type Notice, Notifications, type Reachable } from "../../notifications/Notifications.ts"
 import { Audit, type AuditEntry } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { Mails } from "../../platform/Mails.ts"
@@ -30,6 +30,12 @@ export interface Change {
   readonly revision: bigint | null
   readonly tokens?: Tokens
   readonly now: number
+}
+
+/** A notice that is still to be told, and where its account is reached. */
+export interface Telling {
+  readonly notice: Notice
+  readonly to: Reachable | undefined
 }
 
 /** A change that changes something. */
@@ -61,9 +67,9 @@ export class Changes extends Context.Service<Changes, {
    */
   readonly write: (
     ...changes: ReadonlyArray<Change>
-  ) => Effect.Effect<ReadonlyArray<Notice>, SqlError.SqlError | Conflict>
+  ) => Effect.Effect<ReadonlyArray<Telling>, SqlError.SqlError | Conflict>
   /** Tells all that was written in the current transaction, as its last step: inboxes are locked after all else. */
-  readonly tell: (notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
+  readonly tell: (tellings: ReadonlyArray<Telling>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/transfers/Changes") {
   static readonly layer = Layer.effect(
     Changes,
@@ -75,14 +81,6 @@ export class Changes extends Context.Service<Changes, {
       const outbox = yield* Outbox
       const timers = yield* Timers
       const { write: put } = rows(sql)
-
-      const post = Effect.fnUntraced(function* (changes: ReadonlyArray<Made>) {
-        const accounts = [...new Set(changes.flatMap(({ event, state }) => addressed(event, state)))]
-        const found = accounts.length === 0 ? [] : yield* sql<{ id: string; email: string }>`
-          select id::text as id, email from accounts where id = any(${accounts}::uuid[]) and email is not null`
-        const addresses = new Map(found.map(({ email, id }) => [id, email]))
-        yield* mails.add(...changes.flatMap(({ event, state }) => mailsOf(event, state, addresses)))
-      })
 
       const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Change>) {
         const made = changes.flatMap((change): ReadonlyArray<Made> => {
@@ -101,11 +99,24 @@ export class Changes extends Context.Service<Changes, {
             order: { aggregateId: state.domainId, seq: seqs.get(state.domainId)! },
           }]
         ))
-        yield* post(made)
-        return made.flatMap(({ event, state }) => noticesOf(state, event, mailedBy(event, state)))
+        const notices = made.flatMap(({ event, state }) => noticesOf(state, event, mailedBy(event, state)))
+        const reach = yield* notifications.reach([
+          ...new Set([
+            ...notices.map(({ accountId }) => accountId),
+            ...made.flatMap(({ event, state }) => addressed(event, state)),
+          ]),
+        ])
+        yield* mails.add(...made.flatMap(({ event, state }) => mailsOf(event, state, (id) => reach.get(id)?.email)))
+        return notices.map((notice) => ({ notice, to: reach.get(notice.accountId) }))
       })
 
-      return Changes.of({ write, tell: (notices) => notifications.announce(...notices) })
+      const tell = (tellings: ReadonlyArray<Telling>) =>
+        notifications.tell(
+          new Map(tellings.flatMap(({ notice, to }) => to === undefined ? [] : [[notice.accountId, to] as const])),
+          tellings.map(({ notice }) => notice),
+        )
+
+      return Changes.of({ write, tell })
     }),
   )
 }

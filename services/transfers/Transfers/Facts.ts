@@ -82,10 +82,12 @@ export const facts = (sql: PgClient.PgClient) => {
   const columns = sql.literal(domainColumns)
 
   const lockAccounts = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, strength: "share" | "no key update") {
+    // Each a parameter of its own: of an array the planner does not know how long it is, and plans each time anew.
+    const named = sql.join(", ", false)([...new Set(ids)].map((id) => sql`${id}::uuid`))
     const found = yield* sql<Account>`
       select id::text as id, coalesce(email, '') as email, coalesce(name, '') as name, coalesce(plan, 'free') as plan,
         domain_limit, status = 'active' and not removed as active
-      from accounts where id = any(${[...new Set(ids)]}::uuid[]) order by id for ${sql.literal(strength)}`
+      from accounts where id in (${named}) order by id for ${sql.literal(strength)}`
     return new Map(found.map((account) => [account.id, account]))
   })
 

@@ -39,16 +39,16 @@ export const mailedBy = (event: TransferEvent, state: TransferState): ReadonlySe
 export const addressed = (event: TransferEvent, state: TransferState): ReadonlyArray<string> =>
   lettersOf(event, state).flatMap(([, all]) => all.flatMap((to) => to === "recipient" ? [] : [accountOf(to, state)]))
 
-/** The mails of an event; `addresses` by account. The recipient's is the one that the domain was offered to. */
+/** The mails of an event; `addressOf` an account. The recipient's is the one that the domain was offered to. */
 export const mailsOf = (
   event: TransferEvent,
   state: TransferState,
-  addresses: ReadonlyMap<string, string>,
+  addressOf: (accountId: string) => string | null | undefined,
 ): ReadonlyArray<NewMail> =>
   lettersOf(event, state).flatMap(([kind, all]) =>
     all.flatMap((to): ReadonlyArray<NewMail> => {
-      const recipient = to === "recipient" ? state.targetEmail : addresses.get(accountOf(to, state))
-      return recipient === undefined
+      const recipient = to === "recipient" ? state.targetEmail : addressOf(accountOf(to, state))
+      return recipient === undefined || recipient === null
         ? []
         : [{ kind: `transfer.${kind}`, subjectId: state.id, recipient, args: { to, event } }]
     })

@@ -44,7 +44,7 @@ export function* ask(
 
 const tables = [
   // `position`, `cursor` and `chain_head` are those of the last event that was applied, or of the snapshot.
-  `create table if not exists bailiwick_consumer (
+  `create table bailiwick_consumer (
     project_id text primary key,
     epoch bigint,
     position bigint,
@@ -53,7 +53,7 @@ const tables = [
     is_open integer not null,
     closed_because text
   )`,
-  `create table if not exists bailiwick_facts (
+  `create table bailiwick_facts (
     project_id text not null,
     about text not null,
     id text not null,
@@ -66,7 +66,7 @@ const tables = [
     primary key (project_id, about, id)
   )`,
   // Facts of a snapshot that comes in parts, until all of them are there.
-  `create table if not exists bailiwick_staged (
+  `create table bailiwick_staged (
     project_id text not null,
     snapshot text not null,
     about text not null,
@@ -79,20 +79,20 @@ const tables = [
     value text not null,
     primary key (project_id, snapshot, about, id)
   )`,
-  `create index if not exists bailiwick_facts_person on bailiwick_facts (project_id, issuer, subject)`,
-  `create index if not exists bailiwick_facts_other on bailiwick_facts (project_id, other_issuer, other_subject)`,
-  `create table if not exists bailiwick_pins (
+  `create index bailiwick_facts_person on bailiwick_facts (project_id, issuer, subject)`,
+  `create index bailiwick_facts_other on bailiwick_facts (project_id, other_issuer, other_subject)`,
+  `create table bailiwick_pins (
     project_id text not null,
     kid text not null,
     primary key (project_id, kid)
   )`,
-  `create table if not exists bailiwick_seen (
+  `create table bailiwick_seen (
     project_id text not null,
     jti text not null,
     position bigint not null,
     primary key (project_id, jti)
   )`,
-  `create index if not exists bailiwick_seen_position on bailiwick_seen (project_id, position)`,
+  `create index bailiwick_seen_position on bailiwick_seen (project_id, position)`,
 ]
 
 const view = (name: string, about: string, columns: string, json: string) =>
@@ -100,24 +100,19 @@ const view = (name: string, about: string, columns: string, json: string) =>
     from bailiwick_facts where about = '${about}'`
 
 const views = (json: string) => [
-  view(
-    "bailiwick_accesses",
-    "access",
-    "id as access_id, value ->> 'role' as role",
-    json,
-  ),
+  view("bailiwick_accesses", "access", "id as access_id, value ->> 'role' as role", json),
   view("bailiwick_people", "people", "value ->> 'status' as status", json),
-  view(
-    "bailiwick_session_floors",
-    "sessions_floor",
-    "cast(value ->> 'not_before' as bigint) as not_before",
-    json,
-  ),
+  view("bailiwick_session_floors", "sessions_floor", "cast(value ->> 'not_before' as bigint) as not_before", json),
 ]
 
-/** Makes tables, and views for a product's own queries; `json` is how the database reads the column `value` as JSON. */
-export function* schema(json: string, viewExists: Statement): Work<void> {
-  for (const text of tables) yield { text, values: [] }
-  if ((yield viewExists).length > 0) return
-  for (const text of views(json)) yield { text, values: [] }
+/**
+ * Makes tables, and views for a product's own queries; `json` is how the database reads the column `value` as JSON, and
+ * `exists` gives a row where there is a relation of that name. What is there already is not touched: PostgreSQL would lock
+ * a table for an index that it has, and another process of the product may be in the middle of it.
+ */
+export function* schema(json: string, exists: (relation: string) => Statement): Work<void> {
+  for (const text of [...tables, ...views(json)]) {
+    const [relation] = /\bbailiwick_\w+/.exec(text)!
+    if ((yield exists(relation)).length === 0) yield { text, values: [] }
+  }
 }

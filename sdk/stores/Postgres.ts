@@ -38,10 +38,10 @@ export const postgresStore = (
     transaction(async (inside) => {
       await inside("select pg_advisory_xact_lock(1650550132)", [])
       await drive(
-        schema("(value::json)", {
-          text: "select 1 where to_regclass('bailiwick_accesses') is not null",
-          values: [],
-        }),
+        schema("(value::json)", (relation) => ({
+          text: "select 1 where to_regclass($1) is not null",
+          values: [relation],
+        })),
         inside,
       )
     }),

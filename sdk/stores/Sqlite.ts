@@ -38,10 +38,10 @@ export const sqliteStore = (database: DatabaseSync): Store<DatabaseSync> => {
     }
   }
 
-  const exists = {
-    text: "select 1 from sqlite_master where name = 'bailiwick_accesses'",
-    values: [],
-  }
+  const exists = (relation: string): Statement => ({
+    text: "select 1 from sqlite_master where name = $1",
+    values: [relation],
+  })
   return {
     transact: (work, alongside) => promised(() => transact(work, alongside)),
     read: (work) => promised(() => drive(work())),

@@ -2,7 +2,7 @@
  * A product that applies what it gets is killed with SIGKILL at every step, several times over, while things go on
  * happening: what it left behind is always what the events up to its place come to, and it ends equal to the transmitter.
  */
-import { layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -51,6 +51,23 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
         yield* survives()
       }), { timeout: 600_000 })
   }
+
+  it.effect("while another process of it follows into the same database", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      const { env, store } = yield* postgres
+      yield* Effect.promise(() => store.prepare())
+      const { begin, killed, survives } = yield* lives(made, store, env)
+      yield* Effect.scoped(Effect.gen(function* () {
+        const other = yield* begin("")
+        yield* other.line(/"opened"/)
+        for (const nth of hits) {
+          for (const point of ["verified", "applied", "committed"]) yield* killed(`${point}:${nth}`)
+        }
+        assert.deepStrictEqual(other.output().split("\n").filter((line) => /"(closed|retrying)"/.test(line)), [])
+      }))
+      yield* survives()
+    }), { timeout: 600_000 })
 
   it.effect("by a stream that it polls", () =>
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { Server } from "../../src/http/Server.ts"
 import { changesOf, type Fact } from "../../sdk/Fold.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
-import type { Store } from "../../sdk/Store.ts"
+import { ask, type Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
 import { until } from "../e2e/support/until.ts"
 import { start } from "../support/Processes.ts"
@@ -75,13 +75,18 @@ export const lives = Effect.fnUntraced(function* (
     }
     return program
   })
-  const standing = Effect.promise(() => store.read(() => Ledger.standing(projectId)))
-  const facts = Effect.map(Effect.promise(() => store.read(() => Ledger.facts(projectId))), sorted)
+  /** Where it stands and what it knows there, while no other process of it goes on. */
+  const seen = Effect.promise(() =>
+    store.transact(function* () {
+      yield* ask("update bailiwick_consumer set project_id = project_id")
+      return { place: yield* Ledger.standing(projectId), facts: sorted(yield* Ledger.facts(projectId)) }
+    })
+  )
 
   /** What is known is what the events up to its place come to. */
   const whole = Effect.gen(function* () {
-    const place = yield* standing
-    if (place === null) return assert.deepStrictEqual(yield* facts, [])
+    const { facts, place } = yield* seen
+    if (place === null) return assert.deepStrictEqual(facts, [])
     const pins = { ...(yield* pinsFor(projectId)), issuer }
     const { items } = yield* everything(asking, undefined, 200)
     const state = new Map<string, Fact>()
@@ -92,7 +97,7 @@ export const lives = Effect.fnUntraced(function* (
         else state.set(`${group} ${id}`, { group, id, value })
       }
     }
-    assert.deepStrictEqual(yield* facts, sorted([...state.values()]))
+    assert.deepStrictEqual(facts, sorted([...state.values()]))
   })
 
   /** Things happen, it is killed on its way through them, and they go on happening. */
@@ -123,14 +128,14 @@ export const lives = Effect.fnUntraced(function* (
       ([row]) => Number(row?.at ?? 0),
     )
     yield* until("everything acknowledged", heard, (at) => at === head.position, 60)
-    yield* until("open", standing, (place) => place?.open === true)
+    yield* until("open", seen, ({ place }) => place?.open === true)
     yield* last.kill("SIGTERM")
     yield* last.exited
-    const place = yield* standing
+    const { facts, place } = yield* seen
     assert.deepInclude(place, { open: true, position: head.position })
-    assert.deepStrictEqual(yield* facts, head.facts)
+    assert.deepStrictEqual(facts, head.facts)
     assert.notMatch(last.output(), /"(closed|retrying|unacknowledged)"/)
   }, Effect.scoped)
 
-  return { killed, survives, whole }
+  return { begin, killed, survives }
 })

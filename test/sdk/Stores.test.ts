@@ -6,6 +6,7 @@ import postgres from "postgres"
 import { overPg, overPostgresJs, postgresStore } from "../../sdk/stores/Postgres.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
+import { it } from "vitest"
 import { conformance } from "./StoreConformance.ts"
 
 conformance<DatabaseSync>("SQLite", () => {
@@ -51,4 +52,21 @@ conformance("PostgreSQL by postgres.js", async () => {
       await drop()
     },
   }
+})
+
+it("a process that begins waits for none that is in the middle of a transaction, and none waits for it", async () => {
+  const { drop, url } = await database()
+  const pool = new pg.Pool({ connectionString: url, max: 3 })
+  const { prepare } = postgresStore(overPg(pool))
+  await prepare()
+  const other = await pool.connect()
+  await other.query("begin")
+  for (const table of ["seen (project_id, jti, position) values ('p', 'j', 1)", "pins values ('p', 'k')"]) {
+    await other.query(`insert into bailiwick_${table}`)
+  }
+  await prepare()
+  await other.query("rollback")
+  other.release()
+  await pool.end()
+  await drop()
 })

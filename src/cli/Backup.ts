@@ -1,8 +1,10 @@
 /** `backup`: everything that the database holds, in one file, while the program goes on. */
-import { Clock, Console, Effect } from "effect"
+import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Command } from "effect/cli"
+import { Audit } from "../../services/platform/Audit.ts"
 import { tables } from "../Migrations.ts"
 import { connect } from "./backup/Connection.ts"
+import type { Manifest } from "./backup/Format.ts"
 import { outputTo } from "./backup/Output.ts"
 import { serverOf } from "./backup/Server.ts"
 import { telling } from "./backup/Telling.ts"
@@ -14,6 +16,14 @@ import { reasonOf } from "./Report.ts"
 const file = Argument.String("FILE").pipe(
   Argument.withDescription("Where to, readable by this user alone; - is standard output"),
 )
+
+/** All that there is has left the database: that is on record. */
+const recorded = Effect.fnUntraced(function* ({ epoch, made_at, parts }: Manifest) {
+  yield* (yield* Audit).append({
+    ...{ action: "backup.made", actor: "operator", subject: `installation:${epoch}`, outcome: "done" },
+    details: { made_at, rows: parts.reduce((sum, part) => sum + part.rows, 0) },
+  })
+})
 
 const run = Effect.fnUntraced(function* (file: string) {
   const found = yield* instance
@@ -28,6 +38,7 @@ const run = Effect.fnUntraced(function* (file: string) {
     catch: (error) => new CliFault({ message: `no backup was made: ${reasonOf(error)}` }),
   })
   yield* clear
+  yield* Effect.provide(recorded(manifest), Audit.layer.pipe(Layer.provideMerge(databaseAt(urls))))
   const rows = manifest.parts.reduce((sum, part) => sum + part.rows, 0)
   const bytes = manifest.parts.reduce((sum, part) => sum + part.bytes, 0)
   const say = file === "-" ? Console.error : Console.log

@@ -17,6 +17,7 @@ export const lineBytes = 200
 export const manifestBytes = 64 * 1024 * 1024
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Whole = Schema.String.check(Schema.isPattern(/^\d{1,19}$/))
 const Name = Schema.String.check(Schema.isPattern(/^[a-z_][a-z0-9_]{0,62}$/))
 
 export const Part = Schema.Struct({
@@ -29,6 +30,14 @@ export const Part = Schema.Struct({
 })
 export type Part = typeof Part.Type
 
+/** By day. These become part of statements of the tables' owner: they say what partitions of ours say, or nothing. */
+const Partition = Schema.Struct({
+  table: Name,
+  name: Name,
+  bound: Schema.String.check(Schema.isPattern(/^FOR VALUES FROM \('[0-9a-f-]{36}'\) TO \('[0-9a-f-]{36}'\)$/)),
+  storage: Schema.String.check(Schema.isPattern(/^([a-z_]+=[a-z0-9.]+(, )?)*$/)),
+})
+
 export const Manifest = Schema.Struct({
   /** RFC 3339, by the database's clock: what was decided later is not in it. */
   made_at: Schema.String,
@@ -40,9 +49,8 @@ export const Manifest = Schema.Struct({
   /** Keys of the ring that its secrets are sealed under, and what tells one from another of that name (hex). */
   keys: Schema.Array(Schema.Struct({ kid: Schema.String, check: Schema.String })),
   parts: Schema.Array(Part),
-  /** Partitions by day; `bound` as PostgreSQL writes it. */
-  partitions: Schema.Array(Schema.Struct({ table: Name, name: Name, bound: Schema.String, storage: Schema.String })),
-  sequences: Schema.Array(Schema.Struct({ name: Name, last: Schema.String, called: Schema.Boolean })),
+  partitions: Schema.Array(Partition),
+  sequences: Schema.Array(Schema.Struct({ name: Name, last: Whole, called: Schema.Boolean })),
 })
 export type Manifest = typeof Manifest.Type
 

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Redacted } from "effect"
 import { Buffer } from "node:buffer"
+import { createHash } from "node:crypto"
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
@@ -169,6 +170,16 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         flipped[place] = flipped[place]! ^ 1
         yield* refuses(flipped, /damaged/)
       }
+      // A manifest that says more than a database of ours: what becomes part of a statement is judged by its form.
+      const text = whole.toString("latin1")
+      const [, manifest] = /manifest \d+\n(\{.*\})\n[0-9a-f]{64}\n$/.exec(text)!
+      const head = text.slice(0, text.lastIndexOf("manifest "))
+      const evil = JSON.stringify({
+        ...JSON.parse(manifest!),
+        partitions: [{ table: "events", name: "events_p1", bound: "DEFAULT; drop table events", storage: "" }],
+      })
+      const sha256 = createHash("sha256").update(evil).digest("hex")
+      yield* refuses(Buffer.from(`${head}manifest ${evil.length}\n${evil}\n${sha256}\n`, "latin1"), /damaged/)
       copyFileSync(file, join(folder, "damaged"))
       const again = yield* Effect.promise(() => openBackup(join(folder, "damaged"), () => {}))
       yield* Effect.promise(() => again.close())

@@ -16,11 +16,27 @@ export interface Arrival {
   readonly at: number
 }
 
-/** Notes until told otherwise; `some(n)` resolves when so many have come since the last `clear`. */
+/** Notes what comes; `different(n)` resolves when so many different messages have come since the last `clear`. */
 const noting = () => {
   let noted: Array<Arrival> = []
   let wanted = Infinity
   let enough = () => {}
+
+  const some = (count: number, seconds: number) =>
+    new Promise<void>((resolve, reject) => {
+      const late = setTimeout(
+        () => reject(new Error(`${noted.length} of ${count} arrived in ${seconds} s`)),
+        seconds * 1_000,
+      )
+      wanted = count
+      enough = () => {
+        clearTimeout(late)
+        wanted = Infinity
+        resolve()
+      }
+      if (noted.length >= count) enough()
+    })
+
   return {
     note: (text: string) => {
       noted.push({ text, at: performance.now() })
@@ -28,24 +44,16 @@ const noting = () => {
     },
     clear: () => void (noted = []),
     noted: (): ReadonlyArray<Arrival> => noted,
-    some: (count: number, seconds: number) =>
-      new Promise<void>((resolve, reject) => {
-        const late = setTimeout(
-          () => reject(new Error(`${noted.length} of ${count} arrived in ${seconds} s`)),
-          seconds * 1_000,
-        )
-        wanted = count
-        enough = () => {
-          clearTimeout(late)
-          wanted = Infinity
-          resolve()
-        }
-        if (noted.length >= count) enough()
-      }),
+    // A message that comes twice is the same bytes.
+    different: async (count: number, seconds: number) => {
+      for (;;) {
+        const missing = count - new Set(noted.map(({ text }) => text)).size
+        if (missing <= 0) return
+        await some(noted.length + missing, seconds)
+      }
+    },
   }
 }
-
-export type Noting = ReturnType<typeof noting>
 
 /** A receiver of push on a loopback port. */
 export const receiver = async () => {
@@ -69,11 +77,11 @@ export const connected = (natsUrl: string): Promise<NatsConnection> => {
 export const subscriber = async (nc: NatsConnection) => {
   const arrivals = noting()
   const consumer = await jetstream(nc).consumers.get("LIFECYCLE", { deliver_policy: DeliverPolicy.New })
-  const messages = await consumer.consume({
+  await consumer.consume({
     max_messages: 1_000,
     callback: (message) => arrivals.note(message.string()),
   })
-  return { ...arrivals, close: () => messages.close() }
+  return arrivals
 }
 
 const ordered = (events: ReadonlyArray<VerifiedEvent>, project: string) =>

@@ -3,7 +3,7 @@
  * through `Positions`. It receives the same facts, by JetStream and by push, so that one clock measures from the return
  * of COMMIT to the arrival. As the yardstick it publishes and POSTs each fact itself, unsigned, right after its commit.
  *
- * Orders are lines of JSON: `open` connects to a world, `play` decides, `close` lets it go.
+ * Orders are lines of JSON: `open` connects to a world, `play` decides.
  */
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Layer, ManagedRuntime, Redacted, References, Result } from "effect"
@@ -52,7 +52,7 @@ export interface Played {
   readonly rate: number
 }
 
-type Order = Open | Play | { readonly order: "close" }
+type Order = Open | Play
 
 const pushes = await receiver()
 const dispatcher = new Agent({ connections: 64, pipelining: 1 })
@@ -125,7 +125,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
     })
     await Promise.all(decisions)
     const seconds = (performance.now() - start) / 1_000
-    await Promise.all(Object.values(ways).map((way) => way.some(count, 60)))
+    await Promise.all(Object.values(ways).map((way) => way.different(count, 60)))
     const latencies = (arrivals: ReadonlyArray<Arrival>) => {
       const first = new Map(arrivals.toReversed().map((arrival) => [numberOf(bare)(arrival), arrival.at]))
       if (first.size !== count) throw new Error(`${first.size} different messages of ${count}`)
@@ -141,12 +141,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
     return played
   }
 
-  const close = async () => {
-    await stream.close()
-    await nc.close()
-    await runtime.dispose()
-  }
-  return { play, close }
+  return { play }
 }
 
 let world: Awaited<ReturnType<typeof opened>> | null = null
@@ -155,12 +150,8 @@ const obey = async (order: Order) => {
   if (order.order === "open") {
     world = await opened(order)
     say("opened", {})
-  } else if (order.order === "play") {
-    say("played", { ...await world!.play(order) })
   } else {
-    await world?.close()
-    world = null
-    say("closed", {})
+    say("played", { ...await world!.play(order) })
   }
 }
 

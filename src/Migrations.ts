@@ -3,8 +3,8 @@
  * safe. The program's own role then gets what it needs and no more: no UPDATE or DELETE on what must stay as written.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
+import { Effect, Schedule } from "effect"
+import { Migrator, SqlClient, SqlError } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
 import outbox from "../migrations/0002_outbox.ts"
 import accounts from "../migrations/0003_accounts.ts"
@@ -24,6 +24,7 @@ import streams from "../migrations/0016_streams.ts"
 import keys from "../migrations/0017_keys.ts"
 import epochs from "../migrations/0018_epochs.ts"
 import retention from "../migrations/0019_retention.ts"
+import clientFloors from "../migrations/0020_client_floors.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -46,6 +47,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [17, "keys", Effect.succeed(keys)],
   [18, "epochs", Effect.succeed(epochs)],
   [19, "retention", Effect.succeed(retention)],
+  [20, "client_floors", Effect.succeed(clientFloors)],
 ]
 
 /** The number of the newest migration. */
@@ -64,7 +66,8 @@ export const tables: ReadonlyArray<string> = [
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],
   ...["project_links"],
   ...["access", "access_versions", "lifecycle_heads", "lifecycle_events", "lifecycle_state", "idempotency_receipts"],
-  ...["sessions", "session_floors", "authenticators", "recovery_codes", "credential_intents", "link_proofs"],
+  ...["sessions", "session_floors", "client_floors"],
+  ...["authenticators", "recovery_codes", "credential_intents", "link_proofs"],
   ...["rate_buckets"],
   ...["access_reviews", "access_review_evidence", "service_grants"],
   ...["provider_jobs", "provider_clients", "client_drift", "embedded_clients", "worker_sightings"],
@@ -96,11 +99,20 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   for (const table of appendOnly) yield* owner`revoke update, delete on ${owner(table)} from ${app}`
 })
 
+/** A start waits for one that came before it, which on a slow machine takes longer than a statement waits for a lock. */
+const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.retry(work, {
+    times: 240,
+    schedule: Schedule.spaced("500 millis"),
+    while: (error) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError",
+  })
+
 /** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */
 const grantAlone = (owner: PgClient.PgClient, role: string) =>
   owner`select pg_advisory_xact_lock(hashtext('bailiwick grants'))`.pipe(
     Effect.andThen(grant(owner, role)),
     owner.withTransaction,
+    inTurn,
     Effect.retry({ times: 5 }),
   )
 
@@ -109,6 +121,7 @@ export const migrate = Effect.gen(function* () {
   const { owner, sql } = yield* Database
   const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
     Effect.provideService(SqlClient.SqlClient, owner),
+    inTurn,
   )
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`
   const [own] = yield* owner<{ role: string }>`select current_user::text as role`

@@ -33,7 +33,10 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
       f.before >= ${
     signedInAt(token)
   } and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${token.sid}::text), false)
-      or coalesce((select sessions_before from installation) >= ${signedInAt(token)}, false) as revoked
+      or coalesce((select sessions_before from installation) >= ${signedInAt(token)}, false)
+      or coalesce((select before from client_floors where client_id = ${token.clientId}) >= ${
+    signedInAt(token)
+  }, false) as revoked
     from identities i
     join people named on named.id = i.person_id
     join people p on p.id = coalesce(named.merged_into, named.id)

@@ -24,6 +24,10 @@ export const endClientSessions = (sql: PgClient.PgClient) =>
     const now = new Date(yield* Clock.currentTimeMillis)
     if (clientId !== null) {
       yield* sql`update sessions set revoked_at = ${now} where client_id = ${clientId} and revoked_at is null`
+      // What was seen and is not written yet is as dead.
+      yield* sql`
+        insert into client_floors (client_id, before) values (${clientId}, ${now})
+        on conflict (client_id) do update set before = greatest(client_floors.before, excluded.before)`
     }
     const people = yield* sql<{ id: string; issuer: string; subject: string }>`
       select distinct on (p.id) coalesce(p.merged_into, p.id) as id, p.issuer, p.subject

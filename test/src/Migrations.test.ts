@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Layer, Redacted } from "effect"
 import { readdirSync } from "node:fs"
 import { Database } from "../../services/platform/Database.ts"
 import { migrate, tables } from "../../src/Migrations.ts"
@@ -28,6 +28,24 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const applied = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
       assert.deepStrictEqual(applied.flat().sort(), files)
       assert.deepStrictEqual(yield* start, [])
+    }))
+
+  it.effect("a start waits for one that takes longer than a statement waits for a lock", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const held = yield* Deferred.make<void>()
+      const other = owner`lock table effect_sql_migrations in access exclusive mode`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(owner`select pg_sleep(2.5)`),
+        owner.withTransaction,
+      )
+      const { ownerUrl, url } = yield* TestDatabase
+      const start = Effect.andThen(Deferred.await(held), migrate).pipe(
+        Effect.provide(Layer.fresh(Database.layer({ url, ownerUrl, maxConnections: 2 }))),
+        Effect.scoped,
+      )
+      const [applied] = yield* Effect.all([start, other], { concurrency: "unbounded" })
+      assert.deepStrictEqual(applied, [])
     }))
 
   it.effect("what readiness asks for is what the migrations make", () =>

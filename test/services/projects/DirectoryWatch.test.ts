@@ -42,13 +42,23 @@ const world = Effect.gen(function* () {
     requests.access({ personId: yield* person(), institution_id: fern, project_id: portal, reason }),
   )
   const headers = yield* bearer(pat, { clientId: client_id, sid: `sid-${portal}` })
-  const come = Effect.flatMap(
-    Callers,
-    ({ recognise }) => recognise(headers.authorization, { userAgent: null, address: null }),
-  )
+  const unseen = yield* bearer(pat, { clientId: client_id, sid: `unseen-${portal}` })
+  const comes = ({ authorization }: { readonly authorization: string }) =>
+    Callers.use(({ recognise }) => recognise(authorization, { userAgent: null, address: null }))
+  const come = comes(headers)
   yield* come
   yield* Sightings.use(({ flush }) => flush)
-  return { fern, portal, pat, approved: approved.id, proposed: proposed.id, asked, come, owen }
+  return {
+    fern,
+    portal,
+    pat,
+    approved: approved.id,
+    proposed: proposed.id,
+    asked,
+    come,
+    comeUnseen: comes(unseen),
+    owen,
+  }
 })
 
 const line = (portal: string, fern: string, state: string) => ({
@@ -69,7 +79,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Proje
     it.effect(`${how}: its grants, client, sessions and requests end with it, its Access stays`, () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const { approved, asked, come, fern, pat, portal, proposed } = yield* world
+        const { approved, asked, come, comeUnseen, fern, pat, portal, proposed } = yield* world
         const before = (yield* facts(portal)).length
         if (how === "withdrawn") yield* tell("project", line(portal, fern, "withdrawn"))
         else yield* tell("project", { id: portal, version: 2, removed: true })
@@ -84,6 +94,8 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Proje
           { kind: "session-revoked", by: "system" },
         ])
         assert.strictEqual((yield* Effect.flip(come)).code, "invalid_token")
+        // Nobody has written down that this session was there.
+        assert.strictEqual((yield* Effect.flip(comeUnseen)).code, "invalid_token")
         assert.deepStrictEqual(
           yield* sql`select r.state, v.state as review from requests r join policy_reviews v on v.request_id = r.id
             where r.id = ${asked.request_id}::uuid`,

@@ -24,6 +24,7 @@ const table: LeasedTable = { table: "lifecycle_streams", key: "id", keyType: "uu
 
 const claimedAtOnce = 32
 const lingerMillis = 3
+const lingerAtMost = 100
 
 export class StreamPush extends Context.Service<StreamPush, {
   /** Claims streams that are due and begins to serve them; gives whether there may be more. */
@@ -106,10 +107,13 @@ export class StreamPush extends Context.Service<StreamPush, {
         })
 
         const turn = Effect.gen(function* () {
+          const began = yield* Clock.currentTimeMillis
           yield* goOn
           const more = yield* claim
-          // What comes due meanwhile is read and claimed together.
-          yield* Effect.sleep(lingerMillis)
+          const took = (yield* Clock.currentTimeMillis) - began
+          // What comes due meanwhile is read and claimed together; where there are so many streams that looking takes
+          // long, it is done less often.
+          yield* Effect.sleep(Math.min(lingerAtMost, Math.max(lingerMillis, 2 * took)))
           return more
         })
 

@@ -154,7 +154,7 @@ export const agendas = Effect.gen(function* () {
 
   /** `opened`: what was read together with the stream, where it was. */
   return Effect.fnUntraced(function* (served: Served, course: Course, opened: Opened | null) {
-    const own = opened?.own ?? (yield* ownOf(served.id))
+    const own = opened?.own ?? (served.own_waiting ? yield* ownOf(served.id) : [])
     if (served.status !== "enabled") {
       const items = own.filter(({ after }) => after === null).map(ownItem)
       const stopped: Agenda = { items, upTo: served.reached ?? served.position, more: false }

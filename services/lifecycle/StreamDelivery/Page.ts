@@ -32,6 +32,8 @@ const memberOf = ({ id, message }: { readonly id: string; readonly message: stri
 export const bodyOf = (members: ReadonlyArray<string>, more: boolean): string =>
   `{"sets":{${members.filter((member) => member !== "").join(",")}},"moreAvailable":${more}}`
 
+const nothing = (position: number): Page => ({ body: bodyOf([], false), count: 0, more: false, passed: position })
+
 export const pages = Effect.gen(function* () {
   const { sql } = yield* Database
   const { choose, messagesAt, ownOf } = yield* reader
@@ -82,7 +84,10 @@ export const pages = Effect.gen(function* () {
 
   /** At most `most` messages; all of a stream that is enabled, otherwise only that it stopped. */
   return Effect.fnUntraced(function* (served: Served, most: number) {
-    const waiting = (yield* ownOf(served.id)).filter(({ after }) => served.status === "enabled" || after === null)
+    const { position, signed } = served
+    if (!served.own_waiting && signed <= position) return nothing(position)
+    const own = served.own_waiting ? yield* ownOf(served.id) : []
+    const waiting = own.filter(({ after }) => served.status === "enabled" || after === null)
     const isNow = (own: OwnMessage) => isDue(own, served.epoch, served.position)
     const first = waiting.filter(isNow).slice(0, most)
     if (served.status !== "enabled") {

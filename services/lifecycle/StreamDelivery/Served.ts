@@ -5,9 +5,9 @@
  */
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
 import { Database } from "../../platform/Database.ts"
 import { grants } from "../Granted.ts"
-import type { StreamStatus } from "../Streams/Status.ts"
 import type { Wanted } from "../Streams/Subjects.ts"
 
 /** What may have changed since a page was read. */
@@ -34,6 +34,8 @@ export interface Served extends Standing, Wanted {
   readonly position: number
   /** Of push, where subjects are held up: how far it was looked at. */
   readonly reached: number | null
+  /** It has messages of its own that were not delivered. */
+  readonly own_waiting: boolean
   /** Up to where the history of this epoch is signed. */
   readonly signed: number
 }
@@ -68,6 +70,9 @@ export const servedStreams = Effect.gen(function* () {
     sql`${standing(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery, t.endpoint_url,
       t.authorization_header, t.vault_kid, t.epoch, t.position, t.reached, t.events_requested,
       coalesce(s.position, 0) as signed,
+      exists (
+        select from lifecycle_stream_messages o where o.stream_id = t.id and o.delivered_at is null
+      ) as own_waiting,
       coalesce((
         select jsonb_agg(jsonb_build_object('subject', x.subject, 'included', x.included) order by x.said)
         from lifecycle_stream_subjects x where x.stream_id = t.id

@@ -10,13 +10,12 @@
  *   jumps, or everything is dropped, the claim is taken away.
  */
 import { Clock, Effect } from "effect"
+import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Bells } from "../../platform/Bells.ts"
 import { Database } from "../../platform/Database.ts"
 import { lifecycleTopic } from "../Positions.ts"
 import { ownMessages } from "./Own.ts"
-
-export type StreamStatus = "enabled" | "paused" | "disabled"
 
 export interface StatusChange {
   readonly by: "receiver" | "transmitter"

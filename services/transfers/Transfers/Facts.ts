@@ -156,15 +156,15 @@ export const facts = (sql: PgClient.PgClient) => {
 
     /**
      * Unlocked, for what is to be locked before it: the domain, and the id of the account that an address belongs to, the
-     * oldest where the feed gave it to several.
+     * oldest where the feed gave it to several. (Of a limit the planner would make a walk through all accounts by id.)
      */
     opening: (domainId: string, email: string) =>
       Effect.map(
         sql<DomainRow & { due_at: Date | null; target_id: string | null }>`
           select ${columns}, (${dueAt(domainId)}) as due_at,
-            (select a.id::text from accounts a
+            (array(select a.id::text from accounts a
               where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
-              order by a.id limit 1) as target_id
+              order by a.id))[1] as target_id
           from domains where id = ${domainId}::uuid and not removed`,
         ([row]) => row === undefined ? null : { ...seenOf(row), targetId: row.target_id },
       ),

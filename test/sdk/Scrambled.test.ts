@@ -119,11 +119,15 @@ it("whatever a stream does, a yes means committed, and the end is the transmitte
         }
         await whole()
       }
+      await one.end()
       const [last] = await at.tell(granted("pat"))
-      while ((await one.receive(last!.set)).status !== 202);
+      const survivor = own.start()
+      survivor.pushed()
+      while ((await survivor.receive(last!.set)).status !== 202);
+      if (!(await own.standing())!.open) await survivor.said("opened")
       assert.deepStrictEqual(await own.facts(), at.facts())
       assert.deepInclude(await own.standing(), { epoch: at.epoch(), position: at.head(), open: true })
-      await one.end()
+      await survivor.end()
       at.end()
     }),
     { numRuns: 40 },

@@ -188,6 +188,8 @@ describe("a backup in the place of a database", () => {
             { id: ids.patAccess, state: "active", state_decided: false },
             { id: "a-quinn", state: "active", state_decided: false },
             { id: "a-ron", state: "revoked", state_decided: true },
+            // Of whom the restored database knows nothing at all.
+            { id: "a-vic", state: "revoked", state_decided: true },
           ],
         )
         assert.deepStrictEqual(yield* at.rows(`select status from people where id = 'quinn'`), [{ status: "disabled" }])
@@ -207,14 +209,20 @@ describe("a backup in the place of a database", () => {
         assert.deepStrictEqual(yield* at.rows(`select status from transfers`), [{ status: "cancelled" }])
         assert.deepStrictEqual(yield* arrived, [{ n: 1 }])
         // The feed of before does not bring it back: it has to say what we said first.
-        yield* at.apply(accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 }))
-        assert.deepStrictEqual(yield* at.rows(`select state from access where id = 'a-ron'`), [{ state: "revoked" }])
+        yield* at.apply(
+          ...[accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 })],
+          ...[someone("vic"), accessLine("a-vic", "vic")],
+        )
+        assert.deepStrictEqual(yield* at.rows(`select distinct state from access where id in ('a-ron', 'a-vic')`), [{
+          state: "revoked",
+        }])
         assert.deepStrictEqual(yield* at.rows(`select status from people where id = 'quinn'`), [{ status: "disabled" }])
 
         yield* shop.enters("pat", "may")
         yield* at.published
         assert.strictEqual(yield* shop.enter("pat", Math.floor(Date.now() / 1_000) - 3_600), "session_ended")
         assert.strictEqual(yield* shop.enter("ron"), "no_access")
+        assert.strictEqual(yield* shop.enter("vic"), "no_access")
         assert.strictEqual(yield* shop.enter("quinn"), "account_disabled")
         assert.match(shop.output(), /"closed".*epoch/)
         assert.match(shop.output(), /"kind":"snapshot"/)

@@ -2,7 +2,7 @@
  * What the lost history took away is taken away again, each by the service whose it is, in a transaction of its own that
  * also tells it in the new epoch and records it. Done twice it is done once: whatever is gone already stays as it is.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { AccessReviews } from "../../access/AccessReviews.ts"
 import { AccessVersions } from "../../access/AccessVersions.ts"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
@@ -28,6 +28,11 @@ const at = (value: Json, ...path: ReadonlyArray<string>): Json =>
     value,
   )
 const text = (value: Json): string | null => typeof value === "string" ? value : null
+
+const roleIn = (payload: Json): string => text(at(payload, "access", "role")) ?? "user"
+
+/** No person's id. */
+const nobody = ""
 
 interface Access {
   readonly institution_id: string
@@ -65,6 +70,25 @@ export const reapplying = Effect.gen(function* () {
   })
 
   /**
+   * Of somebody who is lost, too: whenever the directory tells of them and of this Access again, it is a revoked one.
+   */
+  const foreclose = Effect.fnUntraced(function* (
+    accessId: string,
+    institutionId: string,
+    projectId: string,
+    { payload }: LostChange["event"],
+  ) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const made = yield* sql`
+      insert into access (id, institution_id, project_id, person_id, role, state, state_decided, updated_at, created_at)
+      values (${accessId}, ${institutionId}, ${projectId}, ${nobody}, ${
+      roleIn(payload)
+    }, 'revoked', true, ${now}, ${now})
+      on conflict do nothing returning 1`
+    return made.length > 0
+  })
+
+  /**
    * Gone, or of another role than stands here: which of two roles is meant is for people to decide. One that came to be
    * and ended in the lost time is kept as one that ended, lest the directory bring it back.
    */
@@ -76,10 +100,11 @@ export const reapplying = Effect.gen(function* () {
     if (row !== undefined && (row.state === "revoked" || value !== null && at(value, "role") === row.role)) return false
     const institutionId = row?.institution_id ?? text(at(event.subId, "tenant", "id"))
     const personId = row?.person_id ?? (yield* personOf(event))
-    if (institutionId === null || personId === null) return false
+    if (institutionId === null) return false
+    if (personId === null) return yield* foreclose(accessId, institutionId, projectId, event)
     yield* accessVersions.record({
       ...{ accessId, institutionId, personId, projectId: row?.project_id ?? projectId, state: "revoked" },
-      ...{ role: row?.role ?? text(at(event.payload, "access", "role")) ?? "user", madeBy: null, approvedBy: [] },
+      ...{ role: row?.role ?? roleIn(event.payload), madeBy: null, approvedBy: [] },
     })
     return true
   })

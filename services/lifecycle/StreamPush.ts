@@ -113,7 +113,7 @@ export class StreamPush extends Context.Service<StreamPush, {
           const took = (yield* Clock.currentTimeMillis) - began
           // What comes due meanwhile is read and claimed together; where there are so many streams that looking takes
           // long, it is done less often.
-          yield* Effect.sleep(Math.min(lingerAtMost, Math.max(lingerMillis, 2 * took)))
+          yield* Effect.sleep(Math.min(lingerAtMost, Math.max(lingerMillis, took)))
           return more
         })
 

@@ -1,6 +1,6 @@
 /** Push-based delivery, by the modules of the OpenID conformance suite for transmitters, and what they leave open. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Queue } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
@@ -312,5 +312,34 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
       yield* Queue.take(heard)
       yield* restsAt(streamId, (yield* placesOf(here)).head)
       assert.deepStrictEqual(arrivals.map(({ jti }) => jti), [ids[0], ...ids])
+    }))
+
+  it.effect("a pusher that is stopped gives its streams back, with what they took", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const { arrivals, heard, url } = yield* pushed()
+      const streamId = yield* stream(here, push(url()))
+      const before = (yield* placesOf(here)).head
+      yield* tellAll(here, subjects(2))
+      const scope = yield* Scope.make()
+      const built = yield* Layer.buildWithScope(StreamPush.layer(publicUrl, { warmMillis: 600_000 }), scope)
+      yield* Context.get(built, StreamPush).turn
+      yield* Queue.takeN(heard, 2)
+      assert.isNotNull((yield* seen(streamId, ({ position }) => position === before + 2)).claim)
+      yield* Scope.close(scope, Exit.void)
+      assert.isNull((yield* rowOf(streamId)).claim)
+
+      // In the middle of a message: nobody knows whether it was taken.
+      const third = yield* pushed(() => "silence")
+      const slow = yield* stream(here, push(third.url()))
+      yield* tellAll(here, subjects(1))
+      const other = yield* Scope.make()
+      const stopping = yield* Layer.buildWithScope(StreamPush.layer(publicUrl), other)
+      yield* Context.get(stopping, StreamPush).turn
+      yield* until("it", Effect.sync(() => third.arrivals), ({ length }) => length === 1)
+      yield* Scope.close(other, Exit.void)
+      const { claim, position } = yield* rowOf(slow)
+      assert.deepStrictEqual([claim, position], [null, before + 2])
+      assert.isAtLeast(arrivals.length, 2)
     }))
 })

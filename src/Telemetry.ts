@@ -33,6 +33,7 @@ const traces = ({ otlp }: AppConfig) =>
 const metrics = ({ host, metricsPort }: AppConfig) =>
   metricsPort === null ? Layer.empty : HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
     disableLogger: true,
+    disableListenLog: true,
   }).pipe(Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: metricsPort })))
 
 export const telemetry = (config: AppConfig) =>

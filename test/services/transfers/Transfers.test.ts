@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { counting } from "../../support/Statements.ts"
 import {
   accept,
   codeOf,
@@ -216,6 +217,24 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("Transfers"
       const first = yield* statuses
       assert.deepStrictEqual([counted(first, "completed"), counted(first, "accepted")], [10, 2])
       assert.strictEqual(counted(yield* statuses, "completed"), 12)
+    }).pipe(timed))
+
+  it.effect("a command is a handful of statements: where nothing is overdue, that is only looked at", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const [admitted] = yield* counting(transfers.admit(alice.id, domainId))
+      const [offered, { id }] = yield* counting(offer(alice.id, domainId, bob.email))
+      const [accepted] = yield* counting(accept(bob.id, id))
+      const [stopped, { status }] = yield* counting(transfers.stop({ ...command(), transferId: id }))
+      assert.strictEqual(status, "reversed")
+      assert.deepStrictEqual({ admitted, offered, accepted, stopped }, {
+        admitted: 2,
+        offered: 6,
+        accepted: 6,
+        stopped: 4,
+      })
     }).pipe(timed))
 
   it.effect("no token, note or address stands in audit, outbox or a mail's row", () =>

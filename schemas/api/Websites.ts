@@ -58,6 +58,7 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
         ...Problems.roleProblems,
         ...receiptProblems,
         Problems.InvalidState,
+        Problems.Held,
         Problems.LastOwner,
         Problems.OwnerNotActive,
       ],

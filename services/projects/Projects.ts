@@ -58,7 +58,12 @@ export class Projects extends Context.Service<Projects, {
     asked: Wire.OwnerChange & OnProject,
   ) => Effect.Effect<
     Wire.ProjectOwners,
-    RoleFault | Problems.InvalidState | Problems.LastOwner | Problems.OwnerNotActive | SqlError.SqlError
+    | RoleFault
+    | Problems.Held
+    | Problems.InvalidState
+    | Problems.LastOwner
+    | Problems.OwnerNotActive
+    | SqlError.SqlError
   >
   /** Carries out a registration or a launch that everybody signed. */
   readonly carryOut: (

@@ -173,6 +173,10 @@ describe("a backup in the place of a database", () => {
           ...{ expected_version: 1, reason },
         }, { headers: { "idempotency-key": randomUUID() } })
         assert.deepInclude(held.json, { code: "held", status: 503 })
+        const owners = `/v1/projects/${ids.fernPortal}/owners`
+        const ask = { headers: { "idempotency-key": randomUUID() } }
+        const owner = yield* (yield* at.as("ada")).post(owners, { person_id: "ron", active: true, reason }, ask)
+        assert.deepInclude(owner.json, { code: "held", status: 503 })
         // What takes away is not held.
         yield* at.post("ada", `${grants}/${unsigned}/revoke`, { reason })
         assert.strictEqual(yield* shop.enter("ron"), "closed")

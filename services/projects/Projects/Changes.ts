@@ -16,6 +16,7 @@ import { persons } from "../../people/Persons.ts"
 import { needs, type ProjectStanding, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
+import { mustBeOpen } from "../../platform/Installation.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { owners } from "../Owners.ts"
 import { withdrawnOf } from "./answers.ts"
@@ -121,6 +122,7 @@ export const changes = Effect.gen(function* () {
       const is = list.some((owner) => owner.active && owner.person_id === about.id)
       if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* new OwnerNotActive()
       if (is === active) return yield* ownersOf(projectId, project.revision)
+      if (active) yield* mustBeOpen(sql)
       if (!active && !list.some(({ person_id, standing }) => standing && person_id !== about.id)) {
         return yield* new LastOwner()
       }

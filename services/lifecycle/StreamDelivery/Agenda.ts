@@ -18,6 +18,8 @@ import type { Served } from "./Served.ts"
 
 const pageEvents = 100
 const retriesOfSubject = 50
+/** What was taken back is signed again soon. */
+const unsignedMillis = 1_000
 
 export interface Item {
   readonly id: string
@@ -83,9 +85,11 @@ export const agendas = Effect.gen(function* () {
         where f.stream_id = ${course.id}::uuid and t.id = f.stream_id and t.claim = ${course.claim}`
       yield* sql`update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim}`
     }
-    const messages = ready ?? (yield* messagesAfter(served, pageEvents))
+    const { messages, signed } = ready === null
+      ? yield* messagesAfter(served, pageEvents)
+      : { messages: ready, signed: served.signed }
     const more = messages.length === (ready === null ? pageEvents : openingMessages)
-    const upTo = more ? messages.at(-1)!.position : Math.max(served.position, served.signed)
+    const upTo = more ? messages.at(-1)!.position : Math.max(served.position, signed)
     const events = messages.map((told): Item => ({ ...told, kind: "event", order: null }))
     return { items: woven(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
   })
@@ -112,7 +116,12 @@ export const agendas = Effect.gen(function* () {
   })
 
   /** Messages of one subject from where it is held up, as far as the stream has looked; it is released where it has none. */
-  const retried = Effect.fnUntraced(function* (course: Course, served: Served, [key, held]: [string, HeldUp]) {
+  const retried = Effect.fnUntraced(function* (
+    course: Course,
+    served: Served,
+    [key, held]: [string, HeldUp],
+    now: number,
+  ) {
     const reached = served.reached ?? served.position
     const rows = yield* sql<{ position: bigint; kind: FactKind; sub_id: Subject }>`
       select e.position, e.kind, e.sub_id from lifecycle_events e
@@ -123,11 +132,12 @@ export const agendas = Effect.gen(function* () {
     const positions = rows.filter(({ kind, sub_id: subId }) => wanted({ kind, subId })).map((row) =>
       Number(row.position)
     )
-    const messages = yield* messagesAt(served, positions)
-    const end = rows.length < retriesOfSubject ? null : Number(rows.at(-1)!.position) + 1
+    const { messages, signed } = yield* messagesAt(served, positions)
+    const unsigned = positions.find((position) => position > signed)
+    const end = unsigned ?? (rows.length < retriesOfSubject ? null : Number(rows.at(-1)!.position) + 1)
     if (messages.length === 0) {
       if (end === null) course.release(key)
-      else course.hold(key, { ...held, position: end })
+      else course.hold(key, { ...held, position: end, notBefore: unsigned === undefined ? 0 : now + unsignedMillis })
     }
     const order = { key, subject: held.subject }
     return messages.map((told, i): Item => ({
@@ -144,12 +154,15 @@ export const agendas = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const from = served.reached ?? served.position
     const due = [...course.held].filter(([, { notBefore }]) => notBefore <= now)
-    const again = yield* Effect.forEach(due, (one) => retried(course, served, one))
+    const again = yield* Effect.forEach(due, (one) => retried(course, served, one, now))
     const stretch = yield* choose(served, from, pageEvents)
     const subjects = new Map(stretch.chosen.map(({ position, subId }) => [position, subId]))
-    const fresh = ordered(yield* messagesAt(served, [...subjects.keys()]), subjects)
-    const items = [...again.flat(), ...woven(fresh, own, served.epoch, from, stretch.upTo)]
-    return { items, upTo: stretch.upTo, more: !stretch.atEnd || due.length > 0 } satisfies Agenda
+    const { messages, signed } = subjects.size === 0
+      ? { messages: [], signed: stretch.upTo }
+      : yield* messagesAt(served, [...subjects.keys()])
+    const upTo = Math.max(from, Math.min(stretch.upTo, signed))
+    const items = [...again.flat(), ...woven(ordered(messages, subjects), own, served.epoch, from, upTo)]
+    return { items, upTo, more: upTo === stretch.upTo && !stretch.atEnd || due.length > 0 } satisfies Agenda
   })
 
   /** `opened`: what was read together with the stream, where it was. */

@@ -38,10 +38,22 @@ export const pages = Effect.gen(function* () {
   const { sql } = yield* Database
   const { choose, messagesAt, ownOf } = yield* reader
 
-  const whole = ({ epoch, id, position, project_id, signed }: Served, most: number) =>
+  const whole = ({ epoch, id, position, project_id }: Served, most: number) =>
     Effect.map(
-      sql<{ members: string; taken: number; found: number; first: bigint | null; last: bigint | null }>`
-        select
+      sql<
+        {
+          members: string
+          taken: number
+          found: number
+          first: bigint | null
+          last: bigint | null
+          signed: bigint | null
+        }
+      >`
+        with s as materialized (
+          select position from lifecycle_signed where project_id = ${project_id} and epoch = ${epoch}
+        )
+        select (select position from s) as signed,
           coalesce(string_agg('"' || p.event_id::text || '":"' || p.message || '"', ',' order by p.position)
             filter (where p.nth <= ${most}), '') as members,
           (count(*) filter (where p.nth <= ${most}))::int as taken, count(*)::int as found,
@@ -50,16 +62,16 @@ export const pages = Effect.gen(function* () {
           select q.*, row_number() over (order by q.position) as nth from (
             select m.position, m.event_id, m.message from lifecycle_messages m
             where m.project_id = ${project_id} and m.epoch = ${epoch} and m.position > ${position}
-              and m.position <= ${signed} and not exists (
+              and m.position <= (select position from s) and not exists (
                 select from lifecycle_stream_settled x
                 where x.stream_id = ${id}::uuid and x.epoch = m.epoch and x.position = m.position)
             order by m.position limit ${most + 1}
           ) q
         ) p`,
       ([row]): Gathered => {
-        const { first, found, last, members, taken } = row!
+        const { first, found, last, members, signed, taken } = row!
         const more = found > taken
-        const end = Math.max(position, signed)
+        const end = Math.max(position, Number(signed ?? 0))
         return {
           ...{ members, count: taken, more, upTo: more ? Number(last ?? position) : end },
           // What is kept no longer stands in nobody's way.
@@ -70,15 +82,18 @@ export const pages = Effect.gen(function* () {
 
   const chosenOnly = Effect.fnUntraced(function* (served: Served, most: number) {
     const stretch = yield* choose(served, served.position, most + 1)
-    const found = yield* messagesAt(served, stretch.chosen.map(({ position }) => position))
+    const { messages: found, signed } = stretch.chosen.length === 0
+      ? { messages: [], signed: stretch.upTo }
+      : yield* messagesAt(served, stretch.chosen.map(({ position }) => position))
+    const end = Math.max(served.position, Math.min(stretch.upTo, signed))
     const given = found.slice(0, most)
     const beyond = found[most]
     return {
       members: given.map(memberOf).join(","),
       count: given.length,
-      more: beyond !== undefined || !stretch.atEnd,
-      upTo: beyond === undefined ? stretch.upTo : beyond.position - 1,
-      passed: found.length === 0 ? stretch.upTo : found[0]!.position - 1,
+      more: beyond !== undefined || !stretch.atEnd && end === stretch.upTo,
+      upTo: beyond === undefined ? end : beyond.position - 1,
+      passed: found.length === 0 ? end : found[0]!.position - 1,
     } satisfies Gathered
   })
 

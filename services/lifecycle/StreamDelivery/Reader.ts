@@ -49,11 +49,22 @@ export interface Told {
   readonly travelled: Travelled
 }
 
+/**
+ * Messages, and up to where the history was signed as they were read: what is missing up to there is kept no longer, what
+ * lies beyond was taken back, and will be signed again (Keys).
+ */
+export interface Signed {
+  readonly messages: ReadonlyArray<Told>
+  readonly signed: number
+}
+
 interface ToldRow extends Omit<Travelled, "jti"> {
   readonly position: bigint
   readonly id: string
   readonly message: string
 }
+
+type SignedRow = { readonly signed: bigint } & (ToldRow | { readonly position: null })
 
 interface EventRow {
   readonly position: bigint
@@ -115,29 +126,43 @@ export const reader = Effect.gen(function* () {
     return { chosen, upTo, passed, atEnd: upTo >= served.signed } satisfies Stretch
   })
 
-  /** The messages at these positions, ascending; what is kept no longer is left out. */
+  const signedOf = (rows: ReadonlyArray<SignedRow>): Signed => ({
+    messages: rows.flatMap((row) => row.position === null ? [] : [toldOf(row)]),
+    signed: Number(rows[0]?.signed ?? 0),
+  })
+
+  /** The messages at these positions, ascending. */
   const messagesAt = ({ epoch, project_id }: Served, positions: ReadonlyArray<number>) =>
-    positions.length === 0 ? Effect.succeed([]) : Effect.map(
-      sql<ToldRow>`
-        select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
-        from unnest(${positions.map(String)}::bigint[]) p(position)
-        join lifecycle_messages m on m.project_id = ${project_id} and m.epoch = ${epoch} and m.position = p.position
-        order by m.position`,
-      (rows) => rows.map(toldOf),
+    Effect.map(
+      sql<SignedRow>`
+        select s.position as signed, m.* from lifecycle_signed s
+        left join lateral (
+          select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
+          from unnest(${`{${positions.join(",")}}`}::bigint[]) p(position)
+          join lifecycle_messages m
+            on m.project_id = s.project_id and m.epoch = s.epoch and m.position = p.position
+          where p.position <= s.position
+        ) m on true
+        where s.project_id = ${project_id} and s.epoch = ${epoch} order by m.position`,
+      signedOf,
     )
 
   /** At most `most` messages after a stream's place, for one that leaves nothing out. */
-  const messagesAfter = ({ epoch, id, position, project_id, signed }: Served, most: number) =>
+  const messagesAfter = ({ epoch, id, position, project_id }: Served, most: number) =>
     Effect.map(
-      sql<ToldRow>`
-        select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
-        from lifecycle_messages m
-        where m.project_id = ${project_id} and m.epoch = ${epoch} and m.position > ${position}
-          and m.position <= ${signed} and not exists (
-            select from lifecycle_stream_settled x
-            where x.stream_id = ${id}::uuid and x.epoch = m.epoch and x.position = m.position)
-        order by m.position limit ${most}`,
-      (rows) => rows.map(toldOf),
+      sql<SignedRow>`
+        select s.position as signed, m.* from lifecycle_signed s
+        left join lateral (
+          select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
+          from lifecycle_messages m
+          where m.project_id = s.project_id and m.epoch = s.epoch and m.position > ${position}
+            and m.position <= s.position and not exists (
+              select from lifecycle_stream_settled x
+              where x.stream_id = ${id}::uuid and x.epoch = m.epoch and x.position = m.position)
+          order by m.position limit ${most}
+        ) m on true
+        where s.project_id = ${project_id} and s.epoch = ${epoch} order by m.position`,
+      signedOf,
     )
 
   return { choose, messagesAfter, messagesAt, ownOf }

@@ -3,6 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { agendas } from "../../../services/lifecycle/StreamDelivery/Agenda.ts"
+import { Course } from "../../../services/lifecycle/StreamDelivery/Course.ts"
+import { servedStreams } from "../../../services/lifecycle/StreamDelivery/Served.ts"
 import { Streams } from "../../../services/lifecycle/Streams.ts"
 import { streamStatus } from "../../../services/lifecycle/Streams/Status.ts"
 import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
@@ -25,7 +28,7 @@ import {
   subjects,
   tellAll,
 } from "./StreamWorld.ts"
-import { pinsFor, publicUrl } from "./World.ts"
+import { pinsFor, publicUrl, signAll } from "./World.ts"
 
 const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, {
@@ -248,6 +251,39 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), ids.slice(2))
       yield* poll(here, streamId, { ack: ids.slice(2) })
       assert.strictEqual((yield* rowOf(streamId)).position, before + 4)
+    }))
+
+  it.effect("what was taken back to be signed again is not passed over, pushed or polled, whole or in part", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const { url } = yield* pushed()
+      const events_requested = [factKinds["session-revoked"].uri]
+      const whole = yield* stream(here)
+      const part = yield* stream(here, { events_requested })
+      const streams = [yield* stream(here, push(url())), yield* stream(here, { ...push(url()), events_requested })]
+      const before = (yield* placesOf(here)).head
+      const ids = yield* tellAll(here, subjects(4))
+      const { owner } = yield* Database
+      const { read } = yield* servedStreams
+      const held = yield* Effect.forEach(streams, (id) => read(owner`t.id = ${id}::uuid`))
+      yield* owner.withTransaction(Effect.gen(function* () {
+        yield* owner`delete from lifecycle_messages where project_id = ${here.project} and position > ${before + 1}`
+        yield* owner`update lifecycle_signed set position = ${before + 1} where project_id = ${here.project}`
+      }))
+      for (const id of [whole, part]) {
+        assert.deepStrictEqual(idsIn(yield* poll(here, id)), ids.slice(0, 1))
+        assert.deepStrictEqual(idsIn(yield* poll(here, id, { ack: [ids[0]!] })), [])
+        assert.strictEqual((yield* rowOf(id)).position, before + 1)
+      }
+      // Whoever read the streams before has what stands in mind, and asks for the messages afterwards.
+      const agendaOf = yield* agendas
+      for (const served of held) {
+        const claimed = { id: served!.id, claim: 0n, attempts: 1, lease_until: new Date(0), failing_since: null }
+        const { items, upTo } = yield* agendaOf(served!, new Course({ ...claimed, last_error: null }), null)
+        assert.deepStrictEqual([items.map(({ id }) => id), upTo], [ids.slice(0, 1), before + 1])
+      }
+      yield* signAll
+      for (const id of [whole, part]) assert.deepStrictEqual(idsIn(yield* poll(here, id)), ids.slice(1))
     }))
 
   it.effect("a history that was restored: the stream stops and says why, and goes on at the head once it is enabled", () =>

@@ -59,7 +59,8 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
   return {
     format: "complex",
     ...(user === null ? {} : { user }),
-    application: opaque(projectId),
+    // Claims change for a person in an institution (DECISIONS-identity 3).
+    ...(kind === "token-claims-change" ? {} : { application: opaque(projectId) }),
     tenant: opaque(institutionId),
   }
 }

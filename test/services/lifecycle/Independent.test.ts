@@ -23,7 +23,7 @@ const project = "application opaque, tenant opaque"
 const table: Readonly<Record<FactKind, readonly [base: string, subject: ReadonlyArray<string>]>> = {
   "access-granted": [own, [access]],
   "access-revoked": [own, [access]],
-  "token-claims-change": [caep, [access]],
+  "token-claims-change": [caep, ["tenant opaque, user iss_sub"]],
   "account-disabled": [risc, ["iss_sub"]],
   "account-enabled": [risc, ["iss_sub"]],
   "account-purged": [risc, ["iss_sub"]],

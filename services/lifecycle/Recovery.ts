@@ -199,7 +199,10 @@ export class Recovery extends Context.Service<Recovery, {
           Effect.catchTags({
             BusError: ({ message }) =>
               Effect.andThen(
-                Effect.logWarning(`recovery: the broker cannot be asked: ${message}`),
+                // Said once, however long it lasts.
+                found.held_reason === "event_bus_unavailable"
+                  ? Effect.void
+                  : Effect.logWarning(`recovery: the broker cannot be asked: ${message}`),
                 stays("event_bus_unavailable"),
               ),
             DependencyUnavailable: () => Effect.succeed(false),

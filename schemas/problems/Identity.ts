@@ -109,12 +109,12 @@ export class PersonExists
 export class CursorAhead
   extends Problem<CursorAhead>()("CursorAhead", "cursor_ahead", 409, "The cursor is ahead of the history") {}
 
-/** The history was restored: take a snapshot. */
+/** The history was restored, or the cursor is none: take a snapshot. */
 export class CursorEpochChanged extends Problem<CursorEpochChanged>()(
   "CursorEpochChanged",
   "cursor_epoch_changed",
   409,
-  "The cursor is of an earlier epoch",
+  "The cursor is of another epoch",
 ) {}
 
 export class InstalledVersionMismatch extends Problem<InstalledVersionMismatch>()(

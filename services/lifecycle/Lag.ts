@@ -28,6 +28,8 @@ interface LagRow {
   /** Acknowledged a place of this epoch, and none that it may not go on from. */
   readonly placed: boolean
   readonly signed_p99: number | null
+  /** Its grant lets it acknowledge. */
+  readonly acknowledges: boolean
 }
 
 interface StreamRow extends Omit<LifecycleStream, "failing_since" | "lag_events"> {
@@ -41,20 +43,23 @@ const seconds = (since: Date | null, now: number) => since === null ? null : Mat
 
 const lagOf = (row: LagRow, now: number): LifecycleLag => {
   const [head, acknowledged] = [Number(row.head_position), Number(row.acknowledged_position)]
+  const delivered = Number(row.delivered_position)
   return {
     project_id: row.project_id,
     consumer_id: row.consumer_id,
     head_position: head,
-    delivered_position: Number(row.delivered_position),
+    delivered_position: delivered,
     acknowledged_position: acknowledged,
     installed_version: row.installed_version,
-    oldest_unacknowledged_seconds: seconds(row.waiting_since, now),
+    // Nothing is waited for from a service that may not acknowledge, as those that only have streams.
+    oldest_unacknowledged_seconds: row.acknowledges ? seconds(row.waiting_since, now) : null,
     decision_to_queue_ms_p99: row.signed_p99,
     queue_to_delivery_ms_p99: p99Of(row.to_delivery ?? []),
     delivery_to_ack_ms_p99: p99Of(row.to_acknowledgement ?? []),
-    lag_events: head - acknowledged,
+    lag_events: head - (row.acknowledges ? acknowledged : delivered),
     acknowledged_at: row.acknowledged_at?.toISOString() ?? null,
-    snapshot_required: !row.placed || head > acknowledged && Number(row.waiting_position) !== acknowledged + 1,
+    snapshot_required: row.acknowledges &&
+      (!row.placed || head > acknowledged && Number(row.waiting_position) !== acknowledged + 1),
   }
 }
 
@@ -63,24 +68,29 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
   const now = yield* Clock.currentTimeMillis
   const rows = yield* wide<LagRow>`
     with following as (
-      select distinct g.project_id, g.service_issuer || ' ' || g.service_id as consumer
+      select g.project_id, g.service_issuer || ' ' || g.service_id as consumer,
+        bool_or('cursor.acknowledge' = any (g.capabilities)) as acknowledges
       from service_grants g join projects p on p.id = g.project_id and not p.removed and p.state <> 'withdrawn'
       where g.state = 'approved' and g.environment = p.environment and coalesce(g.expires_at > ${new Date(now)}, true)
         and g.capabilities && '{events.read,snapshot.read,cursor.acknowledge}'
         and ${projectId === null ? wide`true` : wide`g.project_id = ${projectId}`}
+      group by g.project_id, g.service_issuer, g.service_id
     ), placed as (
-      select f.project_id, f.consumer, h.epoch, h.position as head_position,
+      select f.project_id, f.consumer, f.acknowledges, h.epoch, h.position as head_position,
         case when c.delivered_epoch = h.epoch then c.delivered_position else 0 end as delivered_position,
         case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end as acknowledged_position,
         c.acknowledged_at, c.installed_version, c.to_delivery, c.to_acknowledgement,
         coalesce(c.acknowledged_epoch = h.epoch, false) as placed
       from following f join lifecycle_heads h on h.project_id = f.project_id
       left join lifecycle_consumers c on c.project_id = f.project_id and c.consumer = f.consumer
-      order by h.position - case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end desc,
-        f.project_id, f.consumer
+      order by h.position - case
+          when f.acknowledges and c.acknowledged_epoch = h.epoch then c.acknowledged_position
+          when not f.acknowledges and c.delivered_epoch = h.epoch then c.delivered_position
+          else 0
+        end desc, f.project_id, f.consumer
       limit ${most}
     )
-    select t.project_id, t.consumer as consumer_id, t.head_position, t.delivered_position, t.acknowledged_position,
+    select t.project_id, t.consumer as consumer_id, t.acknowledges, t.head_position, t.delivered_position, t.acknowledged_position,
       t.acknowledged_at, t.installed_version, t.to_delivery, t.to_acknowledgement,
       t.placed and coalesce((t.epoch, t.acknowledged_position) >= (f.floor_epoch, f.floor_position), true) as placed,
       waiting.position as waiting_position, waiting.created_at as waiting_since, signed.p99 as signed_p99
@@ -100,7 +110,8 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
         order by position desc limit ${sampled}
       ) m
     ) signed on true
-    order by t.head_position - t.acknowledged_position desc, t.project_id, t.consumer`
+    order by t.head_position - case when t.acknowledges then t.acknowledged_position else t.delivered_position end desc,
+      t.project_id, t.consumer`
   return rows.map((row) => lagOf(row, now))
 })
 

@@ -84,6 +84,15 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
         consumer,
         `${asking.issuer} other`,
       ])
+      // It may not acknowledge: what it owes is only to have been told.
+      const other = (yield* lagging(wide, project)).find(({ consumer_id }) => consumer_id === `${asking.issuer} other`)!
+      assert.deepInclude(other, {
+        ...{ delivered_position: 0, acknowledged_position: 0, lag_events: other.head_position },
+        ...{ snapshot_required: false, oldest_unacknowledged_seconds: null },
+      })
+      yield* everything({ ...asking, clientId: "other" })
+      const told = (yield* lagging(wide, project)).find(({ consumer_id }) => consumer_id === `${asking.issuer} other`)!
+      assert.deepInclude(told, { delivered_position: told.head_position, lag_events: 0, acknowledged_position: 0 })
       yield* sql`update service_grants set expires_at = 'epoch' where id = ${grantId}::uuid`
       assert.lengthOf(yield* lagging(wide, project), 1)
       yield* gaugeLag(wide)

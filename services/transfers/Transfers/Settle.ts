@@ -23,23 +23,21 @@ import { transition } from "./transition.ts"
 /** The clock has moved on what a command is about, and nobody has written it down. */
 export class Overdue extends Data.TaggedError("Overdue") {}
 
-/** Runs a command, and where it finds what is overdue once more after `settle`. It is told whether that was tried. */
+/**
+ * Runs a command as if what is overdue had been written down before it: where it finds something so, or is refused, that
+ * is settled, and what moved is reason to run it once more. It is told whether that was tried.
+ */
 export const settledFirst = <A, E, R, E2, R2>(
-  settle: Effect.Effect<unknown, E2, R2>,
+  settle: Effect.Effect<boolean, E2, R2>,
   command: (settled: boolean) => Effect.Effect<A, E, R>,
 ): Effect.Effect<A, Exclude<E, Overdue> | E2 | DependencyUnavailable, R | R2> => {
-  const rest = (error: E) => error as Exclude<E, Overdue>
+  const rest = (error: E) => error instanceof Overdue ? new DependencyUnavailable() : error as Exclude<E, Overdue>
   return command(false).pipe(
     Effect.catch((error) =>
-      error instanceof Overdue
-        ? Effect.andThen(
-          settle,
-          Effect.mapError(
-            command(true),
-            (error) => error instanceof Overdue ? new DependencyUnavailable() : rest(error),
-          ),
-        )
-        : Effect.fail(rest(error))
+      error instanceof DependencyUnavailable
+        ? Effect.fail(error)
+        : Effect.flatMap(settle, (moved) =>
+          moved || error instanceof Overdue ? Effect.mapError(command(true), rest) : Effect.fail(rest(error)))
     ),
   )
 }

@@ -7,6 +7,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,
+  accountLine,
   codeOf,
   command,
   day,
@@ -57,6 +58,25 @@ layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("how transf
       assert.strictEqual(yield* codeOf(stop(second.id)), "not_stoppable")
       // The command that came before the timer did the timer's work.
       assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
+    }).pipe(timed))
+
+  it.effect("whoever is refused before the transfer is looked at has settled it, too", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const [alice, bob, eve] = [yield* person(), yield* person(), yield* person()]
+      const [expiring, completing] = [yield* domain(alice), yield* domain(alice)]
+      const { id } = yield* offer(alice.id, expiring, bob.email)
+      yield* feed(accountLine(eve.id, { status: "disabled" }))
+      yield* TestClock.adjust(7 * day)
+      const cancelled = transfers.cancel({ ...command(), accountId: eve.id, transferId: id })
+      assert.strictEqual(yield* codeOf(cancelled), "invalid_credentials")
+      assert.strictEqual((yield* transfers.find("id", id))!.status, "expired")
+      const second = yield* offer(alice.id, completing, bob.email)
+      yield* accept(bob.id, second.id)
+      yield* TestClock.adjust(day)
+      assert.strictEqual(yield* codeOf(accept(eve.id, second.id)), "invalid_credentials")
+      assert.strictEqual((yield* domainRow(completing)).account_id, bob.id)
+      assert.strictEqual(yield* codeOf(offer(bob.id, completing, alice.email)), "done")
     }).pipe(timed))
 
   it.effect("force: at once, whatever lives, and only what must be asked is asked", () =>

@@ -48,6 +48,9 @@ export interface Played {
   /** Milliseconds, ascending. */
   readonly jetstream: ReadonlyArray<number>
   readonly push: ReadonlyArray<number>
+  /** On the way there, by what the program wrote down: until it had signed, and until the broker had acknowledged. */
+  readonly signed: ReadonlyArray<number>
+  readonly published: ReadonlyArray<number>
   /** Decisions a second that were committed. */
   readonly rate: number
 }
@@ -106,6 +109,15 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
     await Promise.all([publish(nc, fact, text), pushed ? post(text) : null])
   }
 
+  const times = (ids: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      return yield* sql<{ id: string; signed: Date; published: Date }>`
+        select o.id::text as id, m.signed_at as signed, o.published_at as published
+        from unnest(${ids}::uuid[]) wanted(id) join lifecycle_messages m on m.event_id = wanted.id
+        join outbox o on o.id = m.event_id where o.published_at is not null`
+    })
+
   const play = async ({ count, from, projects, pushed, rate, verify }: Play): Promise<Played> => {
     committed = new Map()
     const ways = pushed ? { jetstream: stream, push: pushes } : { jetstream: stream }
@@ -131,8 +143,13 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
       if (first.size !== count) throw new Error(`${first.size} different messages of ${count}`)
       return [...first].map(([id, at]) => Number((at - committed.get(id)!).toFixed(2))).sort((a, b) => a - b)
     }
+    const written = bare ? [] : await runtime.runPromise(times([...committed.keys()]))
+    const until = (pick: (row: (typeof written)[number]) => Date) =>
+      written.map((row) => pick(row).getTime() - performance.timeOrigin - committed.get(row.id)!).sort((a, b) => a - b)
     const played = {
       fault: null,
+      signed: until(({ signed }) => signed),
+      published: until(({ published }) => published),
       jetstream: latencies(stream.noted()),
       push: pushed ? latencies(pushes.noted()) : [],
       rate: count / seconds,
@@ -156,7 +173,7 @@ const obey = async (order: Order) => {
 }
 
 const failed = (error: unknown) =>
-  say("played", { fault: String(error), jetstream: [], push: [], rate: 0 } satisfies Played)
+  say("played", { fault: String(error), jetstream: [], push: [], signed: [], published: [], rate: 0 } satisfies Played)
 
 createInterface({ input: process.stdin }).on("line", (line) => void obey(JSON.parse(line)).catch(failed))
   .on("close", () => process.exit(0))

@@ -34,6 +34,8 @@ export interface Figures {
   /** Milliseconds: p50, p95, p99. */
   readonly jetstream: ReadonlyArray<number>
   readonly push: ReadonlyArray<number>
+  readonly signed: ReadonlyArray<number>
+  readonly published: ReadonlyArray<number>
   /** Microseconds of CPU a message. */
   readonly program: number
   readonly postgres: number
@@ -77,6 +79,8 @@ const once = (run: Run, template: string, projects: number, services: Services, 
     return {
       jetstream: quantiles.map((share) => quantile(played.jetstream, share)),
       push: quantiles.map((share) => quantile(played.push, share)),
+      signed: quantiles.map((share) => quantile(played.signed, share)),
+      published: quantiles.map((share) => quantile(played.published, share)),
       program: each("program"),
       postgres: each("postgres"),
       nats: each("nats"),
@@ -114,6 +118,16 @@ export const arrivalTables = (rounds: ReadonlyArray<Round>): ReadonlyArray<Table
   return [
     arrivals("jetstream", "a subscriber of JetStream"),
     arrivals("push", "the receiver of a push stream"),
+    {
+      title: "Where the time goes: ms from COMMIT, by what the program wrote down",
+      columns: ["", "signed p50", "p99", "published p50", "p99"],
+      rows: names.filter((name) => contenders[name]!.roles !== null).map((name) => [
+        name,
+        ...(["signed", "published"] as const).flatMap((step) =>
+          [0, 2].map((i) => Math.round(of(name, (figures) => figures[step][i]!)))
+        ),
+      ]),
+    },
     {
       title: "What a decision costs with all that follows, µs of CPU; the driver's own is not shown",
       columns: ["", "decisions/s", "program", "postgres", "nats"],

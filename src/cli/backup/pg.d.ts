@@ -40,6 +40,7 @@ declare module "pg" {
   }
   class Pool {
     constructor(options: { readonly connectionString: string; readonly max: number })
+    on(event: "error", listener: (error: Error) => void): this
     query(text: string, values?: ReadonlyArray<unknown>): Promise<Answer>
     connect(): Promise<{ readonly query: Pool["query"]; readonly release: (broken?: boolean) => void }>
     end(): Promise<void>

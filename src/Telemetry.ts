@@ -36,5 +36,6 @@ const metrics = ({ host, metricsPort }: AppConfig) =>
     disableListenLog: true,
   }).pipe(Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: metricsPort })))
 
+/** Who exports logs besides adds a logger to those that stand: ours stand first. */
 export const telemetry = (config: AppConfig) =>
-  Layer.mergeAll(logs(config), traces(config), metrics(config).pipe(Layer.orDie))
+  Layer.merge(traces(config), metrics(config).pipe(Layer.orDie)).pipe(Layer.provideMerge(logs(config)))

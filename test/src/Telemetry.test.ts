@@ -1,0 +1,27 @@
+import { assert, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Logger } from "effect"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { load } from "../../src/AppConfig.ts"
+import { telemetry } from "../../src/Telemetry.ts"
+
+const loggers = (settings: Record<string, string>) =>
+  Effect.gen(function* () {
+    const provider = ConfigProvider.fromUnknown(settings)
+    const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
+    return yield* Effect.provide(Logger.CurrentLoggers, telemetry(config), { local: true })
+  })
+
+it.live("logs have the format that was asked for, exported or not", () =>
+  Effect.gen(function* () {
+    const server = createServer((_, response) => response.end("{}"))
+    yield* Effect.acquireRelease(
+      Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))),
+      () => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve()))),
+    )
+    const collector = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    assert.deepStrictEqual([...yield* loggers({ LOG_FORMAT: "json" })], [Logger.consoleJson])
+    const both = yield* loggers({ LOG_FORMAT: "json", OTEL_EXPORTER_OTLP_ENDPOINT: collector })
+    assert.strictEqual(both.size, 2)
+    assert.isTrue(both.has(Logger.consoleJson))
+  }).pipe(Effect.scoped))

@@ -242,8 +242,11 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
 
   /** Does what such a failure asks for, and gives how many milliseconds to wait before the next attempt. */
   const failed = async (error: unknown): Promise<number> => {
+    const before = behind
     // The store itself may be what failed: then nobody gets an answer from it either.
     await recover(error).catch(() => {})
+    // What is said of the place is an answer: whatever was waited out before it delays no snapshot.
+    if (behind && !before) failures = 0
     const slower = Math.min(lastRetryMillis, firstRetryMillis * 2 ** failures++)
     const asked = error instanceof Answered ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
     const afterMillis = failures === 1 && behind ? 0 : Math.max(asked, slower * (0.5 + Math.random() / 2))

@@ -1,0 +1,31 @@
+import { assert, it } from "@effect/vitest"
+import { DatabaseSync } from "node:sqlite"
+import { course } from "../../sdk/Course.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { Answered } from "../../sdk/Transmitter.ts"
+
+it("however long the transmitter was away, a restored one is asked for a snapshot at once, and not in a loop", async () => {
+  const database = new DatabaseSync(":memory:")
+  try {
+    const store = sqliteStore(database)
+    await store.prepare()
+    const { failed } = course({
+      ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
+      token: () => Promise.resolve(""),
+      signal: new AbortController().signal,
+    })
+    const away = new TypeError("fetch failed")
+    for (let n = 0; n < 6; n++) await failed(away)
+    assert.isAtLeast(await failed(away), 15_000)
+
+    const moved = new Answered(409, "cursor_epoch_changed", null)
+    assert.strictEqual(await failed(moved), 0)
+    // Held after a restore: it has no snapshot to give yet.
+    const held = await failed(new Answered(503, "held", null))
+    assert.isAtLeast(held, 500)
+    assert.isAtMost(held, 1_000)
+    assert.isAtLeast(await failed(moved), 1_000)
+  } finally {
+    database.close()
+  }
+})

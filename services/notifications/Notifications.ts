@@ -74,7 +74,8 @@ export class Notifications extends Context.Service<Notifications, {
         const shown = told.filter(({ web }) => web)
         if (shown.length > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
         if (told.every(({ key }) => key === null)) {
-          yield* write(sql, entries, told.map((entry) => ({ ...entry, now })))
+          const at = now.toISOString()
+          yield* write(sql, entries, told.map((entry) => ({ ...entry, now: at })))
           return told
         }
         const versions = yield* raise(sql, shown.map(({ notice }) => notice.accountId))

@@ -48,12 +48,12 @@ export class Audit extends Context.Service<Audit, {
       })
       const append = Effect.fnUntraced(function* (...entries: ReadonlyArray<AuditEntry>) {
         const ids = yield* (yield* Ids).batch(entries.length)
-        const now = yield* Clock.currentTimeMillis
+        const now = new Date(yield* Clock.currentTimeMillis).toISOString()
         const { requestId, route } = yield* CurrentRequest
         if (entries.length === 0) return ids
         const rows = entries.map((entry, i) => ({
           id: ids[i]!,
-          at: new Date(now),
+          at: now,
           request_id: requestId,
           route,
           action: entry.action,

@@ -88,7 +88,7 @@ export class Mails extends Context.Service<Mails, {
       const add = Effect.fn("Mails.add")(function* (...mails: ReadonlyArray<NewMail>) {
         const ids = yield* (yield* Ids).batch(mails.length)
         if (mails.length === 0) return ids
-        const now = new Date(yield* Clock.currentTimeMillis)
+        const now = new Date(yield* Clock.currentTimeMillis).toISOString()
         const rows = mails.map(({ args, kind, recipient, subjectId }, i) => ({
           id: ids[i]!,
           created_at: now,

@@ -97,7 +97,8 @@ export class Outbox extends Context.Service<Outbox, {
       const add = Effect.fnUntraced(function* (...messages: ReadonlyArray<OutboxMessage>) {
         const ids = yield* (yield* Ids).batch(messages.length)
         if (!Array.isReadonlyArrayNonEmpty(messages)) return ids
-        const now = new Date(yield* Clock.currentTimeMillis)
+        // As text, once: a date costs each row as much as all else that is written of it.
+        const now = new Date(yield* Clock.currentTimeMillis).toISOString()
         const rows = messages.map((message, i) => ({
           created_at: now,
           not_before: now,

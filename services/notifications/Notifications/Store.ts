@@ -79,7 +79,7 @@ export interface Entry {
 }
 
 /** Said under no key: new rows, whatever is there, so that what they count is known before. */
-export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now: Date }> => ({
+export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now: string }> => ({
   name: "notifications",
   parts: (entries) => {
     const times = new Map<string, number>()

@@ -7,16 +7,18 @@ import { type HeldReason, readInstallation } from "../../services/platform/Insta
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 
+const opening = '"deno task cli installation open --reason R"'
+
 /** What keeps it held, and what ends that. */
 export const meanings: Readonly<Record<HeldReason, string>> = {
   restored:
     "a backup was put in its place: an instance with the role lifecycle takes away again what it had taken away",
   failed_over: "another server took its place: an instance with the role lifecycle looks for what it may have lost",
   event_bus_unavailable: "the broker cannot be asked what was lost: see that it runs",
-  stream_gone: 'the stream that knows what was revoked is gone: revoke by hand, then type "cli installation open"',
+  stream_gone: `the stream that knows what was revoked is gone: revoke by hand, then type ${opening}`,
   unverifiable_messages:
     "messages of the lost time cannot be verified: see recovery.looked-back in the audit, revoke by hand, then type " +
-    '"cli installation open"',
+    opening,
   intake_behind:
     "what came in during the lost time is still being taken in: see that an instance with the role intake runs",
 }

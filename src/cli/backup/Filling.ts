@@ -77,8 +77,10 @@ export const fill = async (
       await db.rows(`select setval(${quoted(`"${name}"`)}::regclass, $1::bigint, $2)`, [last, called])
     }
     for (const { name } of here) await db.rows(`alter table "${name}" enable trigger user`)
+    // What an earlier restore had lost, an installation that was open had found.
     await db.rows(
-      `update installation set restored_from = $1, state = 'held', held_since = $2, held_reason = 'restored'`,
+      `update installation set restored_from = $1, state = 'held', held_since = $2, held_reason = 'restored',
+        lost_since = case when state = 'held' then lost_since end`,
       [made_at, now.toISOString()],
     )
     await db.rows("commit")

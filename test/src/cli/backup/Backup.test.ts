@@ -106,6 +106,8 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         10,
       ])}, '2026-01-01')`
 
+      // Of an earlier restore, long over.
+      yield* owner`update installation set lost_since = '2026-01-01'`
       const folder = yield* home
       const file = join(folder, "backup")
       const manifest = yield* written(file)
@@ -127,8 +129,8 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         /written once and never changed/,
       )
       assert.deepStrictEqual(
-        yield* ask(`select state, held_reason, restored_from from installation`),
-        [{ state: "held", held_reason: "restored", restored_from: madeAt }],
+        yield* ask(`select state, held_reason, restored_from, lost_since from installation`),
+        [{ state: "held", held_reason: "restored", restored_from: madeAt, lost_since: null }],
       )
     }))
 

@@ -140,25 +140,36 @@ const put = Effect.fnUntraced(function* (lines: ReadonlyArray<object>) {
   if (refused !== undefined) return yield* Effect.die(new Error(`The demo was refused: ${JSON.stringify(refused)}`))
 })
 
-const setAccounts = Effect.fnUntraced(function* (status: "active" | "disabled") {
+/** Of the demo, and disabled by a start without it: whom somebody else disabled stays so. */
+const off = (kind: "account" | "person") => `${kind}_off`
+
+const unmark = Effect.fnUntraced(function* (kind: "account" | "person") {
   const { sql } = yield* Database
-  yield* sql`update accounts set status = ${status}
-    where id in (select id from demo_rows where kind = 'account') and status = ${
-    status === "active" ? "disabled" : "active"
-  }`
+  yield* sql`delete from demo_rows where kind = ${off(kind)}`
 })
 
 /** Through the directory, since the projects of these people must hear of it. */
-const setPeople = Effect.fnUntraced(function* (status: "active" | "disabled") {
+const setPeople = Effect.fnUntraced(function* (status: "active" | "disabled", kind: string) {
   const { sql } = yield* Database
   const other = yield* sql<{ id: string; version: bigint }>`
-    select p.id, p.version from people p join demo_rows d on d.kind = 'person' and d.id::text = p.id
-    where p.status <> ${status} and not p.removed`
+    select p.id, p.version from people p join demo_rows d on d.kind = ${kind} and d.id::text = p.id
+    where p.status = ${status === "active" ? "disabled" : "active"} and not p.removed`
   const versions = new Map(other.map(({ id, version }) => [id, Number(version)]))
-  yield* put(demoPeople.flatMap((person) => {
+  const lines = demoPeople.flatMap((person) => {
     const version = versions.get(person.id)
     return version === undefined ? [] : [{ ...person, status, version: version + 1 }]
-  }))
+  })
+  if (status === "disabled") yield* mark(lines.map(({ id }) => ({ kind: off("person"), id })))
+  yield* put(lines)
+})
+
+const switchOn = Effect.gen(function* () {
+  const { sql } = yield* Database
+  yield* sql`update accounts set status = 'active'
+    where id in (select id from demo_rows where kind = ${off("account")}) and status = 'disabled'`
+  yield* unmark("account")
+  yield* setPeople("active", off("person"))
+  yield* unmark("person")
 })
 
 /**
@@ -178,8 +189,7 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string)
     yield* mark(missing)
     yield* put(missing)
   }
-  yield* setAccounts("active")
-  yield* setPeople("active")
+  yield* switchOn
   const path = join(home, demoFile)
   if (missing.length > 0 || !existsSync(path)) yield* writeDemo(path)
   return true
@@ -187,6 +197,10 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string)
 
 /** Without DEMO: nobody of the demo is let in. */
 export const disableDemo = Effect.gen(function* () {
-  yield* setAccounts("disabled")
-  yield* setPeople("disabled")
+  const { sql } = yield* Database
+  const accounts = yield* sql<{ id: string }>`
+    update accounts set status = 'disabled'
+    where id in (select id from demo_rows where kind = 'account') and status = 'active' returning id::text as id`
+  yield* mark(accounts.map(({ id }) => ({ kind: off("account"), id })))
+  yield* setPeople("disabled", "person")
 }).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))

@@ -136,6 +136,19 @@ layer(services)("DemoDirectory's people", (it) => {
         "account-enabled",
         "account-enabled",
       ])
+
+      // Whom somebody else disabled no start lets in again.
+      const statuses = sql`
+        select status from people where id in (${demoIdentityIds.pat}, ${demoIdentityIds.ada}) order by display_name`
+      yield* sql`update people set status = 'suspended' where id = ${demoIdentityIds.pat}`
+      yield* sql`update people set status = 'disabled' where id = ${demoIdentityIds.ada}`
+      const taken = [{ status: "disabled" }, { status: "suspended" }]
+      yield* fillDemo(folder)
+      assert.deepStrictEqual([...yield* statuses], taken)
+      yield* disableDemo
+      yield* fillDemo(folder)
+      assert.deepStrictEqual([...yield* statuses], taken)
+      assert.lengthOf(yield* sql`select from people where status = 'active'`, 3)
     }).pipe(Effect.scoped))
 })
 

@@ -30,15 +30,20 @@ export class Drift extends Context.Service<Drift, {
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
 
+      /** SQL of a person's key in the state. */
+      const nameOf = (issuer: string, subject: string) =>
+        sql.literal(`'person/' || replace(replace(${issuer}, '%', '%25'), ' ', '%20') || ' ' || ${subject}`)
+
       const compare = (projectId: string) =>
         wide<Found>`
-          with expected as (
+          with recursive expected as (
             select 'access/' || v.access_id as key, 'version ' || v.access_version || ' as ' || v.role as says
             from access a join access_versions v on v.access_id = a.id and v.access_version = a.access_version
             where v.project_id = ${projectId} and v.state = 'active' and not a.removed and a.state = 'active'
             union all
             select 'owner/' || o.person_id, 'active'
             from project_owners o join people p on p.id = o.person_id and p.issuer is not null
+            join projects j on j.id = o.project_id and j.institution_id is not null
             where o.project_id = ${projectId} and o.active and not o.removed
             union all
             select 'service_grant/' || id, 'approved' from service_grants
@@ -60,19 +65,30 @@ export class Drift extends Context.Service<Drift, {
             where project_id = ${projectId} and (split_part(key, '/', 1) in ('access', 'owner', 'service_grant', 'review')
               or key = 'project' and value ->> 'status' <> 'withdrawn')
           ), barred as (
-            select distinct
-              'person/' || replace(replace(p.issuer, '%', '%25'), ' ', '%20') || ' ' || p.subject as key,
+            select distinct ${nameOf("p.issuer", "p.subject")} as key, p.issuer as iss, p.subject as sub,
               case when p.removed then 'purged' else 'disabled' end as says
             from access a join people p on p.id = a.person_id
             where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
               and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
+          ), names as (
+            -- What was told of a name is told of those that are the same person's.
+            select key, iss, sub from barred
+            union
+            select n.key, o.name ->> 'iss', o.name ->> 'sub' from names n
+            join lifecycle_state l on l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'identity'
+              and l.value -> 'user' ->> 'iss' = n.iss and l.value -> 'user' ->> 'sub' = n.sub
+            cross join lateral (values (l.value -> 'previous'), (l.value -> 'linked')) o(name)
+            where o.name ->> 'iss' is not null
           )
           select key, expected, observed from (
             select coalesce(e.key, o.key) as key, e.says as expected, o.says as observed
             from expected e full join observed o on o.key = e.key
             union all
-            select b.key, b.says, l.value ->> 'status' from barred b
-            left join lifecycle_state l on l.project_id = ${projectId} and l.key = b.key
+            select b.key, b.says, (
+              select l.value ->> 'status' from names n
+              join lifecycle_state l on l.project_id = ${projectId} and l.key = ${nameOf("n.iss", "n.sub")}
+              where n.key = b.key order by l.value ->> 'status' = b.says desc limit 1)
+            from barred b
           ) f
           where expected is distinct from observed order by key limit ${mostNoted}`
 

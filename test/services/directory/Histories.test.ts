@@ -199,6 +199,6 @@ layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities",
       })
 
       const property = fc.asyncProperty(lines, sizes, (told, sizes) => Effect.runPromiseWith(context)(run(told, sizes)))
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
     }))
 })

@@ -11,6 +11,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { lossFails } from "./Database/Lost.ts"
 
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
@@ -36,14 +37,19 @@ export class Database extends Context.Service<Database, {
     Layer.effect(
       Database,
       Effect.gen(function* () {
-        const pool = (statement: string, options: Partial<PgClient.PgPoolConfig>) =>
-          PgClient.make({
+        const pool = Effect.fnUntraced(function* (statement: string, options: Partial<PgClient.PgPoolConfig>) {
+          const client = yield* PgClient.make({
             url: config.url,
             applicationName: "bailiwick",
             startupParameters: limits(statement),
             connectTimeout: "5 seconds",
             ...options,
           })
+          const { withTransaction } = client
+          return Object.assign(client, {
+            withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) => lossFails(withTransaction(effect)),
+          })
+        })
         return Database.of({
           sql: yield* pool("10s", { maxConnections: config.maxConnections }),
           reads: yield* pool("2s", {

@@ -208,6 +208,13 @@ export class Deliveries extends Context.Service<Deliveries, {
           if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
           yield* flush
         }).pipe(
+          // Nobody else settles: whatever goes wrong with one batch, the next one comes.
+          Effect.catchDefect((defect) =>
+            Effect.andThen(
+              Effect.logError("settling failed: the claims of its results expire", defect),
+              Effect.sleep("1 second"),
+            )
+          ),
           Effect.forever,
           Effect.onInterrupt(() =>
             Effect.gen(function* () {

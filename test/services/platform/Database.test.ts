@@ -1,0 +1,47 @@
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { SqlError } from "effect/sql"
+import { Database } from "../../../services/platform/Database.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+/** Whether it failed, and of nothing but a failure. */
+const failures = <A, E>(exit: Exit.Exit<A, E>) => {
+  assert.isTrue(Exit.isFailure(exit))
+  return (Exit.isFailure(exit) ? exit.cause.reasons : []).map((reason) =>
+    Cause.isFailReason(reason) ? reason.error : assert.fail(`a ${reason._tag}`)
+  )
+}
+
+layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
+  const cut = Effect.flatMap(Database, ({ sql }) => sql`select pg_terminate_backend(pg_backend_pid())`)
+
+  it.effect("a transaction whose connection is lost fails, and the next one goes on", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [failure] = failures(yield* Effect.exit(sql.withTransaction(cut)))
+      assert.isTrue(SqlError.isSqlError(failure))
+      assert.deepStrictEqual(yield* sql.withTransaction(sql`select 1 as one`), [{ one: 1 }])
+    }))
+
+  it.effect("so does one that had failed before", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const refused = Effect.andThen(Effect.ignore(cut), Effect.fail("refused"))
+      const found = failures(yield* Effect.exit(sql.withTransaction(refused)))
+      assert.isTrue(found.length === 1 && SqlError.isSqlError(found[0]), String(found))
+    }))
+
+  it.effect("a commit whose connection is lost fails", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [failure] = failures(yield* Effect.exit(sql.withTransaction(Effect.ignore(cut))))
+      assert.isTrue(SqlError.isSqlError(failure))
+    }))
+
+  it.effect("what dies of something else dies", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const exit = yield* Effect.exit(sql.withTransaction(Effect.die("a fault of ours")))
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+    }))
+})

@@ -107,6 +107,10 @@ export const lives = Effect.fnUntraced(function* (
     // A later hit needs something to happen.
     const code = yield* Effect.andThen(happen({ ...made }), dead).pipe(
       Effect.repeat({ until: (exit) => exit._tag === "Some", times: 40 }),
+      // A pusher whose receiver died before waits, longer each time.
+      Effect.flatMap((exit) =>
+        exit._tag === "Some" ? Effect.succeed(exit) : Effect.timeoutOption(doomed.exited, "60 seconds")
+      ),
     )
     assert.deepStrictEqual(
       [code._tag, code._tag === "Some" && code.value],

@@ -1,7 +1,9 @@
 /**
- * One command, one transaction, whose messages, mails, audit, timers and notices are one statement at its end. Who lost a race (a deadlock, a serialization failure, a version that moved on) begins
- * anew with a fresh load, three times, then it is 503. A connection that was lost in the dark is tried again, too: every
- * command carries an id by which it finds that it was done.
+ * One command, one transaction, whose messages, mails, audit, timers and notices are one statement at its end.
+ *
+ * Who lost a race (a deadlock, a serialization failure, a version that moved on) begins anew with a fresh load, three
+ * times, then it is 503. A connection that was lost in the dark is tried again, too: every command carries an id by which
+ * it finds that it was done.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Data, Effect } from "effect"

@@ -32,21 +32,24 @@ export interface KeyPair {
 /** Everybody who changes which keys there are or what state they are in holds this to the end of the transaction. */
 export const lockKeys = (sql: PgClient.PgClient) => sql`select pg_advisory_xact_lock(${0x62_61_69_16})`
 
-const anyPair = Effect.callback<Omit<KeyPair, "kid">>((resume) => {
+type Unnamed = Omit<KeyPair, "kid">
+
+const anyPair = Effect.callback<Unnamed>((resume) => {
   generateKeyPair("rsa", { modulusLength: 2048 }, (error, publicKey, privateKey) => {
     if (error !== null) resume(Effect.die(error))
     else resume(Effect.map(Effect.promise(() => exportJWK(publicKey)), (publicJwk) => ({ publicJwk, privateKey })))
   })
 })
 
+/** A pair of those that `any` makes whose name operators can type (`cli keys retire`): a hyphen in front reads as a flag. */
+export const typeable = (any: Effect.Effect<Unnamed>): Effect.Effect<KeyPair> =>
+  Effect.flatMap(
+    any,
+    (pair) => Effect.map(Effect.promise(() => calculateJwkThumbprint(pair.publicJwk)), (kid) => ({ ...pair, kid })),
+  ).pipe(Effect.repeat({ while: ({ kid }) => kid.startsWith("-") }))
+
 /** RSA keys take their time: nobody holds a lock meanwhile. */
-export const makePair: Effect.Effect<KeyPair> = Effect.flatMap(
-  anyPair,
-  (pair) => Effect.map(Effect.promise(() => calculateJwkThumbprint(pair.publicJwk)), (kid) => ({ ...pair, kid })),
-).pipe(
-  // Operators type it (`cli keys retire`): one that begins with a hyphen reads as a flag.
-  Effect.repeat({ while: ({ kid }) => kid.startsWith("-") }),
-)
+export const makePair: Effect.Effect<KeyPair> = typeable(anyPair)
 
 const place = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
 const encoder = new TextEncoder()

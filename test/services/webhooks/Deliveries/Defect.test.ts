@@ -1,0 +1,76 @@
+/** A settlement that dies takes nothing with it but its own batch, and that comes back when its claims are over. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { type FaultPoint, Faults } from "../../../../services/platform/Faults.ts"
+import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
+import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { serve } from "../../platform/Outbound/servers.ts"
+import { comes, count, event, lease, miscounted, noon, on, stranded, webhook, world } from "../WebhookWorld.ts"
+
+/** Where the next settlement dies: of a bug, not of a database that is away. */
+let deadly: FaultPoint | undefined
+const hit = (point: FaultPoint) => {
+  if (point !== deadly) return
+  deadly = undefined
+  throw new Error(`a bug at ${point}`)
+}
+
+const working = Layer.effectDiscard(
+  Effect.flatMap(
+    Deliveries,
+    ({ feeding, settling }) =>
+      Effect.andThen(
+        Effect.forkScoped(Effect.provideService(settling, Faults, { hit })),
+        Effect.forkScoped(feeding(Effect.succeed(true))),
+      ),
+  ),
+)
+
+const dead = comes(Effect.sync(() => deadly === undefined))
+const delivered = count("deliveries", "status = 'delivered'")
+const answered = count("attempts", "error is null")
+
+layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies", (it) => {
+  it.effect("before it wrote: the next ones settle, and its deliveries are sent once more", () =>
+    Effect.gen(function* () {
+      const receiver = yield* serve((_, response) => response.writeHead(204).end())
+      const { accountId } = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
+      const deliveries = yield* Deliveries
+      deadly = "settle.before"
+      yield* deliveries.accept([event(accountId)])
+      yield* dead
+      yield* deliveries.accept([event(accountId), event(accountId)])
+      yield* comes(Effect.map(delivered, (n) => n === 2))
+      assert.strictEqual(yield* count("delivery_queue", "claim is not null"), 1)
+      assert.deepStrictEqual((yield* Sender).slots.load, { claimed: 0, active: 0 })
+
+      const later = on(noon + 10 * lease)
+      assert.strictEqual(yield* later(deliveries.free), 1)
+      yield* later(Effect.flatMap(deliveries.scan, deliveries.dispatch))
+      yield* comes(Effect.map(delivered, (n) => n === 3))
+      const ids = receiver.requests.map(({ headers }) => headers["webhook-id"])
+      assert.deepStrictEqual([ids.length, new Set(ids).size], [4, 3])
+      assert.strictEqual(ids[3], ids[0])
+      assert.strictEqual(yield* answered, 3)
+      assert.strictEqual(yield* count("delivery_queue"), 0)
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.deepStrictEqual(yield* stranded, [])
+    }))
+
+  it.effect("after it was committed: nothing is settled or sent twice", () =>
+    Effect.gen(function* () {
+      const receiver = yield* serve((_, response) => response.writeHead(204).end())
+      const { accountId } = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
+      const deliveries = yield* Deliveries
+      const before = yield* delivered
+      deadly = "settle.committed"
+      yield* deliveries.accept([event(accountId)])
+      yield* dead
+      yield* deliveries.accept([event(accountId)])
+      yield* comes(Effect.map(delivered, (n) => n === before + 2))
+      assert.strictEqual(yield* on(noon + 10 * lease)(deliveries.free), 0)
+      assert.lengthOf(receiver.requests, 2)
+      assert.strictEqual(yield* answered, before + 2)
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+})

@@ -62,6 +62,8 @@ const misplaced = new Set([
   "chain_mismatch",
 ])
 const refusals = new Set([401, 403, 404])
+/** What is kept of the cursor is none: nothing else of what is asked could be wrong. */
+const damaged = 422
 
 /** Waits; no longer than until the signal is aborted. */
 export const pause = (millis: number, signal: AbortSignal) =>
@@ -224,15 +226,13 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
   }
 
   const recover = async (error: unknown) => {
+    const lost = error instanceof Answered && (misplaced.has(error.code ?? "") || error.status === damaged)
     if (error instanceof Refusal) {
       behind = true
       await close(error.code, error)
-    } else if (
-      error instanceof Gap ||
-      error instanceof Answered && misplaced.has(error.code ?? "")
-    ) {
+    } else if (error instanceof Gap || lost) {
       behind = true
-      await close(error instanceof Answered ? error.code! : "gap", error)
+      await close(error instanceof Answered ? error.code ?? "no_cursor" : "gap", error)
     } else if (error instanceof Answered && refusals.has(error.status)) {
       await close("refused", error)
     } else if (options.closeAfterMillis !== undefined && now() - heardAt > options.closeAfterMillis) {

@@ -232,7 +232,7 @@ const api = (config: AppConfig, places: Places) => {
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, apiKeys, webhooks, notifications]),
         Layer.provide(identityHandlers(config)),
-        Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places))),
+        Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     Docs.layer(Api, publicUrl.origin),

@@ -13,7 +13,8 @@ import {
   OpenApi,
 } from "effect/http-api"
 import { Acknowledged, CursorAcknowledgement, LifecycleEvents } from "../identity/Consumption.ts"
-import { DependencyUnavailable, NotFound } from "../problems/Floor.ts"
+import { Cursor } from "../identity/Cursor.ts"
+import { DependencyUnavailable, NotFound, RateLimited } from "../problems/Floor.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
 
@@ -22,6 +23,14 @@ export class Consumer extends Context.Service<Consumer, { readonly issuer: strin
   "bailiwick/schemas/api/Lifecycle/Consumer",
 ) {}
 
+/**
+ * On an endpoint that is asked as often as there is something to take, though it is a POST: it counts neither as a write
+ * nor against the reads that it follows.
+ */
+export class Follows
+  extends Context.Reference<boolean>("bailiwick/schemas/api/Lifecycle/Follows", { defaultValue: () => false }) {}
+
+/** The token first, then the principal's limits, which are those of the management API; then validation. */
 export class Consuming extends HttpApiMiddleware.Service<Consuming, { provides: Consumer }>()(
   "bailiwick/schemas/api/Lifecycle/Consuming",
   {
@@ -33,7 +42,7 @@ export class Consuming extends HttpApiMiddleware.Service<Consuming, { provides: 
         ),
       ),
     },
-    error: [Problems.InvalidToken, DependencyUnavailable],
+    error: [Problems.InvalidToken, RateLimited, DependencyUnavailable],
   },
 ) {}
 
@@ -51,7 +60,7 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
       params: project,
       query: {
         /** The cursor of the last page; from the beginning where it is left out. */
-        after: Schema.optionalKey(Schema.String),
+        after: Schema.optionalKey(Cursor),
         limit: from(/^([1-9][0-9]{0,2}|1000)$/u, "100"),
         /** Seconds to wait for an event where there is none yet. */
         wait: from(/^([0-9]|[12][0-9]|30)$/u, "0"),
@@ -83,7 +92,8 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
         Problems.InstalledVersionMismatch,
         Problems.ChainMismatch,
       ],
-    }).annotate(OpenApi.Summary, "What the product has committed, with its installed version and the chain's head"),
+    }).annotate(OpenApi.Summary, "What the product has committed, with its installed version and the chain's head")
+      .annotate(Follows, true),
   )
   .middleware(Floor)
   .middleware(Consuming)

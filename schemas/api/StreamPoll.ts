@@ -6,7 +6,7 @@ import { NotFound } from "../problems/Floor.ts"
 import { CapabilityRequired } from "../problems/Streams.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { PlainFloor, SecretRequest } from "./Floor.ts"
-import { Consuming } from "./Lifecycle.ts"
+import { Consuming, Follows } from "./Lifecycle.ts"
 
 const challenged = answerHeader(403, "WWW-Authenticate", "RFC 6750: `insufficient_scope`.")
 
@@ -18,7 +18,8 @@ export class StreamPollApi extends HttpApiGroup.make("lifecycle-poll")
       success: StreamSets,
       error: [NotFound, CapabilityRequired],
     }).annotate(OpenApi.Summary, "Acknowledge what was taken, and fetch what comes next")
-      .annotate(OpenApi.Transform, challenged),
+      .annotate(OpenApi.Transform, challenged)
+      .annotate(Follows, true),
   )
   .middleware(PlainFloor)
   .middleware(Consuming)

@@ -1,6 +1,7 @@
 /** What a service reads of a project's lifecycle, and what it acknowledges (DECISIONS-identity 1.10). */
 import { Schema } from "effect"
 import { Text } from "../Validation/Scalars.ts"
+import { Cursor } from "./Cursor.ts"
 
 export const LifecycleEvents = Schema.Struct({
   items: Schema.Array(Schema.Struct({ position: Schema.Int, jti: Schema.String, set: Schema.String })),
@@ -14,7 +15,7 @@ export type LifecycleEvents = typeof LifecycleEvents.Type
 
 /** Sent after the product's own transaction committed, with the version that is installed there and the chain's head. */
 export const CursorAcknowledgement = Schema.Struct({
-  cursor: Text(1, 64),
+  cursor: Cursor,
   installed_version: Text(1, 200),
   chain_head: Text(1, 100),
 }).annotate({ identifier: "LifecycleCursorAcknowledgement" })

@@ -1,5 +1,7 @@
 /** A place in a project's history, opaque to whoever keeps it: `epoch.position` in base64url. */
-import { Option } from "effect"
+import { Option, Schema } from "effect"
+import { complains, valueError } from "../Validation/Fault.ts"
+import { Text } from "../Validation/Scalars.ts"
 
 export interface Place {
   readonly epoch: number
@@ -15,3 +17,12 @@ export const decodeCursor = (text: string): Option.Option<Place> => {
   const match = /^([1-9]\d{0,8})\.(0|[1-9]\d{0,15})$/.exec(atob(text))
   return match === null ? Option.none() : Option.some({ epoch: Number(match[1]), position: Number(match[2]) })
 }
+
+/** A cursor in a request. That it leads nowhere is judged later. */
+export const Cursor = Text(1, 64).check(
+  Schema.makeFilter<string>((text) => Option.isSome(decodeCursor(text)), {
+    expected: "a cursor",
+    toJsonSchema: () => [{}, true],
+    ...complains(valueError("not a cursor of this service")),
+  }),
+)

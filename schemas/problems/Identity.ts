@@ -186,8 +186,8 @@ export class PreconditionFailed extends Problem<PreconditionFailed>()(
   "What was seen is not what stands now",
 ) {}
 
-/** After a failed rollout, or while the review or mail path is incomplete. */
-export class Held extends Problem<Held>()("Held", "held", 503, "The operation is held") {}
+/** While the installation is: after a restore or a fail-over. `retry_after` in whole seconds, repeated as `Retry-After`. */
+export class Held extends Problem<Held>()("Held", "held", 503, "The operation is held", { retry_after: Schema.Int }) {}
 
 /** The provider may have done it: poll the job, do not ask again blindly. */
 export class OutcomeUnknown

@@ -11,11 +11,13 @@ import { StreamPush } from "../../services/lifecycle/StreamPush.ts"
 import { Streams } from "../../services/lifecycle/Streams.ts"
 import { accessTokens, configuredTokenIssuers } from "../../services/people/AccessTokens.ts"
 import type { Outbound } from "../../services/platform/Outbound.ts"
+import type { RateLimits } from "../../services/platform/RateLimits.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
 import { Rollouts } from "../../services/projects/Rollouts.ts"
 import { consuming, lifecycle } from "../http/Lifecycle.ts"
+import type { ManagementRates } from "../http/Management.ts"
 import { streamPoll } from "../http/StreamPoll.ts"
 import { streams } from "../http/Streams.ts"
 import { LifecycleKeys } from "../workers/LifecycleKeys.ts"
@@ -30,15 +32,16 @@ const audience = "service-lifecycle"
 const guard = <E, R>(
   config: AppConfig,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
-): Layer.Layer<Consuming, E, R | Outbound> =>
+  rates: ManagementRates,
+): Layer.Layer<Consuming, E, R | Outbound | RateLimits> =>
   config.demo
     ? Layer.unwrap(Effect.map(
       EmbeddedIssuer,
-      ({ tokenIssuer }) => consuming(accessTokens({ audience, issuers: () => tokenIssuer })),
+      ({ tokenIssuer }) => consuming(accessTokens({ audience, issuers: () => tokenIssuer }), rates),
     )).pipe(Layer.provide(issuer))
     : Layer.unwrap(Effect.map(
       configuredTokenIssuers(config.lifecycleIssuers),
-      (issuers) => consuming(accessTokens({ audience, issuers })),
+      (issuers) => consuming(accessTokens({ audience, issuers }), rates),
     ))
 
 /** Handlers of the lifecycle's groups; `issuer` is the embedded one, which only DEMO asks for. */
@@ -46,9 +49,10 @@ export const lifecycleHandlers = <E, R>(
   config: AppConfig,
   publicUrl: URL,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
+  rates: ManagementRates,
 ) =>
   Layer.mergeAll(lifecycle, streams(publicUrl), streamPoll).pipe(
-    Layer.provideMerge(guard(config, issuer)),
+    Layer.provideMerge(guard(config, issuer, rates)),
     Layer.provide(Consumption.layer(publicUrl)),
     Layer.provide([Streams.layer(publicUrl), StreamDelivery.layer(publicUrl)]),
     Layer.provide(SigningKeys.layer),

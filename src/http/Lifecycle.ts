@@ -1,13 +1,15 @@
 /** Handlers of a project's lifecycle, and the layer of the contract's `Consuming`. */
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { Consumer, Consuming, LifecycleApi, LifecycleKeysApi } from "../../schemas/api/Lifecycle.ts"
+import { HttpApi, HttpApiBuilder, type HttpApiEndpoint } from "effect/http-api"
+import { Consumer, Consuming, Follows, LifecycleApi, LifecycleKeysApi } from "../../schemas/api/Lifecycle.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { Consumption } from "../../services/lifecycle/Consumption.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import type { AccessTokens } from "../../services/people/AccessTokens.ts"
+import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { actsAs } from "./floor/RequestActor.ts"
+import { type ManagementRates, spending } from "./Management.ts"
 
 const Api = HttpApi.make("bailiwick").add(LifecycleApi)
 const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
@@ -15,18 +17,29 @@ const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
 const bearer = /^bearer +(\S+)$/i
 
 /** `tokens` verifies access tokens for the audience of lifecycle consumers; only services have any business here. */
-export const consuming = (tokens: AccessTokens["Service"]) =>
-  Layer.succeed(Consuming, {
-    lifecycle: Effect.fnUntraced(function* <E, R>(next: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
-      const { headers } = yield* HttpServerRequest.HttpServerRequest
-      const presented = bearer.exec(headers["authorization"] ?? "")?.[1]
-      if (presented === undefined) return yield* new InvalidToken()
-      const { clientId, issuer, via } = yield* tokens.verify(presented)
-      if (via !== "service") return yield* new InvalidToken()
-      yield* actsAs(`service:${issuer} ${clientId}`)
-      return yield* Effect.provideService(next, Consumer, { issuer, clientId })
+export const consuming = (tokens: AccessTokens["Service"], rates: ManagementRates) =>
+  Layer.effect(
+    Consuming,
+    Effect.gen(function* () {
+      const spend = spending(yield* RateLimits, rates)
+      return Consuming.of({
+        lifecycle: Effect.fnUntraced(function* <E, R>(
+          next: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+          { endpoint }: { readonly endpoint: HttpApiEndpoint.Top },
+        ) {
+          const { headers, method } = yield* HttpServerRequest.HttpServerRequest
+          const presented = bearer.exec(headers["authorization"] ?? "")?.[1]
+          if (presented === undefined) return yield* new InvalidToken()
+          const { clientId, issuer, via } = yield* tokens.verify(presented)
+          if (via !== "service") return yield* new InvalidToken()
+          const principal = `service:${issuer} ${clientId}`
+          yield* actsAs(principal)
+          yield* spend(principal, method, Context.get(endpoint.annotations, Follows))
+          return yield* Effect.provideService(next, Consumer, { issuer, clientId })
+        }),
+      })
     }),
-  })
+  )
 
 const asking = (projectId: string) => Effect.map(Consumer, ({ clientId, issuer }) => ({ issuer, clientId, projectId }))
 

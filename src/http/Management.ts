@@ -26,11 +26,11 @@ const originOf = (request: HttpServerRequest.HttpServerRequest): Origin => ({
   address: peerOf(request),
 })
 
-/** Counts a request against its principal's limit. */
-const spending = (limits: RateLimits["Service"], rates: ManagementRates) =>
-  Effect.fnUntraced(function* (principal: string, method: string) {
-    const kind = method === "GET" || method === "HEAD" ? "reads" : "writes"
-    const limit = rates[kind]
+/** Counts a request against its principal's limit; what `follows` has as much as reads have, for itself. */
+export const spending = (limits: RateLimits["Service"], rates: ManagementRates) =>
+  Effect.fnUntraced(function* (principal: string, method: string, follows = false) {
+    const kind = follows ? "follows" : method === "GET" || method === "HEAD" ? "reads" : "writes"
+    const limit = kind === "writes" ? rates.writes : rates.reads
     if (limit === 0) return
     const seconds = yield* Effect.orDie(limits.spend({ key: `management.${kind}:${principal}`, limit, windowMillis }))
     if (seconds > 0) {

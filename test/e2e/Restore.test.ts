@@ -172,7 +172,7 @@ describe("a backup in the place of a database", () => {
         const held = yield* (yield* at.as("ada")).post(`${grants}/${asked.json.id}/approve`, {
           ...{ expected_version: 1, reason },
         }, { headers: { "idempotency-key": randomUUID() } })
-        assert.deepInclude(held.json, { code: "held", status: 503 })
+        assert.deepInclude(held.json, { code: "held", status: 503, retry_after: 5 })
         const owners = `/v1/projects/${ids.fernPortal}/owners`
         const ask = { headers: { "idempotency-key": randomUUID() } }
         const owner = yield* (yield* at.as("ada")).post(owners, { person_id: "ron", active: true, reason }, ask)

@@ -4,16 +4,20 @@ import { course } from "../../sdk/Course.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { Answered } from "../../sdk/Transmitter.ts"
 
+const over = async (database: DatabaseSync) => {
+  const store = sqliteStore(database)
+  await store.prepare()
+  return course({
+    ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
+    token: () => Promise.resolve(""),
+    signal: new AbortController().signal,
+  })
+}
+
 it("however long the transmitter was away, a restored one is asked for a snapshot at once, and not in a loop", async () => {
   const database = new DatabaseSync(":memory:")
   try {
-    const store = sqliteStore(database)
-    await store.prepare()
-    const { failed } = course({
-      ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
-      token: () => Promise.resolve(""),
-      signal: new AbortController().signal,
-    })
+    const { failed } = await over(database)
     const away = new TypeError("fetch failed")
     for (let n = 0; n < 6; n++) await failed(away)
     assert.isAtLeast(await failed(away), 15_000)
@@ -25,6 +29,16 @@ it("however long the transmitter was away, a restored one is asked for a snapsho
     assert.isAtLeast(held, 500)
     assert.isAtMost(held, 1_000)
     assert.isAtLeast(await failed(moved), 1_000)
+  } finally {
+    database.close()
+  }
+})
+
+it("whoever keeps a cursor that is none asks for a snapshot at once", async () => {
+  const database = new DatabaseSync(":memory:")
+  try {
+    const { failed } = await over(database)
+    assert.strictEqual(await failed(new Answered(422, null, null)), 0)
   } finally {
     database.close()
   }

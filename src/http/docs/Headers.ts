@@ -24,6 +24,7 @@ const ofStatus: Readonly<Record<string, JsonObject>> = {
     "RateLimit": text("What is left, and the seconds until there is more."),
     "RateLimit-Policy": text("Requests, and the seconds in which that many are admitted."),
   },
+  "503": { "Retry-After": { ...seconds, description: "With `held`: whole seconds." } },
 }
 
 const replayed: JsonObject = {

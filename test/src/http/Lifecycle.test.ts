@@ -9,7 +9,7 @@ import { access, person } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import { scene } from "../../services/lifecycle/World.ts"
-import { send } from "./identity/Ask.ts"
+import { type Answer, send } from "./identity/Ask.ts"
 
 const audience = "service-lifecycle"
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -35,7 +35,9 @@ const consumer = Effect.gen(function* () {
   return { ...made, headers, path, all }
 })
 
-layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Lifecycle", (it) => {
+const limits = { MANAGEMENT_READ_RATE: "60", MANAGEMENT_WRITE_RATE: "3" }
+
+layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: true })("Lifecycle", (it) => {
   it.effect("who is no service of the audience is 401, who has no grant 404", () =>
     Effect.gen(function* () {
       const { asking, headers, path } = yield* consumer
@@ -117,7 +119,7 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Li
       const { body } = yield* Fiber.join(waiting)
       assert.deepStrictEqual(body.items.map(({ position }: { position: number }) => position), [items.length + 1])
 
-      const codes = [["after=A", "409 cursor_epoch_changed"], ["after=Mi4w", "409 cursor_epoch_changed"], [
+      const codes = [["after=Mi4w", "409 cursor_epoch_changed"], [
         `after=${btoa("1.99").replace(/=+$/, "")}`,
         "409 cursor_ahead",
       ]]
@@ -128,11 +130,70 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Li
       for (const query of ["limit=0", "limit=1001", "wait=31", "wait=-1", "limit=x"]) {
         assert.strictEqual((yield* poll(query)).status, 422, query)
       }
+      const fault = { type: "value_error", msg: "Value error, not a cursor of this service", ctx: { error: {} } }
+      for (const after of ["A", "AAAA", btoa("0.1"), btoa("1.-1"), btoa("1.1.1"), "MS4w%00"]) {
+        const { body, status } = yield* poll(`after=${after}&limit=0`)
+        assert.strictEqual(status, 422, after)
+        const locs = body.detail.map(({ loc }: { loc: ReadonlyArray<string> }) => loc.join("."))
+        assert.deepStrictEqual(locs, ["query.after", "query.limit"], after)
+      }
+      assert.deepStrictEqual((yield* poll("after=A")).body, {
+        detail: [{ ...fault, loc: ["query", "after"], input: "A" }],
+      })
+      assert.strictEqual((yield* poll("after=")).body.detail[0].type, "string_too_short")
+      const acknowledged = yield* send("POST", `${path}/acknowledgements`, headers, {
+        ...{ cursor: "MS4x=", installed_version: "1", chain_head: "x" },
+      })
+      assert.deepStrictEqual([acknowledged.status, acknowledged.body.detail], [422, [
+        { ...fault, loc: ["body", "cursor"], input: "MS4x=" },
+      ]])
 
       const held = yield* Effect.forkChild(poll(`after=${body.cursor}&wait=30`))
       const { revoke } = yield* ServiceGrants
       yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
       const refused = yield* Fiber.join(held)
       assert.strictEqual(`${refused.status} ${refused.body.code}`, "403 role_required")
+    }))
+
+  it.effect("a principal's reads and writes are limited as elsewhere; to poll and to acknowledge is neither", () =>
+    Effect.gen(function* () {
+      const { headers, path } = yield* consumer
+      const streams = "/v1/lifecycle/streams"
+      /** Asks until it is refused; what the buckets gain meanwhile comes on top. */
+      const spent = (ask: Effect.Effect<Answer, never, Server>, most: number) =>
+        Effect.gen(function* () {
+          for (let asked = 1; asked <= most; asked++) {
+            const answer = yield* ask
+            if (answer.status === 429) return { answer, asked }
+          }
+          return assert.fail("never refused")
+        })
+      const read = yield* spent(send("GET", `${path}/events?limit=1`, headers), 90)
+      assert.isAbove(read.asked, 60)
+      assert.strictEqual(read.answer.body.code, "rate_limited")
+      assert.strictEqual(read.answer.headers["ratelimit-policy"], `"default";q=60;w=60`)
+      assert.match(read.answer.headers["retry-after"]!, /^[1-9]\d*$/)
+      // Before validation, and for every endpoint of them.
+      assert.strictEqual((yield* spent(send("GET", `${path}/events?limit=0`, headers), 9)).answer.status, 429)
+      const write = yield* spent(send("POST", streams, headers, {}), 9)
+      assert.strictEqual(write.answer.headers["ratelimit-policy"], `"default";q=3;w=60`)
+      const following = [
+        send("POST", `${path}/acknowledgements`, headers, { cursor: "MS4w", installed_version: "2", chain_head: "x" }),
+        send("POST", `${streams}/none/poll`, headers, { returnImmediately: true }),
+      ]
+      for (const ask of following) for (let n = 0; n < 9; n++) assert.notStrictEqual((yield* ask).status, 429)
+      const other = yield* consumer
+      assert.strictEqual((yield* send("GET", `${other.path}/events?limit=1`, other.headers)).status, 200)
+    }))
+
+  it.effect("what is held says when to ask again", () =>
+    Effect.gen(function* () {
+      const { headers, path } = yield* consumer
+      const { sql } = yield* Database
+      yield* sql`
+        update installation set state = 'held', held_since = 'epoch', held_reason = 'unverifiable_messages'`
+      const held = yield* send("GET", `${path}/snapshot`, headers)
+      yield* sql`update installation set state = 'open', held_since = null, held_reason = null`
+      assert.deepStrictEqual([held.status, held.body.code, held.headers["retry-after"]], [503, "held", "5"])
     }))
 })

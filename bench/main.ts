@@ -6,6 +6,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import process from "node:process"
 import * as Progress from "../src/cli/Progress.ts"
+import { identity } from "./claims/Identity.ts"
 import { latency } from "./claims/Latency.ts"
 import { lifecycle } from "./claims/Lifecycle.ts"
 import { memory } from "./claims/Memory.ts"
@@ -32,6 +33,7 @@ const all: ReadonlyArray<Claim> = [
   transitions(only),
   upkeep,
   lifecycle(only),
+  identity(only),
 ]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))

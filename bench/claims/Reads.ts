@@ -3,8 +3,7 @@
  * same rows. Each contender's answers are compared before anything is timed.
  */
 import { Effect } from "effect"
-import { execFile } from "node:child_process"
-import { isDeepStrictEqual, promisify } from "node:util"
+import { isDeepStrictEqual } from "node:util"
 import { Database } from "../../services/platform/Database.ts"
 import { hashOf } from "../../services/accounts/Principals.ts"
 import { newKey } from "../../services/accounts/KeySecret.ts"
@@ -14,6 +13,7 @@ import * as Child from "../harness/Child.ts"
 import { cpuMillis } from "../harness/Cpu.ts"
 import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
 import { fill, type Hook, hooksOn } from "../harness/Fixture.ts"
+import { node24 } from "../harness/Node24.ts"
 import * as Product from "../harness/Product.ts"
 
 const template = "reads"
@@ -76,13 +76,6 @@ const answer = (port: number, path: string, key: string) =>
     return Array.isArray(body) ? body.map((row) => ({ ...row, last_used_at: null })) : body
   })
 
-/** Node 24 itself, so that it is our child and not npx's. */
-const node24 = Effect.tryPromise({
-  try: () =>
-    promisify(execFile)("npx", ["-y", "-p", "node@24", "node", "-p", "process.execPath"], { timeout: 120_000 }),
-  catch: (cause) => new Child.BenchError({ message: `Node 24 from npm: ${String(cause)}` }),
-}).pipe(Effect.map(({ stdout }) => [stdout.trim()]))
-
 export const reads: Claim = {
   name: "reads",
   title: "Authenticated reads a second",
@@ -135,7 +128,7 @@ export const reads: Claim = {
         function* ({ pid, port }: { readonly pid: number; readonly port: number }, path: string) {
           const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: servers.cpu().postgres })
           const before = used()
-          const order = { port, path, key, connections, warmSeconds: 1, seconds: run.quick ? 2 : 4 }
+          const order = { port, path, keys: [key], connections, warmSeconds: 1, seconds: run.quick ? 2 : 4 }
           yield* load.tell(JSON.stringify(order))
           const driven = yield* load.event<Driven>("driven")
           if (driven.fault !== null) return yield* new Child.BenchError({ message: `${path}: ${driven.fault}` })

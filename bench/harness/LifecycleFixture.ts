@@ -99,7 +99,7 @@ export const lived = (project: number, n: number): Fact => {
 }
 
 /** Nobody waits for what a fixture writes. */
-const silent = Layer.succeed(Bells, {
+export const silent = Layer.succeed(Bells, {
   ring: () => Effect.void,
   ringUnsafe: () => {},
   bell: () => Effect.succeed({ wait: () => Effect.never }),

@@ -10,7 +10,8 @@ import { say } from "./speak.ts"
 interface Order {
   readonly port: number
   readonly path: string
-  readonly key: string
+  /** The connections' credentials in turn. */
+  readonly keys: ReadonlyArray<string>
   readonly connections: number
   readonly warmSeconds: number
   readonly seconds: number
@@ -18,20 +19,23 @@ interface Order {
   readonly body?: string
 }
 
-const drive = ({ body, connections, key, path, port, seconds, warmSeconds }: Order) =>
+const drive = ({ body, connections, keys, path, port, seconds, warmSeconds }: Order) =>
   new Promise<void>((resolve) => {
     const posted = body === undefined
       ? ""
       : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
-    const head = `Host: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n${posted}\r\n`
-    const request = `${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1\r\n${head}${body ?? ""}`
+    const requestOf = (key: string) => {
+      const head = `Host: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n${posted}\r\n`
+      return `${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1\r\n${head}${body ?? ""}`
+    }
     const from = performance.now() + warmSeconds * 1000
     const until = from + seconds * 1000
     const latencies: Array<number> = []
     let open = connections
     let answered = 0
     let fault: string | null = null
-    const line = () => {
+    const line = (key: string) => {
+      const request = requestOf(key)
       const socket = connect({ port, host: "127.0.0.1", noDelay: true })
       let text = ""
       let sentAt = 0
@@ -63,7 +67,7 @@ const drive = ({ body, connections, key, path, port, seconds, warmSeconds }: Ord
         resolve()
       })
     }
-    for (let n = 0; n < connections; n++) line()
+    for (let n = 0; n < connections; n++) line(keys[n % keys.length]!)
   })
 
 createInterface({ input: process.stdin }).on("line", (line) => void drive(JSON.parse(line)))

@@ -28,17 +28,18 @@ export const DomainName = Schema.String.check(
 )
 
 /** Whether an address is one of this machine, in the clear: good for trying out, never in production. */
-export const isLocal = (uri: string): boolean => uri.startsWith("http://localhost")
+export const isLocal = (uri: string): boolean => local.test(uri)
 
-const local = /^http:\/\/localhost(:\d{1,5})?(\/|\?|$)/
-const secure = /^https:\/\/[^\s/\\?#@]+/
+// A scheme and a host are the same in capitals (RFC 3986, 3.1 and 3.2.2).
+const local = /^http:\/\/localhost(:\d{1,5})?(\/|\?|$)/i
+const secure = /^https:\/\/[^\s/\\?#@]+/i
 
-/** Absolute, https (or this machine's), without fragment, user information or wildcard. */
+/** Absolute, https (or this machine's), without fragment, user information or wildcard, however that is written. */
 export const isPlainUri = (text: string): boolean => {
   if (/[\s\\#*\p{Cc}]/u.test(text) || !(secure.test(text) || local.test(text))) return false
   const url = URL.parse(text)
-  return url !== null && url.hostname !== "" && url.username === "" && url.password === "" &&
-    !/^https?:\/\/[^/?]*@/.test(text)
+  return url !== null && url.hostname !== "" && !url.hostname.includes("*") && url.username === "" &&
+    url.password === "" && !/^https?:\/\/[^/?]*@/i.test(text)
 }
 
 /** A redirect, logout or launch URI. */

@@ -74,7 +74,7 @@ describe("specification 000, field tables", () => {
   }
 
   it("this machine's addresses are for staging only, wherever they stand", () => {
-    const local = "http://localhost/cb"
+    const local = "http://LOCALHOST/cb"
     const body = {
       ...kinds[website].minimal,
       ...{ environment: "production", redirect_uris: ["https://a.example", local] },

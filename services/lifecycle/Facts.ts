@@ -37,6 +37,67 @@ export const factsOf = (sql: PgClient.PgClient) => ({
     ) done on true`),
 })
 
+/** Where an event stands in its project's history. */
+export interface Stood {
+  readonly project_id: string
+  readonly epoch: number
+  readonly position: number
+}
+
+/** How far a project's product has come; times as PostgreSQL's JSON has them. */
+export interface Consumer {
+  readonly project_id: string
+  readonly delivered_epoch: number | null
+  readonly delivered_position: number | null
+  readonly delivered_at: string | null
+  readonly acknowledged_epoch: number | null
+  readonly acknowledged_position: number | null
+  readonly acknowledged_at: string | null
+  readonly installed_version: string | null
+}
+
+interface Reached {
+  readonly epoch: number
+  readonly position: number
+  readonly at: Date
+  readonly installedVersion: string | null
+}
+
+const reachedBy = (
+  epoch: number | null,
+  position: number | null,
+  at: string | null,
+  installedVersion: string | null,
+): ReadonlyArray<Reached> =>
+  epoch === null || position === null || at === null ? [] : [{ epoch, position, at: new Date(at), installedVersion }]
+
+const earliestFirst = (one: Reached, other: Reached) => one.at.getTime() - other.at.getTime()
+
+/**
+ * What `factsOf` asks for each event, for many events of few projects at once: the consumers are read once, and looked
+ * through here.
+ */
+export const factsAmong = (consumers: ReadonlyArray<Consumer>) => {
+  const of = (reached: (consumer: Consumer) => ReadonlyArray<Reached>) => {
+    const projects = new Map<string, Array<Reached>>()
+    for (const consumer of consumers) {
+      const known = projects.get(consumer.project_id)
+      if (known === undefined) projects.set(consumer.project_id, [...reached(consumer)])
+      else known.push(...reached(consumer))
+    }
+    for (const all of projects.values()) all.sort(earliestFirst)
+    /** Who was first of those that have come as far as the event. */
+    return ({ epoch, position, project_id }: Stood): Reached | undefined =>
+      projects.get(project_id)?.find((one) => one.epoch > epoch || one.epoch === epoch && one.position >= position)
+  }
+  return {
+    delivered: of((c) => reachedBy(c.delivered_epoch, c.delivered_position, c.delivered_at, null)),
+    acknowledged: of((c) =>
+      reachedBy(c.acknowledged_epoch, c.acknowledged_position, c.acknowledged_at, c.installed_version)
+    ),
+  }
+}
+
 export const deliveryOf = ({ delivered_at, queued_at, told }: FactRow): Delivery =>
   told === null ? undelivered : {
     state: delivered_at === null ? "queued" : "delivered",

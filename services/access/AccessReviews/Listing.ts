@@ -5,10 +5,17 @@
  */
 import { Clock, Effect } from "effect"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
-import { acknowledgementOf, deliveryOf, type FactRow, factsOf } from "../../lifecycle/Facts.ts"
+import {
+  acknowledgementOf,
+  type Consumer,
+  deliveryOf,
+  type FactRow,
+  factsAmong,
+  type Stood,
+} from "../../lifecycle/Facts.ts"
 import { needs, Roles, type Standing } from "../../people/Roles.ts"
 import { Database } from "../../platform/Database.ts"
-import { identityOf, type ReviewRow } from "./Rows.ts"
+import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
 
 const day = 86_400_000
 
@@ -16,24 +23,32 @@ const day = 86_400_000
 export const proposalMillis = 7 * day
 export const approvalMillis = 365 * day
 
-interface ListedRow extends ReviewRow, FactRow {
+interface ListedRow extends ReviewRow {
+  /** Null in the row of what stands beside the reviews. */
+  readonly beside: string | null
   readonly access_state: string | null
   readonly current_version: number | null
   readonly sponsor_current: boolean
   readonly membership_ended: boolean
   readonly installed_version: string | null
-  /** When a product acknowledged the Access as it stands now. */
-  readonly observed_at: Date | null
+  /** The event that the decision made, and where it stands in `told_in`; null where it made none yet. */
+  readonly told: string | null
+  readonly told_in: string | null
+  readonly told_epoch: number | null
+  readonly told_position: bigint | null
+  readonly queued_at: Date | null
+  /** Where the Access as it stands now was granted; null where that is not known. */
+  readonly granted_in: string | null
+  readonly granted_epoch: number | null
+  readonly granted_position: bigint | null
 }
 
-interface CandidateRow {
-  readonly access_id: string
-  readonly access_version: number
-  readonly person_id: string
-  readonly project_id: string
-  readonly role: string
-  readonly granted_at: Date
-  readonly grant_event_id: string
+type CandidateRow = Omit<Candidate, "proposable" | "blocked_by">
+
+/** What stands beside the reviews, read in the same statement: one moment for all of the list. */
+interface Beside {
+  readonly candidates: ReadonlyArray<CandidateRow>
+  readonly consumers: ReadonlyArray<Consumer>
 }
 
 const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> => {
@@ -50,9 +65,28 @@ const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> =
   return reasons
 }
 
-const viewOf = (row: ListedRow, now: number): Review => {
+const stood = (project: string | null, epoch: number | null, position: bigint | null): Stood | null =>
+  project === null || epoch === null || position === null
+    ? null
+    : { project_id: project, epoch, position: Number(position) }
+
+const viewOf = (row: ListedRow, { acknowledged, delivered }: ReturnType<typeof factsAmong>, now: number): Review => {
   const reasons = reasonsOf(row, now)
   const at = row.revoked_at ?? row.approved_at ?? row.proposed_at
+  const event = stood(row.told_in, row.told_epoch, row.told_position)
+  const grant = stood(row.granted_in, row.granted_epoch, row.granted_position)
+  const done = event === null ? undefined : acknowledged(event)
+  const facts: FactRow = {
+    told: row.told,
+    queued_at: row.queued_at,
+    delivered_at: (event === null ? undefined : delivered(event))?.at ?? null,
+    acknowledged_at: done?.at ?? null,
+    acknowledged_epoch: done?.epoch ?? null,
+    acknowledged_position: done === undefined ? null : BigInt(done.position),
+    acknowledged_version: done?.installedVersion ?? null,
+  }
+  // Only a product can say what is in effect there: it has, once it acknowledged the Access as it stands.
+  const observed = (grant === null ? undefined : acknowledged(grant))?.at ?? null
   return {
     review_id: row.id,
     project_id: row.project_id,
@@ -62,12 +96,11 @@ const viewOf = (row: ListedRow, now: number): Review => {
     proposed_at: row.proposed_at.toISOString(),
     sponsor_reason: row.sponsor_reason,
     decision: { state: row.state, at: at.toISOString() },
-    delivery: deliveryOf(row),
-    acknowledgement: acknowledgementOf(row, row.installed_version),
-    // Only a product can say what is in effect there: it has, once it acknowledged the Access as it stands.
+    delivery: deliveryOf(facts),
+    acknowledgement: acknowledgementOf(facts, row.installed_version),
     effective_access: {
-      state: row.observed_at === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
-      observed_at: row.observed_at?.toISOString() ?? null,
+      state: observed === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
+      observed_at: observed?.toISOString() ?? null,
       drift: false,
     },
     validity: { current: reasons.length === 0, reasons },
@@ -76,7 +109,7 @@ const viewOf = (row: ListedRow, now: number): Review => {
 
 const candidateOf = (row: CandidateRow, { sponsor }: Standing): Candidate => ({
   ...row,
-  granted_at: row.granted_at.toISOString(),
+  granted_at: new Date(row.granted_at).toISOString(),
   proposable: sponsor,
   blocked_by: sponsor ? [] : ["not_current_sponsor"],
 })
@@ -85,58 +118,71 @@ const candidateOf = (row: CandidateRow, { sponsor }: Standing): Candidate => ({
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const roles = yield* Roles
-  const facts = factsOf(sql)
+  const columns = sql.literal(reviewColumns)
 
-  const reviews = (institutionId: string, now: Date) =>
+  const rows = (institutionId: string, now: Date) =>
     sql<ListedRow>`
-      select r.*, r.id::text as id, r.grant_event_id::text as grant_event_id, r.decision_id::text as decision_id,
-        case when a.removed then 'revoked' else a.state end as access_state, a.access_version as current_version,
-        ${facts.columns}, l.installed_version,
-        (select min(c.acknowledged_at) from access_versions v join lifecycle_told g on g.id = v.event_id
-          join lifecycle_consumers c on c.project_id = g.project_id
-            and (c.acknowledged_epoch, c.acknowledged_position) >= (g.epoch, g.position)
-          where v.access_id = a.id and v.access_version = a.access_version) as observed_at,
-        exists (
-          select from institution_memberships m join people p on p.id = m.person_id and p.status = 'active'
-          join institutions i on i.id = m.institution_id and i.status = 'active'
-          where m.institution_id = r.institution_id and m.person_id = r.proposed_by and m.role = 'sponsor'
-            and m.state = 'active' and not m.removed and not p.removed and not i.removed
-            and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
-        ) as sponsor_current,
-        coalesce((select bool_and(m.removed or m.state = 'ended') from institution_memberships m
-          where m.institution_id = r.institution_id and m.person_id = r.person_id), false) as membership_ended
-      from access_reviews r
-      left join access a on a.id = r.access_id
-      left join projects l on l.id = r.project_id
-      left join lifecycle_told e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
-      ${facts.joins}
-      where r.institution_id = ${institutionId}
+      with sponsors as materialized (
+        select distinct m.person_id from institution_memberships m
+        join people p on p.id = m.person_id and p.status = 'active' and not p.removed
+        join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
+        where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
+          and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
+      ), memberships as materialized (
+        select person_id, bool_and(removed or state = 'ended') as ended
+        from institution_memberships where institution_id = ${institutionId} group by person_id
+      ), reviews as materialized (
+        select r.*, case when a.removed then 'revoked' else a.state end as access_state,
+          a.access_version as current_version, l.installed_version, e.id::text as told, e.project_id as told_in,
+          e.epoch as told_epoch, e.position as told_position, e.created_at as queued_at, g.project_id as granted_in,
+          g.epoch as granted_epoch, g.position as granted_position,
+          r.proposed_by in (select person_id from sponsors) as sponsor_current,
+          coalesce(m.ended, false) as membership_ended
+        from access_reviews r
+        left join access a on a.id = r.access_id
+        left join projects l on l.id = r.project_id
+        left join memberships m on m.person_id = r.person_id
+        left join lifecycle_told e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
+        left join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+        left join lifecycle_told g on g.id = v.event_id
+        where r.institution_id = ${institutionId}
+      ), candidates as (
+        select a.id as access_id, a.access_version, a.person_id, a.project_id, a.role, v.created_at as granted_at,
+          v.event_id as grant_event_id
+        from access a
+        join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+        where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
+          and not exists (
+            select from access_reviews r
+            where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved'))
+      ), consumers as (
+        select c.project_id, c.delivered_epoch, c.delivered_position, c.delivered_at, c.acknowledged_epoch,
+          c.acknowledged_position, c.acknowledged_at, c.installed_version
+        from lifecycle_consumers c
+        where c.project_id in (select told_in from reviews union select granted_in from reviews)
+      ), besides as (
+        select json_build_object(
+          'candidates', (select coalesce(json_agg(c order by c.access_id), '[]') from candidates c),
+          'consumers', (select coalesce(json_agg(c), '[]') from consumers c))::text as beside
+      )
+      select beside, ${columns}, access_state, current_version, installed_version, told, told_in, told_epoch,
+        told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended
+      from besides full join reviews r on false
       order by r.proposed_at desc, r.id desc`
-
-  const candidates = (institutionId: string) =>
-    sql<CandidateRow>`
-      select a.id as access_id, a.access_version, a.person_id, a.project_id, a.role, v.created_at as granted_at,
-        v.event_id::text as grant_event_id
-      from access a
-      join access_versions v on v.access_id = a.id and v.access_version = a.access_version
-      where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
-        and not exists (
-          select from access_reviews r
-          where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved'))
-      order by a.id`
 
   return Effect.fn("AccessReviews.list")(function* (personId: string, institutionId: string) {
     const standing = yield* roles.inInstitution(personId, institutionId)
     yield* needs(standing, "sponsor", "administrator")
     const now = yield* Clock.currentTimeMillis
-    const [listed, open] = yield* Effect.all([reviews(institutionId, new Date(now)), candidates(institutionId)], {
-      concurrency: 2,
-    })
+    const found = yield* rows(institutionId, new Date(now))
+    const beside = found.find(({ beside }) => beside !== null)!.beside!
+    const { candidates, consumers }: Beside = JSON.parse(beside)
+    const facts = factsAmong(consumers)
     return {
       institution_id: institutionId,
       as_of: new Date(now).toISOString(),
-      reviews: listed.map((row) => viewOf(row, now)),
-      candidates: open.map((row) => candidateOf(row, standing)),
+      reviews: found.flatMap((row) => row.beside === null ? [viewOf(row, facts, now)] : []),
+      candidates: candidates.map((row) => candidateOf(row, standing)),
     }
   })
 })

@@ -4,6 +4,7 @@ import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/Floor.ts"
+import { Held } from "../problems/Identity.ts"
 import * as Problems from "../problems/Transfers.ts"
 import { Origin } from "./Webhook.ts"
 
@@ -25,6 +26,7 @@ export const DomainActor = Entity.make("Domain", [
       Problems.TransferActive,
       Problems.BroadcastsInFlight,
       Problems.ScheduledEmails,
+      Held,
       DependencyUnavailable,
     ]),
   }),
@@ -45,6 +47,7 @@ export const DomainActor = Entity.make("Domain", [
       Problems.NotPending,
       Problems.OrgAccessLost,
       Problems.DomainLimit,
+      Held,
       DependencyUnavailable,
     ]),
   }),
@@ -84,6 +87,7 @@ export const DomainActor = Entity.make("Domain", [
       Problems.TargetNotFound,
       Problems.SelfTransfer,
       Problems.OrgAccessLost,
+      Held,
       DependencyUnavailable,
     ]),
   }),

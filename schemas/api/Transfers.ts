@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AcceptEligibility, DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
-import { InsufficientUserAuthentication } from "../problems/Identity.ts"
+import { Held, InsufficientUserAuthentication } from "../problems/Identity.ts"
 import * as Problems from "../problems/Transfers.ts"
 import { BodyBoolean, Text } from "../Validation/Scalars.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
@@ -35,6 +35,7 @@ const acceptErrors = [
   Problems.OrgAccessLost,
   Problems.DomainLimit,
   InvalidCredentials,
+  Held,
   DependencyUnavailable,
 ] as const
 
@@ -58,6 +59,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
         Problems.BroadcastsInFlight,
         Problems.ScheduledEmails,
         InvalidCredentials,
+        Held,
         DependencyUnavailable,
       ],
     }).middleware(Floor).middleware(Authenticated)
@@ -125,6 +127,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
         Problems.SelfTransfer,
         Problems.OrgAccessLost,
         InvalidCredentials,
+        Held,
         DependencyUnavailable,
       ],
     }).middleware(Floor).middleware(Authenticated)

@@ -47,10 +47,13 @@ export const readInstallation = (sql: PgClient.PgClient): Effect.Effect<Installa
 /** The way back is looked at every second; it takes longer where an operator must say something. */
 const retryAfterSeconds = 5
 
+/** What whoever would activate something is told meanwhile. */
+export const heldMeanwhile = () => new Held({ retry_after: retryAfterSeconds })
+
 /** Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. */
 export const mustBeOpen = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<void, Held | SqlError.SqlError> {
   const [row] = yield* sql<{ state: "open" | "held" }>`select state from installation`
-  if (row!.state === "held") return yield* new Held({ retry_after: retryAfterSeconds })
+  if (row!.state === "held") return yield* heldMeanwhile()
 })

@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
 import type { AcceptEligibility, DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
+import type { Held } from "../../schemas/problems/Identity.ts"
 import type * as Problems from "../../schemas/problems/Transfers.ts"
 import { Database } from "../platform/Database.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
@@ -65,6 +66,7 @@ export class Transfers extends Context.Service<Transfers, {
       | Problems.TransferActive
       | Problems.BroadcastsInFlight
       | Problems.ScheduledEmails
+      | Held
     >
   >
   readonly accept: (command: AcceptCommand) => Effect.Effect<
@@ -75,6 +77,7 @@ export class Transfers extends Context.Service<Transfers, {
       | Problems.NotPending
       | Problems.OrgAccessLost
       | Problems.DomainLimit
+      | Held
     >
   >
   readonly decline: (
@@ -89,7 +92,7 @@ export class Transfers extends Context.Service<Transfers, {
     command: ForceCommand,
   ) => Effect.Effect<
     DomainTransfer,
-    ByAccount<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost>
+    ByAccount<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost | Held>
   >
   /** JSON text of an array of `DomainTransfer`, newest first. */
   readonly incoming: (

@@ -9,6 +9,7 @@ import { DomainActor } from "../../schemas/actors/Domain.ts"
 import { sessionCookie } from "../../schemas/api/Credentials.ts"
 import type { DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import type { Held } from "../../schemas/problems/Identity.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
 import { Workspaces } from "../../services/accounts/Workspaces.ts"
 import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
@@ -49,6 +50,15 @@ const away = refusing(
   "dependency_unavailable",
   saying("Please try again", "We cannot answer at the moment: open the link again in a minute.", 503),
 )
+const held = ({ retry_after }: Held) =>
+  refusing(
+    "held",
+    HttpServerResponse.setHeader(
+      saying("Please try again", "Nothing can be accepted for the moment: open the link again in a few minutes.", 503),
+      "retry-after",
+      String(retry_after),
+    ),
+  )
 
 const done = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/accepted" } })
 const stopped = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/stopped" } })
@@ -140,6 +150,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
         WrongRecipient: () => wrongAccount(seen, 403),
         OrgAccessLost: () => said("org_access_lost"),
         DomainLimit: () => said("domain_limit"),
+        Held: held,
         // Another request, or the clock, was there first: what it made of the transfer says why.
         TransferNotFound: () => overtaken("accept"),
         TransferExpired: () => overtaken("accept"),

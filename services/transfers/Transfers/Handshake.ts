@@ -6,6 +6,7 @@ import { Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
 import { NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
+import { heldMeanwhile } from "../../platform/Installation.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { Changes } from "./Changes.ts"
 import { facts, limitOf } from "./Facts.ts"
@@ -96,9 +97,9 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
           // The limit is exact because the account's row is held from the count to the commit.
           const caller = yield* lockCaller(accountId, "no key update")
           const { coming, owned, workspaces } = yield* lockRoom(accountId)
-          const { domain, stored } = yield* lock(transferId)
+          const { domain, held, stored } = yield* lock(transferId)
           const limit = limitOf(caller)
-          return yield* decide(stored, {
+          const shown = yield* decide(stored, {
             _tag: "Accept",
             byToken: command.byToken,
             caller,
@@ -115,6 +116,9 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
             settled,
             issued: { stop: tokens.issue("transfer-stop", transferId) },
           })
+          // That it was ended is not known yet where that was in the lost time. What is refused, or is over, is so anyhow.
+          const begins = shown.status === "accepted" && stored.commandId !== commandId
+          return held && begins ? yield* heldMeanwhile() : shown
         }),
       ))
     // The domain went another way meanwhile: that is written down, and this is no answer to an accept.

@@ -5,13 +5,15 @@ import type { WorkspaceRole } from "../../../schemas/mail/Account.ts"
 import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
+import { heldMeanwhile } from "../../platform/Installation.ts"
 import { sameAddress } from "../../platform/MailAddress.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { RateLimits } from "../../platform/RateLimits.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
-import { Changes } from "./Changes.ts"
+import { Changes, type Telling } from "./Changes.ts"
+import type { Opening, Transition } from "./commands.ts"
 import { move } from "./Completion.ts"
 import { type Account, type Domain, facts } from "./Facts.ts"
 import { locked } from "./Locked.ts"
@@ -77,12 +79,12 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
 
   /** The fence as it was read says, too, that nothing began or ended meanwhile that this statement would not see. */
   const lockUnchanged = Effect.fnUntraced(function* (before: Domain) {
-    const { blockers, domain, live } = yield* lockDomain(before.id)
+    const { blockers, domain, held, live } = yield* lockDomain(before.id)
     if (domain === null) return yield* new TransferNotFound()
     if (domain.revision !== before.revision) return yield* new Conflict()
     const now = yield* Clock.currentTimeMillis
     if (live !== null && isDue(live.state, now)) return yield* new Overdue()
-    return { blockers, domain, live, now }
+    return { blockers, domain, held, live, now }
   })
 
   /** Where this command was here before, its answer; else why it is refused. */
@@ -107,101 +109,97 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
     return yield* new RateLimited({ retry_after: taken.retryAfterSeconds, limit, window_seconds: minute / 1_000 })
   })
 
-  const initiate = Effect.fn("Transfers.initiate")(function* (command: InitiateCommand) {
-    const { accountId, commandId, domainId, note, targetEmail } = command
+  type Looked = Effect.Success<ReturnType<typeof look>>
+  type Unchanged = Effect.Success<ReturnType<typeof lockUnchanged>>
+
+  /**
+   * Locks what such a command reads, in the global order, decides and writes. `seats` are locked between the accounts and
+   * the domain. Whatever its answer would be without, nothing begins while the installation is held: whose the domain is,
+   * and what becomes of it, may have been decided in the lost time.
+   */
+  const begin = Effect.fnUntraced(function* <S, E1, P, E2>(
+    step: "initiate" | "force",
+    { accountId, commandId, domainId, targetEmail }: Omit<InitiateCommand, "note">,
+    { decide, seats, strength, write }: {
+      readonly strength: "share" | "no key update"
+      readonly seats: (before: Looked) => Effect.Effect<S, E1>
+      readonly decide: (opening: Opening, seats: S, found: Unchanged) => Result.Result<Transition, P>
+      /** Gives what is to be told. */
+      readonly write: (after: Transition, found: Unchanged) => Effect.Effect<ReadonlyArray<Telling>, E2>
+    },
+  ) {
     const id = yield* ids.next
-    return yield* settledFirst(
-      settle.domain(domainId),
-      () =>
-        run(
-          "initiate",
-          Effect.gen(function* () {
-            const before = yield* look(domainId, targetEmail)
-            const { targetId } = before
-            const accounts = yield* lockAccounts(
-              [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-              "share",
-            )
-            if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-            // Whoever owns it needs no seat.
-            const role = accountId === before.accountId ? null : yield* lockRole(accountId, before.workspaceId)
-            yield* mayInitiate(accountId, before, role)
-            const { blockers, domain, live, now } = yield* lockUnchanged(before)
-            const after = decideInitiate({
-              _tag: "Initiate",
-              id,
-              domain,
-              sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-              callerId: accountId,
-              target: yield* targetOf(accounts, targetId, targetEmail),
-              requestWindow: config.requestWindowMillis,
-              note,
-              active: live !== null,
-              ...blockers,
-            }, now)
-            if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-            const notices = yield* changes.write({
-              before: null,
-              after: after.success,
-              actor: `account:${accountId}`,
-              commandId,
-              revision: domain.revision,
-              tokens: { accept: tokens.issue("transfer-accept", id) },
-              now,
-            })
-            yield* changes.tell(notices)
-            return viewOf(after.success.state, now)
-          }),
-        ),
-    )
+    return yield* settledFirst(settle.domain(domainId), () =>
+      run(
+        step,
+        Effect.gen(function* () {
+          const before = yield* look(domainId, targetEmail)
+          const { targetId } = before
+          const accounts = yield* lockAccounts(
+            [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
+            strength,
+          )
+          if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
+          const seated = yield* seats(before)
+          const found = yield* lockUnchanged(before)
+          const { domain, now } = found
+          const opening = {
+            id,
+            domain,
+            sourceLabel: accounts.get(domain.accountId)?.name ?? "",
+            callerId: accountId,
+            target: yield* targetOf(accounts, targetId, targetEmail),
+            requestWindow: config.requestWindowMillis,
+          }
+          const after = decide(opening, seated, found)
+          if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
+          if (found.held) return yield* heldMeanwhile()
+          yield* changes.tell(yield* write(after.success, found))
+          return viewOf(after.success.state, now)
+        }),
+      ))
+  })
+
+  const initiate = Effect.fn("Transfers.initiate")((command: InitiateCommand) => {
+    const { accountId, commandId, note } = command
+    const actor = `account:${accountId}`
+    return begin("initiate", command, {
+      strength: "share",
+      seats: Effect.fnUntraced(function* (before) {
+        // Whoever owns it needs no seat.
+        const role = accountId === before.accountId ? null : yield* lockRole(accountId, before.workspaceId)
+        yield* mayInitiate(accountId, before, role)
+      }),
+      decide: (opening, _, { blockers, live, now }) =>
+        decideInitiate({ _tag: "Initiate", ...opening, note, active: live !== null, ...blockers }, now),
+      write: (after, { domain: { revision }, now }) => {
+        const accept = tokens.issue("transfer-accept", after.state.id)
+        return changes.write({ before: null, after, actor, commandId, revision, tokens: { accept }, now })
+      },
+    })
   })
 
   const force = Effect.fn("Transfers.force")(function* (command: ForceCommand) {
-    const { accountId, commandId, domainId, rotateDkim, targetEmail } = command
-    const id = yield* ids.next
+    const { accountId, commandId, rotateDkim } = command
     const pair = rotateDkim ? yield* makePair(config.dkim) : null
-    return yield* settledFirst(
-      settle.domain(domainId),
-      () =>
-        run(
-          "force",
-          Effect.gen(function* () {
-            const before = yield* look(domainId, targetEmail)
-            const { targetId } = before
-            const accounts = yield* lockAccounts(
-              [accountId, before.accountId, ...(targetId === null ? [] : [targetId])],
-              "no key update",
-            )
-            if (!accounts.get(accountId)?.active) return yield* new InvalidCredentials()
-            const workspaces = targetId === null ? [] : yield* lockWorkspaces(targetId)
-            const { domain, live, now } = yield* lockUnchanged(before)
-            const after = decideForce({
-              _tag: "Force",
-              id,
-              domain,
-              sourceLabel: accounts.get(domain.accountId)?.name ?? "",
-              callerId: accountId,
-              target: yield* targetOf(accounts, targetId, targetEmail),
-              requestWindow: config.requestWindowMillis,
-              rotateDkim,
-              workspaces,
-            }, now)
-            if (Result.isFailure(after)) return yield* orDone(domainId, commandId, now, after.failure)
-            const written = { actor: `account:${accountId}`, commandId, now }
-            const ended = live === null ? [] : yield* changes.write({
-              ...written,
-              before: live,
-              after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
-              revision: domain.revision,
-            })
-            const revision = domain.revision + (live === null ? 0n : 1n)
-            const done = yield* changes.write({ ...written, before: null, after: after.success, revision })
-            yield* move(moving, [{ state: after.success.state, pair }], now)
-            yield* changes.tell([...ended, ...done])
-            return viewOf(after.success.state, now)
-          }),
-        ),
-    )
+    return yield* begin("force", command, {
+      strength: "no key update",
+      seats: ({ targetId }) => targetId === null ? Effect.succeed([]) : lockWorkspaces(targetId),
+      decide: (opening, workspaces, { now }) => decideForce({ _tag: "Force", ...opening, rotateDkim, workspaces }, now),
+      write: Effect.fnUntraced(function* (after, { domain, live, now }) {
+        const written = { actor: `account:${accountId}`, commandId, now }
+        const ended = live === null ? [] : yield* changes.write({
+          ...written,
+          before: live,
+          after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
+          revision: domain.revision,
+        })
+        const revision = domain.revision + (live === null ? 0n : 1n)
+        const done = yield* changes.write({ ...written, before: null, after, revision })
+        yield* move(moving, [{ state: after.state, pair }], now)
+        return [...ended, ...done]
+      }),
+    })
   })
 
   return { admit, initiate, force }

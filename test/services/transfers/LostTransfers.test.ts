@@ -10,6 +10,7 @@ import {
   day,
   domain,
   domainRow,
+  force,
   hour,
   noon,
   offer,
@@ -154,17 +155,43 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         )
       }).pipe(timed))
 
-    it.effect("while the installation is held nothing completes", () =>
+    it.effect("while the installation is held nothing begins and nothing completes; what ends one is not held", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const transfers = yield* Transfers
         const { bob, domainId, transfer } = yield* pair
+        const [began, refused, taken, stopped] = [yield* pair, yield* pair, yield* pair, yield* pair]
+        const free = yield* domain(began.alice)
+        const before = { ...command(), accountId: began.bob.id, transferId: began.transfer.id }
+        const acceptance = { ...before, byToken: false, orgId: null, rotateDkim: false }
+        const admitted = { ...command(), accountId: stopped.bob.id, transferId: stopped.transfer.id }
+        yield* transfers.accept({ ...admitted, byToken: false, orgId: null, rotateDkim: false })
         yield* accept(bob.id, transfer.id)
         yield* sql`update transfers set cooloff_until = ${new Date(noon)} where id = ${transfer.id}::uuid`
         yield* sql`update installation set state = 'held', held_since = ${new Date(noon)}, held_reason = 'restored'`
         assert.isFalse(yield* transfers.settle(transfer.id))
         assert.strictEqual(yield* codeOf(stop(transfer.id)), "not_stoppable")
+        const { email } = began.bob
+        assert.strictEqual(yield* codeOf(transfers.accept(acceptance)), "held")
+        assert.strictEqual(yield* codeOf(offer(began.alice.id, free, email)), "held")
+        assert.strictEqual(yield* codeOf(force(bob.id, free, email, false)), "held")
+        assert.strictEqual(yield* codeOf(force(bob.id, began.domainId, email, false)), "held")
+        // What would be refused anyhow is, and an answer that was lost is given again.
+        assert.strictEqual(yield* codeOf(accept(bob.id, began.transfer.id)), "wrong_recipient")
+        assert.strictEqual(yield* codeOf(offer(bob.id, free, email)), "not_found")
+        assert.strictEqual(yield* codeOf(force(bob.id, free, "nobody@example.com", false)), "target_not_found")
+        const again = yield* transfers.accept({ ...admitted, byToken: false, orgId: null, rotateDkim: false })
+        assert.strictEqual(again.status, "accepted")
+        const statuses = [
+          yield* transfers.decline({ ...command(), accountId: refused.bob.id, transferId: refused.transfer.id }),
+          yield* transfers.cancel({ ...command(), accountId: taken.alice.id, transferId: taken.transfer.id }),
+          yield* stop(stopped.transfer.id),
+        ].map(({ status }) => status)
+        assert.deepStrictEqual(statuses, ["declined", "cancelled", "reversed"])
+        assert.strictEqual((yield* found(began.transfer.id)).status, "pending")
+        assert.strictEqual((yield* domainRow(free)).account_id, began.alice.id)
         yield* sql`update installation set state = 'open', held_since = null, held_reason = null`
+        assert.strictEqual((yield* transfers.accept(acceptance)).status, "accepted")
         assert.isTrue(yield* transfers.settle(transfer.id))
         assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
       }).pipe(timed))

@@ -69,6 +69,19 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/transfers/
       assert.notInclude(later.text, "<form")
     }))
 
+  it.effect("while the installation is held it says so, and the link stays good", () =>
+    Effect.gen(function* () {
+      const { made, path, session } = yield* offered()
+      const { sql } = yield* Database
+      yield* sql`update installation set state = 'held', held_since = 'epoch', held_reason = 'restored'`
+      const held = yield* press(path, session)
+      yield* sql`update installation set state = 'open', held_since = null, held_reason = null`
+      assert.deepStrictEqual([held.status, held.headers.get("retry-after")], [503, "5"])
+      assert.include(held.text, "open the link again in a few minutes")
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+      assert.strictEqual((yield* press(path, session)).status, 303)
+    }))
+
   it.effect("whatever people write is text, under a policy without scripts and without a trace", () =>
     Effect.gen(function* () {
       const { bob, path, session } = yield* offered({ alice: { name: attack }, note: attack })

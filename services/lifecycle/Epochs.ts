@@ -76,7 +76,8 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
   yield* sql`
     update requests set token_hash = sha256(uuid_send(gen_random_uuid()))
     where kind = 'enrollment' and state = 'invited' and token_hash is not null`
-  yield* sql`update credential_intents set state = 'expired', ended_at = ${now} where state = 'pending'`
+  yield* sql`update credential_intents set state = 'expired', ended_at = ${now}, challenge = null, kid = null, secret = null
+    where state = 'pending'`
   // Places that were told since must not be told again: TRANSFERS goes on beyond them, streams of inboxes begin anew.
   yield* sql`update domains set revision = revision + ${beyond}`
   yield* sql`update inboxes set epoch = left(md5(random()::text), 12)`

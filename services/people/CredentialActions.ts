@@ -5,6 +5,7 @@
  *
  * Whatever an action does, it does in one transaction: rows, audit, and what every project has to hear of the person. A
  * proof that does not hold is counted in a transaction of its own (`refuse`), since the one that judged it is undone.
+ * Starts and completions of one person come one after the other: they lock the person, then intents, then authenticators.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
@@ -33,7 +34,7 @@ import { Ids } from "../platform/Ids.ts"
 import { Vault } from "../platform/Vault.ts"
 import { type Authenticator, Authenticators, viewOf } from "./Authenticators.ts"
 import type { RelyingParty } from "./Authenticators/Webauthn.ts"
-import { challenges, wellFormed } from "./CredentialActions/Challenges.ts"
+import { challenges } from "./CredentialActions/Challenges.ts"
 import { type Effected, effectsOf, type ProofRejected } from "./CredentialActions/Effects.ts"
 import { intents, isBound } from "./CredentialActions/Intents.ts"
 import { capabilitiesOf, demandOf, fits, freshnessOf, unavailable } from "./CredentialActions/Rules.ts"
@@ -41,9 +42,14 @@ import { Sessions } from "./Sessions.ts"
 import { check } from "./StepUp.ts"
 import { Tellings } from "./Tellings.ts"
 
+export { wellFormed } from "./CredentialActions/Challenges.ts"
 export { ProofRejected } from "./CredentialActions/Effects.ts"
 
 type Me = Caller["Service"] & { readonly personId: string }
+
+/** What is answered where an intent has ended already. */
+const endedAs = (state: string) =>
+  state === "expired" ? new IntentExpired() : new InvalidState({ state, allowed: ["pending"] })
 
 type Fault = NotFound | InsufficientUserAuthentication | InvalidState | SqlError.SqlError
 
@@ -52,12 +58,8 @@ export class CredentialActions extends Context.Service<CredentialActions, {
   readonly capabilities: (me: Me) => Effect.Effect<typeof Capabilities.Type>
   /** How fresh the sign-in is. `approvalMaxAge` in seconds; null where approvals ask for none. */
   readonly freshness: (me: Me, approvalMaxAge: number | null) => Effect.Effect<Freshness>
-  /** Starts an action in the current transaction. `binding` is the portal's, where it sent one. */
-  readonly start: (
-    me: Me,
-    action: StartAction,
-    binding: string | undefined,
-  ) => Effect.Effect<StartedAction, Fault | HTTPValidationError>
+  /** Starts a `wellFormed` action in the current transaction. `binding` is the portal's, where it sent one. */
+  readonly start: (me: Me, action: StartAction, binding: string | undefined) => Effect.Effect<StartedAction, Fault>
   /** Completes an action in the current transaction, which must be one of `Transact`. */
   readonly complete: (
     me: Me,
@@ -68,8 +70,13 @@ export class CredentialActions extends Context.Service<CredentialActions, {
     FinishedAction,
     Fault | HTTPValidationError | PortalBindingMismatch | IntentExpired | ProofRejected
   >
-  /** Counts a proof that did not hold, by itself, and gives the 422 that says so. */
-  readonly refuse: (me: Me, rejected: ProofRejected) => Effect.Effect<HTTPValidationError>
+  /** Counts a proof that did not hold, by itself, and gives the 422 that says so; of many at once only five are told. */
+  readonly refuse: (
+    me: Me,
+    rejected: ProofRejected,
+  ) => Effect.Effect<HTTPValidationError | InvalidState | IntentExpired>
+  /** Ends intents that nobody completed in time, at most 10,000; gives how many. */
+  readonly expire: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/CredentialActions") {
   static readonly layer = (party: RelyingParty) =>
     Layer.effect(
@@ -111,11 +118,12 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           },
         )
 
+        /** One command of a person's at a time: each sees what the one before it left. */
+        const alone = ({ personId }: Me) => sql`select from people where id = ${personId} for no key update`
+
         const start = Effect.fn("CredentialActions.start")(
           function* (me: Me, action: StartAction, binding: string | undefined) {
-            yield* wellFormed(action)
-            // One start of a person's at a time: each sees what the one before it left open.
-            yield* sql`select from people where id = ${me.personId} for no key update`
+            yield* alone(me)
             const owned = yield* authenticators.hold(me.personId)
             const target = yield* targetOf(me, action, owned)
             yield* check(me, demandOf(owned))
@@ -184,14 +192,13 @@ export class CredentialActions extends Context.Service<CredentialActions, {
 
         const complete = Effect.fn("CredentialActions.complete")(
           function* (me: Me, intentId: string, proof: Proof, binding: string | undefined) {
+            yield* alone(me)
             const intent = yield* store.hold(me.personId, intentId)
             if (intent === null) return yield* new NotFound()
             if (!isBound(intent, binding)) return yield* new PortalBindingMismatch()
             const owned = yield* authenticators.hold(me.personId)
             yield* check(me, demandOf(owned))
-            if (intent.state !== "pending") {
-              return yield* new InvalidState({ state: intent.state, allowed: ["pending"] })
-            }
+            if (intent.state !== "pending") return yield* endedAs(intent.state)
             const now = yield* Clock.currentTimeMillis
             if (intent.expires_at.getTime() <= now) return yield* new IntentExpired()
             const wanted = actionTable[intent.kind].proof
@@ -208,7 +215,8 @@ export class CredentialActions extends Context.Service<CredentialActions, {
 
         const refuse = Effect.fn("CredentialActions.refuse")(
           function* (me: Me, { intentId, member }: ProofRejected) {
-            const state = yield* store.countBadProof(intentId, new Date(yield* Clock.currentTimeMillis))
+            const { counted, state } = yield* store.countBadProof(intentId, new Date(yield* Clock.currentTimeMillis))
+            if (!counted) return endedAs(state)
             yield* audit.append({
               action: "credential-action.proof-rejected",
               actor: me.principal,
@@ -222,7 +230,11 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           Effect.catchTag("SqlError", Effect.die),
         )
 
-        return CredentialActions.of({ capabilities, freshness, start, complete, refuse })
+        const expire = Effect.gen(function* () {
+          return (yield* store.expire(new Date(yield* Clock.currentTimeMillis))).length
+        })
+
+        return CredentialActions.of({ capabilities, freshness, start, complete, refuse, expire })
       }),
     )
 }

@@ -5,9 +5,10 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { MeApi } from "../../schemas/api/Me.ts"
 import { FinishedAction, StartedAction } from "../../schemas/identity/CredentialActions.ts"
 import { Authenticators, viewOf } from "../../services/people/Authenticators.ts"
-import { CredentialActions, ProofRejected } from "../../services/people/CredentialActions.ts"
+import { CredentialActions, ProofRejected, wellFormed } from "../../services/people/CredentialActions.ts"
 import { People } from "../../services/people/People.ts"
 import { Sessions } from "../../services/people/Sessions.ts"
+import { Sightings } from "../../services/people/Sightings.ts"
 import { HotReads } from "./floor/HotReads.ts"
 import { keyed } from "./Keyed.ts"
 import { hotOwn, type ManagementRates } from "./Management.ts"
@@ -31,6 +32,7 @@ export const me = HttpApiBuilder.group(
     const authenticators = yield* Authenticators
     const people = yield* People
     const sessions = yield* Sessions
+    const sightings = yield* Sightings
     return handlers.handleAll({
       me: Effect.fnUntraced(function* () {
         const { personId } = yield* personOf
@@ -51,6 +53,7 @@ export const me = HttpApiBuilder.group(
       }),
       startCredentialAction: Effect.fnUntraced(function* ({ headers, payload }) {
         const caller = yield* personOf
+        yield* wellFormed(payload)
         return yield* keyed(
           { principal: caller.principal, payload, status: 201, success: StartedAction, keep: withoutSecrets },
           actions.start(caller, payload, headers["x-portal-binding"]),
@@ -58,6 +61,8 @@ export const me = HttpApiBuilder.group(
       }),
       completeCredentialAction: Effect.fnUntraced(function* ({ headers, params, payload }) {
         const caller = yield* personOf
+        // A session that is to end has a row by then, so that products are told of it.
+        yield* sightings.settle(caller.personId)
         return yield* keyed(
           { principal: caller.principal, payload, status: 200, success: FinishedAction, keep: withoutCodes },
           actions.complete(caller, params.intent_id, payload.proof, headers["x-portal-binding"]),

@@ -1,6 +1,7 @@
 /** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
 import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
+import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Sessions } from "../../services/people/Sessions.ts"
 import { Tellings } from "../../services/people/Tellings.ts"
@@ -28,12 +29,14 @@ export const Upkeep = {
     const news = yield* PersonNews
     const tellings = yield* Tellings
     const sessions = yield* Sessions
+    const actions = yield* CredentialActions
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
     yield* every("sessions", hour, sessions.prune)
+    yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
     yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker, tellings.worker]))

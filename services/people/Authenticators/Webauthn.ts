@@ -56,6 +56,9 @@ export const creationOptions = (
     })
   )
 
+/** In bytes; a credential with a longer id is refused (WebAuthn Level 3, 7.1). */
+const longestCredentialId = 1_023
+
 export interface Registered {
   readonly kind: "passkey" | "security_key"
   readonly credentialId: string
@@ -98,6 +101,7 @@ export const registered = (party: RelyingParty, challenge: string, response: Reg
     Effect.map((result): Registered | null => {
       if (!result.verified) return null
       const { aaguid, credential, credentialBackedUp, credentialDeviceType } = result.registrationInfo
+      if (Buffer.from(credential.id, "base64url").length > longestCredentialId) return null
       const transports = [...new Set(response.response.transports ?? [])]
       const platform = response.authenticatorAttachment === "platform" ||
         response.authenticatorAttachment !== "cross-platform" && transports.includes("internal")

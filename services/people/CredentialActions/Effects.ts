@@ -63,7 +63,19 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
     happenings: [changed(one, "create")],
   })
 
-  const register = Effect.fnUntraced(function* (me: Me, intent: Intent, proof: Proof) {
+  // Another one may have been added since the action was started.
+  const room = Effect.fnUntraced(function* ({ kind }: Intent, owned: ReadonlyArray<Authenticator>) {
+    const reason = unavailable(kind, owned)
+    if (reason !== null) return yield* new InvalidState({ state: reason, allowed: [] })
+  })
+
+  const register = Effect.fnUntraced(function* (
+    me: Me,
+    intent: Intent,
+    proof: Proof,
+    owned: ReadonlyArray<Authenticator>,
+  ) {
+    yield* room(intent, owned)
     const rejected = new ProofRejected({ intentId: intent.id, member: "credential" })
     if (proof.type !== "webauthn.create") return yield* rejected
     const made = yield* registered(party, intent.challenge!, proof.credential)
@@ -72,7 +84,13 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
     return id === null ? yield* rejected : added(id, made)
   })
 
-  const enroll = Effect.fnUntraced(function* (me: Me, intent: Intent, proof: Proof) {
+  const enroll = Effect.fnUntraced(function* (
+    me: Me,
+    intent: Intent,
+    proof: Proof,
+    owned: ReadonlyArray<Authenticator>,
+  ) {
+    yield* room(intent, owned)
     const rejected = new ProofRejected({ intentId: intent.id, member: "code" })
     if (proof.type !== "totp") return yield* rejected
     const secret = secretOf(intent)
@@ -132,9 +150,9 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
   ): Effect.Effect<Effected, ProofRejected | NotFound | InvalidState | SqlError.SqlError> => {
     switch (intent.kind) {
       case "passkey.register":
-        return register(me, intent, proof)
+        return register(me, intent, proof, owned)
       case "totp.enroll":
-        return enroll(me, intent, proof)
+        return enroll(me, intent, proof, owned)
       case "recovery_codes.generate":
         return generate(me, intent, owned)
       case "authenticator.rename":

@@ -72,12 +72,19 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     return found ?? null
   })
 
+  /** Intents whose time is over, at most 10,000: their secrets go, and with them what keeps an old key of the ring. */
+  const expire = (now: Date) =>
+    sql`update credential_intents set state = 'expired', ended_at = ${now}, challenge = null, kid = null, secret = null
+      where id in (
+        select id from credential_intents where state = 'pending' and expires_at <= ${now} limit 10000 for update skip locked
+      ) returning 1`
+
   const complete = (id: string, now: Date) =>
     sql`update credential_intents
       set state = 'completed', ended_at = ${now}, challenge = null, kid = null, secret = null
       where id = ${id}::uuid and state = 'pending'`
 
-  /** Counts a proof that did not hold; gives the state after it. */
+  /** Counts a proof that did not hold; gives the state after it, and whether it counted: others may have ended it before. */
   const countBadProof = Effect.fnUntraced(function* (id: string, now: Date) {
     const [row] = yield* sql<{ state: Intent["state"] }>`
       update credential_intents set bad_proofs = bad_proofs + 1,
@@ -87,12 +94,14 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
         kid = case when bad_proofs + 1 >= ${mostBadProofs} then null else kid end,
         secret = case when bad_proofs + 1 >= ${mostBadProofs} then null else secret end
       where id = ${id}::uuid and state = 'pending' returning state`
-    return row?.state ?? null
+    if (row !== undefined) return { state: row.state, counted: true }
+    const [ended] = yield* sql<{ state: Intent["state"] }>`select state from credential_intents where id = ${id}::uuid`
+    return { state: ended!.state, counted: false }
   })
 
   /** The seed of an app that is being enrolled. */
   const secretOf = ({ id, kid, secret }: Intent): Redacted.Redacted =>
     vault.open({ kid: kid!, bytes: secret! }, place(id))
 
-  return { add, hold, complete, countBadProof, secretOf }
+  return { add, hold, expire, complete, countBadProof, secretOf }
 }

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { randomBytes } from "node:crypto"
 import { hashOf } from "../../../services/people/Authenticators/RecoveryCodes.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
@@ -61,12 +62,15 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       const others = yield* asking(yield* person(), strong)
       const taken = Buffer.from("another person's credential id")
       bodyOf(yield* passkey(others, { credentialId: taken }))
+      bodyOf(yield* passkey(others, { credentialId: Buffer.alloc(1_023, "x") }))
       const rejected = {
         "another challenge": { challenge: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" },
         "another origin": { origin: "https://evil.example" },
         "another domain": { rpId: "evil.example" },
         "a user who was not verified": { verified: false },
         "a credential that somebody has": { credentialId: taken },
+        "a credential id longer than 1,023 bytes": { credentialId: Buffer.alloc(1_024, "x") },
+        "an id that no index holds": { credentialId: randomBytes(8_192) },
       }
       for (const [name, how] of Object.entries(rejected)) {
         const answer = yield* passkey(ask, how)
@@ -121,6 +125,23 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.strictEqual(bodyOf(yield* ask("GET", "/v1/me/authenticators")).total, 1)
     }))
 
+  it.effect("nobody has more than twenty, however many were started", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const ask = yield* asking(me, strong)
+      yield* sql`
+        insert into authenticators (id, person_id, kind, label, created_at, credential_id, public_key)
+        select gen_random_uuid(), ${me}, 'passkey', 'Old', ${new Date()}, md5(${me} || n), '\\x00'
+        from generate_series(1, 19) n`
+      const app = yield* start(ask, { kind: "totp.enroll" })
+      bodyOf(yield* passkey(ask))
+      const late = yield* complete(ask, app.intent_id, totp(app.challenge.secret))
+      assert.deepStrictEqual([...codeOf(late), late.body.state], [409, "invalid_state", "limit_reached"])
+      const more = yield* ask("POST", actions, { kind: "totp.enroll" })
+      assert.deepStrictEqual([...codeOf(more), more.body.state], [409, "invalid_state", "limit_reached"])
+    }))
+
   it.effect("recovery codes are told once, ten of 128 bits, kept as HMACs, and replaced whole", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
@@ -171,7 +192,6 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       const enrolled = bodyOf(yield* complete(mine, intent_id, totp(challenge.secret)))
       const codes = yield* start(mine, { kind: "recovery_codes.generate" })
       const generated = bodyOf(yield* complete(mine, codes.intent_id, confirm))
-      bodyOf(yield* mine("GET", "/v1/me/sessions"))
       const others = yield* start(mine, { kind: "sessions.revoke_others" })
       const revoked = bodyOf(yield* complete(mine, others.intent_id, confirm))
       assert.deepStrictEqual([enrolled, generated, revoked].map(({ event_ids: ids }) => ids.length), [2, 4, 2])

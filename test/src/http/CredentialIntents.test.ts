@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { CredentialActions } from "../../../services/people/CredentialActions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
@@ -28,6 +29,19 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       bodyOf(yield* complete(ask, next.intent_id, totp(next.challenge.secret)))
     }))
 
+  it.effect("of many proofs at once that do not hold five are told so, and the rest that it is over", () =>
+    Effect.gen(function* () {
+      const ask = yield* asking(yield* person())
+      const { challenge, intent_id } = yield* start(ask, { kind: "totp.enroll" })
+      const answers = yield* Effect.all(
+        Array.from({ length: 9 }, () => complete(ask, intent_id, wrong(challenge.secret))),
+        { concurrency: "unbounded" },
+      )
+      const [told, over] = [422, 409].map((status) => answers.filter((one) => one.status === status))
+      assert.deepStrictEqual([told!.length, over!.length], [5, 4])
+      for (const one of over!) assert.deepStrictEqual([one.body.code, one.body.state], ["invalid_state", "failed"])
+    }))
+
   it.effect("an intent ends by completion, by time, or by a newer one of its kind and target", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
@@ -47,6 +61,26 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       const states = yield* sql<{ state: string }>`
         select state from credential_intents where kind = 'authenticator.rename' and target_id = ${app} order by id`
       assert.deepStrictEqual(states.map(({ state }) => state), ["superseded", "completed", "expired", "pending"])
+      assert.deepStrictEqual(codeOf(yield* complete(ask, third.intent_id, confirm)), [410, "intent_expired"])
+    }))
+
+  it.effect("what nobody completed in time is over by itself, and its secret gone", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { expire } = yield* CredentialActions
+      const ask = yield* asking(yield* person())
+      const [late, open] = [
+        yield* start(ask, { kind: "totp.enroll" }),
+        yield* start(yield* asking(yield* person()), { kind: "totp.enroll" }),
+      ]
+      yield* sql`update credential_intents set expires_at = ${new Date()} where id = ${late.intent_id}::uuid`
+      assert.isAtLeast(yield* expire, 1)
+      const rows = yield* sql<{ state: string; sealed: boolean }>`
+        select state, secret is not null and kid is not null as sealed from credential_intents
+        where id in (${late.intent_id}::uuid, ${open.intent_id}::uuid) order by id`
+      assert.deepStrictEqual(rows, [{ state: "expired", sealed: false }, { state: "pending", sealed: true }])
+      const answer = yield* complete(ask, late.intent_id, totp(late.challenge.secret))
+      assert.deepStrictEqual(codeOf(answer), [410, "intent_expired"])
     }))
 
   it.effect("of many at once one is started last, and one completes it", () =>
@@ -157,6 +191,8 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.lengthOf(rows, 1)
       const reused = yield* ask("POST", actions, { kind: "recovery_codes.generate" }, key)
       assert.deepStrictEqual(codeOf(reused), [409, "idempotency_key_reused"])
+      // What is not even a request is that first of all.
+      assert.strictEqual((yield* ask("POST", actions, { kind: "authenticator.rename" }, key)).status, 422)
       bodyOf(yield* complete(ask, first.body.intent_id, totp(first.body.challenge.secret)))
     }))
 

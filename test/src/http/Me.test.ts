@@ -114,8 +114,10 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
 
   it.effect("sessions are learned from tokens; the present one is always there", () =>
     Effect.gen(function* () {
+      const { sql } = yield* Database
       const me = yield* person()
       const at = now() - 30
+      const then = new Date((at - 60) * 1_000)
       const first = yield* asking(me, { sid: `a ${me}`, authTime: at, acr: "urn:service:aal2", amr: ["pwd", "otp"] })
       const second = yield* asking(me, { sid: `b ${me}`, clientId: "cli" })
       yield* second("GET", "/v1/me", undefined, { "user-agent": `Agent\t${"x".repeat(400)}` })
@@ -139,7 +141,14 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       ])
       assert.deepInclude(other, { client_id: "cli", aal: "unknown", authentication_methods: [] })
       assert.strictEqual(other.user_agent, `Agent ${"x".repeat(250)}`)
-      assert.strictEqual(bodyOf(yield* (yield* asking(me))("GET", "/v1/me/sessions")).total, 2)
+      const silent = yield* asking(me)
+      assert.strictEqual(bodyOf(yield* silent("GET", "/v1/me/sessions")).total, 2)
+      yield* sql`
+        insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr)
+        select gen_random_uuid(), 'many', ${me} || n, ${me}, 'portal', ${then}, ${then}, ${then}, 'unknown', '{}'
+        from generate_series(1, 1000) n`
+      const many = bodyOf(yield* silent("GET", "/v1/me/sessions"))
+      assert.deepStrictEqual([many.total, many.items.length], [1_002, 1_000])
     }))
 
   it.effect("account-wide changes of the feed show at once", () =>

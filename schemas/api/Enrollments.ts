@@ -9,6 +9,7 @@ import {
   MembershipChange,
   MembershipRequest,
 } from "../identity/Requests.ts"
+import { ReasonBody } from "../identity/Reason.ts"
 import { NotFound } from "../problems/Floor.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
@@ -32,6 +33,13 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       success: AcceptedEnrollment,
       error: [...receiptProblems, NotFound, Problems.Held, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
+    HttpApiEndpoint.post("revokeEnrollment", "/v1/institutions/:institution_id/enrollments/:enrollment_id/revoke", {
+      params: { ...institution, enrollment_id: Schema.String },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: Enrollment,
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
+    }).annotate(OpenApi.Summary, "Take an invitation back that was not accepted yet, as whoever may invite"),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,
       headers: optionallyKeyed,

@@ -2,6 +2,7 @@
  * Invitations into an institution (DECISIONS-identity 1.7): written by a Sponsor or an administrator, reviewed, mailed,
  * accepted by the person whose verified address it went to. Anyone else who holds the link waits for an administrator;
  * the invited person is not held up by that. The first that is accepted where nobody administrates makes an administrator.
+ * Whoever may invite may take an invitation back until it is accepted.
  *
  * `held` until the review is through and a mail can go out. The token acts in state `invited` alone.
  * All methods run in the caller's transaction, which must be one of `Transact`.
@@ -17,6 +18,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
+import { isUuid } from "../../schemas/Wire.ts"
 import { parse, sameAddress } from "../platform/MailAddress.ts"
 import { Mails } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
@@ -24,7 +26,7 @@ import { Timers } from "../platform/Timers.ts"
 import { type Decision, filedOf, openedOf, type PolicyReviewRow, PolicyReviews, stamp } from "./PolicyReviews.ts"
 import { invitationKind, invitationToken } from "./RequestLetters.ts"
 import { invitationWindow, type RequestRow, requestRows, stateAt, timersOf } from "./RequestRows.ts"
-import { deliveryOf, masked, recipientOf } from "./Requests/delivery.ts"
+import { deliveryOf, type MailRow, masked, recipientOf } from "./Requests/delivery.ts"
 
 type RoleFault =
   | NotFound
@@ -49,6 +51,15 @@ export class Enrollments extends Context.Service<Enrollments, {
     | Problems.RequestExists
     | SqlError.SqlError
   >
+  /** InvalidState: it is accepted, revoked or expired already. */
+  readonly revoke: (
+    asked: {
+      readonly personId: string
+      readonly institutionId: string
+      readonly enrollmentId: string
+      readonly reason: string
+    },
+  ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError>
   /** Sends the invitation that everybody signed, or lets in who was waiting for an administrator. */
   readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError>
 }>()("bailiwick/services/access/Enrollments") {
@@ -66,23 +77,25 @@ export class Enrollments extends Context.Service<Enrollments, {
       const rows = requestRows(sql)
       const { hasAdministrator, seat, stateOf } = memberships(sql)
 
-      const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, personId: string) {
-        yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
-        yield* audit.append({
-          action: `enrollment.${action}`,
-          actor: `person:${personId}`,
-          subject: `request:${row.id}`,
-          outcome: "done",
-          details: { institution: row.institution_id },
-        })
-      })
+      const moved = Effect.fnUntraced(
+        function* (row: RequestRow, action: string, personId: string, more: Readonly<Record<string, string>> = {}) {
+          yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
+          yield* audit.append({
+            action: `enrollment.${action}`,
+            actor: `person:${personId}`,
+            subject: `request:${row.id}`,
+            outcome: "done",
+            details: { institution: row.institution_id, ...more },
+          })
+        },
+      )
 
-      const viewOf = (row: RequestRow, review: PolicyReviewRow): Enrollment => ({
+      const viewOf = (row: RequestRow, review: PolicyReviewRow | null, mail: MailRow | null = null): Enrollment => ({
         enrollment_id: row.id,
         institution_id: row.institution_id!,
         recipient: masked(recipientOf(row)),
         reason: row.reason,
-        delivery: deliveryOf(row, null),
+        delivery: deliveryOf(row, mail),
         expires_at: stamp(row.expires_at!),
         state: row.state as Enrollment["state"],
         ...filedOf(row, review),
@@ -109,16 +122,21 @@ export class Enrollments extends Context.Service<Enrollments, {
         },
       )
 
+      /** Who signed the invitation of the person that it was mailed to. */
       const signers = (requestId: string) =>
         Effect.map(
           sql<{ person_id: string }>`
-            select distinct on (a.person_id) a.person_id
-            from policy_approvals a join policy_reviews v on v.id = a.review_id
-            where v.request_id = ${requestId}::uuid and v.state in ('open', 'applied')`,
+            select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
+            where v.request_id = ${requestId}::uuid and v.kind = 'enrollment' and v.state = 'applied'`,
           (found) => found.map(({ person_id }) => person_id),
         )
 
-      const admit = Effect.fnUntraced(function* (row: RequestRow, personId: string) {
+      const admit = Effect.fnUntraced(function* (
+        row: RequestRow,
+        personId: string,
+        approvedBy: ReadonlyArray<string>,
+        by = personId,
+      ) {
         const institutionId = row.institution_id!
         const [institution] = yield* sql<{ status: string }>`
           select status from institutions where id = ${institutionId} and not removed`
@@ -137,10 +155,10 @@ export class Enrollments extends Context.Service<Enrollments, {
           role,
           state: "active",
           madeBy: row.author,
-          approvedBy: yield* signers(row.id),
+          approvedBy,
         })
         const accepted = yield* rows.change(row, { state: "accepted", personId, resultId })
-        yield* moved(accepted, "accepted", personId)
+        yield* moved(accepted, "accepted", by, { person: personId })
         return { accepted, role }
       })
 
@@ -174,7 +192,7 @@ export class Enrollments extends Context.Service<Enrollments, {
           if (state !== "invited") return yield* new Problems.InvalidState({ state, allowed: ["invited"] })
           const about = { enrollment_id: row.id, institution_id: row.institution_id! }
           if (person.email_verified && person.email !== null && sameAddress(person.email, recipientOf(row))) {
-            const { accepted, role } = yield* admit(row, personId)
+            const { accepted, role } = yield* admit(row, personId, yield* signers(row.id))
             yield* reviews.supersede(row.id)
             return {
               ...about,
@@ -195,9 +213,33 @@ export class Enrollments extends Context.Service<Enrollments, {
         },
       )
 
+      const revoke: Enrollments["Service"]["revoke"] = Effect.fn("Enrollments.revoke")(
+        function* ({ enrollmentId, institutionId, personId, reason }) {
+          const standing = yield* roles.inInstitution(personId, institutionId)
+          const seen = isUuid(enrollmentId) ? yield* rows.byId(enrollmentId) : null
+          if (seen?.kind !== "enrollment" || seen.institution_id !== institutionId) return yield* new NotFound()
+          yield* needs(standing, "sponsor", "administrator")
+          yield* reviews.lockOpen(seen.id)
+          const row = (yield* rows.lock(seen.id))!
+          const state = stateAt(row, yield* Clock.currentTimeMillis)
+          if (state !== "held" && state !== "invited") {
+            return yield* new Problems.InvalidState({ state, allowed: ["held", "invited"] })
+          }
+          yield* reviews.supersede(row.id)
+          const revoked = yield* rows.change(row, { state: "revoked" })
+          yield* moved(revoked, "revoked", personId, { reason })
+          const [mail] = yield* sql<MailRow>`select state from mails where id = ${row.mail_id}::uuid`
+          return viewOf(revoked, yield* reviews.of(row.id), mail)
+        },
+      )
+
       const carryOut: Enrollments["Service"]["carryOut"] = Effect.fn("Enrollments.carryOut")(
-        function* ({ request, review }) {
-          if (review.kind === "enrollment_claim") return yield* Effect.asVoid(admit(request, review.author))
+        function* ({ approvedBy, request, review }) {
+          const by = approvedBy.at(-1)!
+          // Whoever signed the invitation signed it for somebody else than who claims it.
+          if (review.kind === "enrollment_claim") {
+            return yield* Effect.asVoid(admit(request, review.author, approvedBy, by))
+          }
           const recipient = recipientOf(request)
           // Nobody can be mailed at what is no address: it stays held until it runs out.
           if (parse(recipient) === null) return
@@ -209,11 +251,11 @@ export class Enrollments extends Context.Service<Enrollments, {
             mailId: mailId!,
             token,
           })
-          yield* moved(invited, "invited", review.author)
+          yield* moved(invited, "invited", by)
         },
       )
 
-      return Enrollments.of({ enroll, accept, carryOut })
+      return Enrollments.of({ enroll, accept, revoke, carryOut })
     }),
   )
 }

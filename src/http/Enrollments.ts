@@ -43,6 +43,11 @@ export const enrollments = HttpApiBuilder.group(
           withoutToken(token),
         )
       }),
+      revokeEnrollment: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const asked = { ...payload, personId, institutionId: params.institution_id, enrollmentId: params.enrollment_id }
+        return yield* keyed({ principal, payload, status: 200, success: Enrollment }, service.revoke(asked))
+      }),
       changeMembership: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         return yield* keyed(

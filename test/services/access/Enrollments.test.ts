@@ -4,9 +4,11 @@ import { TestClock } from "effect/testing"
 import { requestTemplates } from "../../../services/access/RequestLetters.ts"
 import { Requests } from "../../../services/access/Requests.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { institution, member, person } from "../../support/TestIdentity.ts"
+import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,
+  askAccess,
+  auditOf,
   codeOf,
   day,
   decline,
@@ -15,6 +17,7 @@ import {
   membershipsOf,
   organization,
   requestRow,
+  revokeInvitation,
   services,
   sign,
   timed,
@@ -69,6 +72,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollmen
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
       // The mail that had not left yet does not leave any more.
       assert.isNull((yield* letters(asked.enrollment_id))[0]!.letter)
+      assert.deepStrictEqual(yield* auditOf(asked.enrollment_id), [
+        { action: "enrollment.submitted", actor: `person:${w.sam}` },
+        { action: "enrollment.invited", actor: `person:${w.ada}` },
+        { action: "enrollment.accepted", actor: `person:${ned}` },
+      ])
     })))
 
   it.effect("what an administrator wrote, a Sponsor reviews; members and strangers write nothing", () =>
@@ -134,9 +142,12 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollmen
       const second = yield* acceptInvitation(finder, token)
       yield* sign(second, "administrator", w.abe)
       assert.deepStrictEqual(yield* membershipsOf(w.fern, finder), [
-        { role: "member", state: "active", made_by: w.sam, approved_by: [w.abe, w.ada].sort() },
+        { role: "member", state: "active", made_by: w.sam, approved_by: [w.abe] },
       ])
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
+      assert.deepStrictEqual((yield* auditOf(asked.enrollment_id)).at(-1), {
+        ...{ action: "enrollment.accepted", actor: `person:${w.abe}` },
+      })
 
       const next = yield* enroll(w.fern, w.sam, "mia@new.example")
       yield* sign(next, "administrator", w.ada)
@@ -145,6 +156,60 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollmen
       assert.strictEqual((yield* acceptInvitation(mia, yield* tokenOf(next.enrollment_id))).state, "accepted")
       assert.strictEqual(yield* codeOf(sign(open, "administrator", w.ada)), "invalid_state")
       assert.deepStrictEqual(yield* membershipsOf(w.fern, thief), [])
+    })))
+
+  it.effect("whoever signed an invitation for one did not sign for another who claims it", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      yield* member(w.fern, w.sam, "administrator")
+      const [finder, access] = [yield* person(), yield* project(w.fern)]
+      const asked = yield* enroll(w.fern, w.sam, "somebody@new.example")
+      yield* sign(asked, "administrator", w.ada)
+      const claim = yield* acceptInvitation(finder, yield* tokenOf(asked.enrollment_id))
+      // Sam alone let the finder in, so for 90 days the two are one pair of eyes.
+      yield* sign(claim, "administrator", w.sam)
+      assert.deepStrictEqual(yield* membershipsOf(w.fern, finder), [
+        { role: "member", state: "active", made_by: w.sam, approved_by: [w.sam] },
+      ])
+      const request = yield* askAccess(w.fern, access, finder)
+      assert.strictEqual(yield* codeOf(sign(request, "sponsor", w.sam)), "four_eyes_required")
+    })))
+
+  it.effect("whoever may invite takes an invitation back, before its review and after it", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [ned, finder] = [yield* person({ email: "ned@back.example" }), yield* person()]
+      const held = yield* enroll(w.fern, w.sam, "ned@back.example")
+      const back = yield* revokeInvitation(w.fern, held.enrollment_id, w.ada)
+      assert.deepInclude(back, { state: "revoked", version: 2, recipient: "n***@back.example" })
+      assert.strictEqual(yield* codeOf(sign(held, "administrator", w.ada)), "invalid_state")
+
+      const sent = yield* enroll(w.fern, w.sam, "ned@back.example")
+      yield* sign(sent, "administrator", w.ada)
+      const token = yield* tokenOf(sent.enrollment_id)
+      const claim = yield* acceptInvitation(finder, token)
+      yield* member(w.fern, w.pat, "member")
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, sent.enrollment_id, w.pat)), "role_required")
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, sent.enrollment_id, ned)), "not_found")
+      const other = yield* institution()
+      yield* member(other, w.abe, "administrator")
+      assert.strictEqual(yield* codeOf(revokeInvitation(other, sent.enrollment_id, w.abe)), "not_found")
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, "unknown", w.abe)), "not_found")
+      const gone = yield* revokeInvitation(w.fern, sent.enrollment_id, w.sam)
+      assert.deepInclude(gone, { state: "revoked", version: 3 })
+      assert.strictEqual(gone.delivery.state, "queued")
+      // Neither the invited person nor whoever else holds the link comes in any more, and no mail leaves.
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(claim, "administrator", w.ada)), "invalid_state")
+      assert.isNull((yield* letters(sent.enrollment_id))[0]!.letter)
+      assert.deepStrictEqual((yield* auditOf(sent.enrollment_id)).at(-1), {
+        ...{ action: "enrollment.revoked", actor: `person:${w.sam}` },
+      })
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, sent.enrollment_id, w.sam)), "invalid_state")
+
+      const late = yield* enroll(w.fern, w.sam, "ned@back.example")
+      yield* TestClock.adjust(7 * day)
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, late.enrollment_id, w.sam)), "invalid_state")
     })))
 
   it.effect("a new institution: whoever approved it lets in its first administrator, and only the first", () =>

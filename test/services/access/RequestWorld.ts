@@ -165,6 +165,19 @@ export const enroll = (institutionId: string, personId: string, recipient: strin
 export const acceptInvitation = (personId: string, token: string) =>
   Effect.flatMap(Enrollments, (enrollments) => transact(enrollments.accept({ personId, token })))
 
+export const revokeInvitation = (institutionId: string, enrollmentId: string, personId: string) =>
+  Effect.flatMap(
+    Enrollments,
+    (enrollments) => transact(enrollments.revoke({ institutionId, enrollmentId, personId, reason })),
+  )
+
+/** What the audit holds of a request, in order. */
+export const auditOf = Effect.fnUntraced(function* (requestId: string) {
+  const { sql } = yield* Database
+  return yield* sql<{ action: string; actor: string }>`
+    select action, actor from audit_records where subject = ${`request:${requestId}`} order by id`
+})
+
 export const website = (
   { fern, sam }: Pick<World, "fern" | "sam">,
   ownerId: string,

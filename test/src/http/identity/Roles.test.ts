@@ -76,6 +76,7 @@ const table: Readonly<Record<string, Row>> = {
     role_required: "sponsor2 member",
   }),
   "enrollments.createEnrollment": bothRoles,
+  "enrollments.revokeEnrollment": bothRoles,
   "enrollments.changeMembership": bothRoles,
   "websites.registerWebsite": bothRoles,
   "websites.withdrawWebsite": row("not_found", {

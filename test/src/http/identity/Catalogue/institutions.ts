@@ -43,6 +43,14 @@ const change = Effect.fnUntraced(function* (stage: Stage) {
   return { params: inInstitution(stage), body }
 })
 
+/** An invitation that waits for its review. */
+const enrolled = Effect.fnUntraced(function* (stage: Stage) {
+  const path = `/v1/institutions/${stage.institution}/enrollments`
+  const asked = { recipient: `${randomUUID()}@example.com`, reason }
+  const { enrollment_id } = done(yield* ask(stage.people.sponsor, "POST", path, asked))
+  return { params: { ...inInstitution(stage), enrollment_id: enrollment_id as string }, body: { reason } }
+})
+
 export const institutions: ReadonlyArray<Case> = [
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
@@ -72,6 +80,11 @@ export const institutions: ReadonlyArray<Case> = [
         params: inInstitution(stage),
         body: { recipient: `${randomUUID()}@example.com`, reason },
       }),
+  },
+  {
+    operation: "enrollments.revokeEnrollment",
+    ...{ by: "administrator", second: "sponsor", status: 200 },
+    asked: enrolled,
   },
   {
     operation: "enrollments.changeMembership",

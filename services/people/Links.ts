@@ -22,6 +22,7 @@ import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/Mails.ts"
 import { Timers } from "../platform/Timers.ts"
 import { AccessTokens } from "./AccessTokens.ts"
+import { type Found, who } from "./Callers.ts"
 import { merging } from "./Links/Merging.ts"
 import { personOf, persons } from "./Persons.ts"
 
@@ -130,6 +131,9 @@ export class Links extends Context.Service<Links, {
         const fresh = said.authTime !== null && now / 1000 - said.authTime <= freshSeconds
         if (said.via !== "person" || !fresh) return yield* rejected("token")
         const holder = yield* holderOf(said.issuer, said.subject)
+        // A leaked token that its person has put an end to shows nothing any more.
+        const [found] = yield* sql<Found>`${who(sql, said)}`
+        if (found?.revoked === true) return yield* rejected("token")
         if (holder === personId || !(yield* linkable(holder))) return yield* rejected("token")
         const id = yield* ids.next
         const expiresAt = new Date(now + proofMillis)

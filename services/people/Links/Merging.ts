@@ -47,7 +47,7 @@ export const merging = (sql: PgClient.PgClient) => {
       (rows) => new Set(rows.map(({ id }) => id)),
     )
 
-  /** Moves everything that `from` signs in with, and their receipts. */
+  /** Moves everything that `from` signs in with, the end of what had been signed in, and their receipts. */
   const merge = Effect.fnUntraced(function* ({ approvedBy, from, into, now }: Merge) {
     yield* sql`
       update identities set person_id = ${into}, linked_at = ${now}, made_by = ${into},
@@ -56,6 +56,12 @@ export const merging = (sql: PgClient.PgClient) => {
     yield* sql`
       update people set merged_into = ${into}, revision = revision + 1, updated_at = ${now}
       where id = ${from} or merged_into = ${from}`
+    yield* sql`
+      insert into session_floors as f (person_id, before, except_issuer, except_sid)
+      select ${into}, before, except_issuer, except_sid from session_floors where person_id = ${from}
+      on conflict (person_id) do update
+        set before = excluded.before, except_issuer = excluded.except_issuer, except_sid = excluded.except_sid
+        where f.before < excluded.before`
     const [was, is] = [`person:${from}`, `person:${into}`]
     yield* sql`
       update idempotency_receipts r set principal = ${is} where r.principal = ${was} and not exists (

@@ -80,7 +80,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       assert.isNull(yield* notice!.render(mail))
     })))
 
-  it.effect("an approval that comes later takes effect at once; receipts go along", () =>
+  it.effect("an approval that comes later takes effect at once; receipts go along, and the end of sessions", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
@@ -92,6 +92,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       yield* receipt(other, "mine")
       yield* receipt(one, "both")
       yield* receipt(other, "both")
+      const floor = (personId: string, before: number) =>
+        sql`insert into session_floors (person_id, before, except_issuer, except_sid)
+          values (${personId}, ${new Date(before)}, ${issuer}, ${`kept ${before}`})`
+      yield* floor(one, 1_000)
+      yield* floor(other, 2_000)
       yield* TestClock.adjust(2 * day)
       yield* sign(link, "operator", w.oz)
       assert.strictEqual((yield* requestRow(link.link_request_id)).state, "linked")
@@ -103,6 +108,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
           { principal: `person:${one}`, key: "both" },
           { principal: `person:${one}`, key: "mine" },
         ],
+      )
+      // What either had ended stays ended: the later word counts.
+      assert.deepStrictEqual(
+        yield* sql`select except_sid from session_floors where person_id = ${one}`,
+        [{ except_sid: "kept 2000" }],
       )
     })))
 
@@ -176,6 +186,13 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       yield* refused(yield* serviceTokenFor("robot"))
       yield* refused(yield* tokenFor(one))
       yield* prove(one, yield* tokenFor(other, { authTime: now - 300 }))
+      // Nor one that leaked, after its person ended that session.
+      const { sql } = yield* Database
+      const ended = yield* person()
+      yield* sql`insert into session_floors (person_id, before, except_issuer, except_sid)
+        values (${ended}, ${new Date(now * 1_000)}, ${issuer}, 'kept')`
+      yield* refused(yield* tokenFor(ended, { sid: "leaked" }))
+      yield* prove(one, yield* tokenFor(ended, { sid: "kept" }))
       // Nor where something hangs on the other: a membership, an ownership, an operator's right, a decision.
       const portal = yield* project(w.fern)
       const [owns, gone] = [yield* person(), yield* person()]

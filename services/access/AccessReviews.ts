@@ -35,8 +35,8 @@ export interface ReviewDecision {
   readonly institutionId: string
   readonly reviewId: string
   readonly reason: string
-  /** The ETag that the decider saw, unquoted, where one was sent. */
-  readonly ifMatch?: string | undefined
+  /** Digests of the evidence that the decider may have seen; undefined where they do not say. */
+  readonly seen?: ReadonlyArray<string> | undefined
 }
 
 /** Who ends what somebody had ended whose name is lost: no person's id has a colon. */
@@ -203,8 +203,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
         return row ?? (yield* new NotFound())
       })
 
-      const seen = ({ ifMatch }: ReviewDecision, row: ReviewRow) =>
-        ifMatch === undefined || ifMatch === row.evidence_digest
+      const mustBeSeen = ({ seen }: ReviewDecision, row: ReviewRow) =>
+        seen === undefined || seen.includes(row.evidence_digest)
           ? Effect.void
           : Effect.fail(new Problems.PreconditionFailed())
 
@@ -235,7 +235,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           yield* stepUp
           const version = yield* Effect.exit(activeVersion(institutionId, about.access_id, about.access_version))
           const row = yield* lock(decision)
-          yield* seen(decision, row)
+          yield* mustBeSeen(decision, row)
           if (row.state !== "proposed") {
             return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed"] })
           }
@@ -275,7 +275,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           const row = yield* lock(decision)
           const proposer = row.proposed_by === personId && row.state === "proposed" && standing.sponsor
           if (!proposer) yield* needs(standing, "administrator")
-          yield* seen(decision, row)
+          yield* mustBeSeen(decision, row)
           if (row.state === "revoked") {
             return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed", "approved"] })
           }

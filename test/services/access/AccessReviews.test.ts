@@ -32,8 +32,8 @@ const propose = ({ accessId, fern, sam }: World, more: { access_version?: number
       ...more,
     })))
 
-const on = ({ fern }: World, personId: string, reviewId: string, ifMatch?: string): ReviewDecision => ({
-  ...{ personId, institutionId: fern, reviewId, reason, ifMatch },
+const on = ({ fern }: World, personId: string, reviewId: string, ...seen: ReadonlyArray<string>): ReviewDecision => ({
+  ...{ personId, institutionId: fern, reviewId, reason, seen: seen.length === 0 ? undefined : seen },
 })
 const approve = (decision: ReviewDecision) =>
   Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
@@ -252,39 +252,5 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
         current: false,
         reasons: ["sponsor_not_current", "membership_ended", "review_expired", "review_revoked"],
       })
-    })))
-
-  it.effect("keeps decision, delivery, acknowledgement and effect apart", () =>
-    noon(Effect.gen(function* () {
-      const w = yield* world
-      const { sql } = yield* Database
-      const { review_id } = yield* propose(w)
-      const facts = Effect.map(list(w, w.ada), ({ reviews: [review] }) => [
-        review!.decision.state,
-        review!.delivery.state,
-        review!.acknowledgement.state,
-        review!.effective_access.state,
-      ])
-      assert.deepStrictEqual(yield* facts, ["proposed", "none", "none", "unknown"])
-      yield* approve(on(w, w.ada, review_id))
-      assert.deepStrictEqual(yield* facts, ["approved", "queued", "pending", "unknown"])
-      const [head] = yield* sql<{ epoch: number; position: bigint }>`
-        select epoch, position from lifecycle_heads where project_id = ${w.portal}`
-      const { epoch, position } = head!
-      yield* sql`
-        insert into lifecycle_consumers (project_id, consumer, delivered_epoch, delivered_position, delivered_at)
-        values (${w.portal}, 'https://services.example backend', ${epoch}, ${position}, ${new Date(start)})`
-      assert.deepStrictEqual(yield* facts, ["approved", "delivered", "pending", "unknown"])
-      const acknowledge = (at: bigint) =>
-        sql`update lifecycle_consumers set acknowledged_epoch = ${epoch}, acknowledged_position = ${at},
-          acknowledged_at = ${new Date(start)}, installed_version = '1.0.0' where project_id = ${w.portal}`
-      // What grants the Access came before the review.
-      yield* acknowledge(position - 1n)
-      assert.deepStrictEqual(yield* facts, ["approved", "delivered", "pending", "effective"])
-      yield* acknowledge(position)
-      assert.deepStrictEqual(yield* facts, ["approved", "delivered", "acknowledged", "effective"])
-      const change = { institution_id: w.fern, project_id: w.portal, person_id: w.pat, role: "user" }
-      yield* tell("access", { id: w.accessId, version: 2, ...change, state: "revoked" })
-      assert.deepStrictEqual(yield* facts, ["approved", "delivered", "acknowledged", "unknown"])
     })))
 })

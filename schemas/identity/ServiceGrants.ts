@@ -1,7 +1,7 @@
 /** Lifecycle service grants: which service may read a project's lifecycle (DECISIONS-identity 1.6). */
 import { Schema } from "effect"
 import { BodyInt, Text } from "../Validation/Scalars.ts"
-import { Timestamp } from "../Wire.ts"
+import { AskedTime, Timestamp } from "../Wire.ts"
 import { Acknowledgement, Delivery, Effective } from "./Lifecycle.ts"
 import { Reason } from "./Reason.ts"
 
@@ -13,13 +13,13 @@ export type Capability = typeof Capability.Type
 export const LifecycleServiceProposal = Schema.Struct({
   /** The service's `client_id`. */
   service_id: Text(1, 200),
-  /** Null or left out: the only configured lifecycle issuer. */
-  service_issuer: Schema.optionalKey(orNull(Schema.String)),
+  /** Null or left out: the only configured lifecycle issuer. As long as an index holds beside `service_id`. */
+  service_issuer: Schema.optionalKey(orNull(Text(1, 400))),
   /** Repeats are refused. */
   capabilities: Schema.Array(Capability).check(Schema.isMinLength(1), Schema.isMaxLength(4), Schema.isUnique()),
   environment: Schema.Literals(["staging", "production"]),
-  /** At most 365 days from now; null or left out: none. */
-  expires_at: Schema.optionalKey(orNull(Schema.String.annotate({ format: "date-time" }))),
+  /** Ahead, by at most 365 days; null or left out: none. */
+  expires_at: Schema.optionalKey(orNull(AskedTime)),
   reason: Reason,
 }).annotate({ identifier: "LifecycleServiceProposal" })
 export type LifecycleServiceProposal = typeof LifecycleServiceProposal.Type

@@ -88,7 +88,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         const columns = sql.literal(`g.id::text as id, g.project_id, g.service_id, g.service_issuer, g.capabilities,
           g.environment, g.state, g.revision, g.reason, g.proposed_by, g.proposed_at, g.approved_by, g.approved_at,
-          g.approval_event_id::text as approval_event_id, g.revoked_by, g.revoked_at, g.expires_at`)
+          g.approval_event_id::text as decision_event_id, g.revoked_by, g.revoked_at, g.expires_at`)
 
         const read = Effect.fnUntraced(function* (where: Statement.Fragment) {
           const now = yield* Clock.currentTimeMillis
@@ -227,10 +227,13 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const close = Effect.fnUntraced(
           function* (grant: GrantRow, institutionId: string, personId: string | null, reason: string) {
             const now = new Date(yield* Clock.currentTimeMillis)
-            if (grant.approved_at !== null) yield* tell("service-grant-revoked", grant, institutionId, personId)
+            const told = grant.approved_at === null
+              ? null
+              : yield* tell("service-grant-revoked", grant, institutionId, personId)
+            // From now on delivery and acknowledgement are those of the end: the column is of the newest decision.
             yield* sql`
               update service_grants set state = 'revoked', revision = revision + 1, revoked_by = ${personId},
-                revoked_at = ${now}, revocation_reason = ${reason}
+                revoked_at = ${now}, revocation_reason = ${reason}, approval_event_id = ${told}::uuid
               where id = ${grant.id}::uuid and revision = ${grant.revision}`
             yield* recorded("revoke", grant.id, personId, grant.project_id)
           },

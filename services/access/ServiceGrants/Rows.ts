@@ -21,7 +21,8 @@ export interface GrantRow {
   readonly proposed_at: Date
   readonly approved_by: string | null
   readonly approved_at: Date | null
-  readonly approval_event_id: string | null
+  /** What told the products of the newest decision; null where they never heard of the grant. */
+  readonly decision_event_id: string | null
   readonly revoked_by: string | null
   readonly revoked_at: Date | null
   readonly expires_at: Date | null
@@ -59,28 +60,24 @@ export const viewOf = (
     revoked_by: row.revoked_by,
     revoked_at: iso(row.revoked_at),
     expires_at: iso(row.expires_at),
-    // The event was queued by the transaction that approved, and may be no row yet.
-    delivery: deliveryOf({ ...row, told: row.approval_event_id, queued_at: row.approved_at }),
-    acknowledgement: acknowledgementOf({ ...row, told: row.approval_event_id }, row.installed_version),
+    // The event was queued by the transaction that decided, and may be no row yet.
+    delivery: deliveryOf({ ...row, told: row.decision_event_id, queued_at: row.revoked_at ?? row.approved_at }),
+    acknowledgement: acknowledgementOf({ ...row, told: row.decision_event_id }, row.installed_version),
     // We hold a service's token to its grant at each delivery: what is approved is in effect, and nothing else is.
     effective: state === "approved" && !row.dead ? "effective" : "not_effective",
   }
 }
 
-const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
 const place = ["body", "expires_at"]
 
-/** When a grant shall end; 422 for what is no time, not ahead, or more than 365 days ahead. */
+/** When a grant shall end, of a `AskedTime`; 422 for what is not ahead, or more than 365 days ahead. */
 export const expiryOf = (
   text: string | null | undefined,
   now: number,
 ): Effect.Effect<Date | null, HTTPValidationError> => {
   if (text == null) return Effect.succeed(null)
-  const at = rfc3339.test(text) ? Date.parse(text) : NaN
-  if (Number.isNaN(at)) {
-    return Effect.fail(HTTPValidationError.at(place, "datetime_parsing", "Input should be a valid datetime"))
-  }
-  if (at <= now) {
+  const at = Date.parse(text.toUpperCase())
+  if (!(at > now)) {
     return Effect.fail(HTTPValidationError.at(place, "datetime_future", "Input should be in the future"))
   }
   return at > now + longest

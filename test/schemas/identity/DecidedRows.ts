@@ -7,7 +7,21 @@ import { keyed } from "../../../schemas/identity/IdempotencyKey.ts"
 import { ReasonBody } from "../../../schemas/identity/Reason.ts"
 import { Contact } from "../../../schemas/identity/Requests.ts"
 import { LifecycleServiceApproval, LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
-import { contact, few, fill, long, many, noString, oneOf, orNull, reason, type Row, short, text } from "./FieldRows.ts"
+import {
+  contact,
+  few,
+  fill,
+  long,
+  many,
+  noString,
+  oneOf,
+  orNull,
+  reason,
+  type Row,
+  short,
+  text,
+  value,
+} from "./FieldRows.ts"
 
 const proposal = {
   ...{ service_id: "s", capabilities: ["events.read"], environment: "staging", reason },
@@ -67,13 +81,14 @@ export const decidedRows: ReadonlyArray<Row> = [
   orNull("GrantProposal", "grant_event_id"),
   text("GrantProposal", "reason", 8, 500),
   text("LifecycleServiceProposal", "service_id", 1, 200),
-  orNull("LifecycleServiceProposal", "service_issuer"),
+  absent("LifecycleServiceProposal", "service_issuer", 400),
   {
     ...{ kind: "LifecycleServiceProposal", field: "capabilities", required: true },
     good: [["events.read"], capabilities],
     bad: [
       { sent: [], said: few },
       { sent: [...capabilities, "events.read"], said: many(4) },
+      { sent: ["events.read", "events.read"], said: value("expected an array with unique items") },
       { sent: ["events.write"], said: oneOf(listed(capabilities)), at: [0] },
     ],
   },
@@ -82,7 +97,15 @@ export const decidedRows: ReadonlyArray<Row> = [
     good: ["staging", "production"],
     bad: [{ sent: "test", said: oneOf("'staging' or 'production'") }],
   },
-  orNull("LifecycleServiceProposal", "expires_at"),
+  {
+    ...{ kind: "LifecycleServiceProposal", field: "expires_at", required: false },
+    good: [null, "2028-02-29T23:59:59.999999999Z", "2027-12-31t00:00:00z", "2027-01-01T00:00:00+23:59"],
+    bad: [
+      ...["soon", "", "2027-02-29T00:00:00Z", "2027-04-31T00:00:00Z", "2027-01-00T00:00:00Z", "2027-13-01T00:00:00Z"],
+      ...["2027-01-01T24:00:00Z", "2027-01-01T00:00:60Z", "2027-01-01T00:00:00", "2027-01-01T00:00:00+24:00"],
+      ...["2027-01-01", " 2027-01-01T00:00:00Z", "1830297600"],
+    ].map((sent) => ({ sent, said: { type: "datetime_parsing", msg: "Input should be a valid datetime" } })),
+  },
   text("LifecycleServiceProposal", "reason", 8, 500),
   version("LifecycleServiceApproval", "expected_version"),
   text("LifecycleServiceApproval", "reason", 8, 500),

@@ -84,6 +84,10 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.deepInclude(approved.delivery, { state: "queued", queued_at: new Date(start).toISOString() })
       const revoked = yield* revoke(w, w.olga, proposed.id)
       assert.deepInclude(revoked, { state: "revoked", version: 3, effective: "not_effective", revoked_by: w.olga })
+      // What became of the approval is no answer to its end, which the products have yet to hear of.
+      assert.deepInclude(revoked.delivery, { state: "queued", queued_at: revoked.revoked_at, attempts: 0 })
+      assert.notStrictEqual(revoked.delivery.event_id, approved.delivery.event_id)
+      assert.deepInclude(revoked.acknowledgement, { state: "pending", cursor: null, acknowledged_at: null })
       // Late is never refused, and changes nothing.
       assert.deepStrictEqual(yield* revoke(w, w.ada, proposed.id), revoked)
       assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
@@ -111,7 +115,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     noon(Effect.gen(function* () {
       const w = yield* world
       const at = (millis: number) => new Date(start + millis).toISOString()
-      for (const expires_at of ["soon", at(0), at(365 * day + 1)]) {
+      for (const expires_at of [at(-1), at(0), at(365 * day + 1)]) {
         assert.strictEqual(yield* tagOf(propose(w, { expires_at })), "HTTPValidationError")
       }
       yield* propose(w, { expires_at: at(365 * day) })

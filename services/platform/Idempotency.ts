@@ -7,7 +7,7 @@
  * two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
  */
 import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
-import type { SqlError } from "effect/sql"
+import { SqlError } from "effect/sql"
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Idempotency.ts"
@@ -47,6 +47,13 @@ export interface Answer {
   readonly replayed: boolean
 }
 
+/** What goes wrong in SQL is a defect here, as it is in `transact`. */
+const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
+  Effect.catch(
+    effect,
+    (error) => SqlError.isSqlError(error) ? Effect.die(error) : Effect.fail(error as Exclude<E, SqlError.SqlError>),
+  )
+
 const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
 
 export class Idempotency extends Context.Service<Idempotency, {
@@ -62,6 +69,23 @@ export class Idempotency extends Context.Service<Idempotency, {
     Answer,
     Exclude<E, SqlError.SqlError | Conflict> | IdempotencyKeyReused | IdempotencyInProgress | DependencyUnavailable,
     R
+  >
+  /**
+   * The same for a command that has to ask elsewhere first, in no transaction: `asking` gives the command, and is not run
+   * where there is a receipt already.
+   */
+  readonly runAfter: <A, E, R, E2, R2>(
+    asked: Asked,
+    told: Told<A>,
+    asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
+  ) => Effect.Effect<
+    Answer,
+    | Exclude<E, SqlError.SqlError | Conflict>
+    | Exclude<E2, SqlError.SqlError>
+    | IdempotencyKeyReused
+    | IdempotencyInProgress
+    | DependencyUnavailable,
+    R | R2
   >
 }>()("bailiwick/services/platform/Idempotency") {
   static readonly layer = Layer.effect(
@@ -110,12 +134,12 @@ export class Idempotency extends Context.Service<Idempotency, {
         return made !== undefined
       })
 
-      const replay = Effect.fnUntraced(function* (asked: Asked) {
+      const receipt = Effect.fnUntraced(function* (asked: Asked) {
         const [row] = yield* sql<{ fingerprint: Uint8Array; kid: string; status: number; body: string }>`
           select fingerprint, kid, status, body from idempotency_receipts
           where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
             and key = ${asked.key}`
-        if (row === undefined) return yield* inProgress
+        if (row === undefined) return undefined
         if (!timingSafeEqual(row.fingerprint, fingerprint(asked, row.kid).hash)) {
           return yield* new IdempotencyKeyReused()
         }
@@ -132,7 +156,7 @@ export class Idempotency extends Context.Service<Idempotency, {
       })
 
       const once = Effect.fnUntraced(function* <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) {
-        if (!(yield* open(asked))) return yield* replay(asked)
+        if (!(yield* open(asked))) return (yield* receipt(asked)) ?? (yield* inProgress)
         const { answer, kept } = done(told, yield* command)
         yield* sql`
           update idempotency_receipts set status = ${answer.status}, body = ${kept}
@@ -141,14 +165,30 @@ export class Idempotency extends Context.Service<Idempotency, {
         return answer
       })
 
-      const run: Idempotency["Service"]["run"] = (asked, told, command) => {
+      const committed = <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) => {
         const work = asked.key === null
           ? Effect.map(command, (result) => done(told, result).answer)
           : once(asked, told, command)
-        const committed = Effect.provideService(transact(work), Database, database)
-        return asked.key === null ? committed : alone(asked, committed)
+        return Effect.provideService(transact(work), Database, database)
       }
-      return Idempotency.of({ run })
+
+      const run: Idempotency["Service"]["run"] = (asked, told, command) => {
+        const answer = committed(asked, told, command)
+        return asked.key === null ? answer : alone(asked, answer)
+      }
+
+      const runAfter: Idempotency["Service"]["runAfter"] = (asked, told, asking) => {
+        const answer = Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command))
+        if (asked.key === null) return answer
+        return alone(
+          asked,
+          Effect.flatMap(
+            sqlDies(receipt(asked)),
+            (known): typeof answer => known === undefined ? answer : Effect.succeed(known),
+          ),
+        )
+      }
+      return Idempotency.of({ run, runAfter })
     }),
   )
 }

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
-import { IdentityProvider } from "./IdentityProvider.ts"
+import { IdentityProvider, unmanaged } from "./IdentityProvider.ts"
 import { clients } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
 
@@ -46,9 +46,25 @@ export class ClientDrift extends Context.Service<ClientDrift, {
       const examine = Effect.fnUntraced(function* (projectId: string) {
         const mine = yield* known.of(projectId)
         if (mine === null || mine.disabled) return
-        const seen = yield* provider.read(mine.client)
-        if (seen !== null) return yield* note(projectId, mine.client.clientId, driftOf(mine.expected, seen.observed))
-        yield* note(projectId, mine.client.clientId, [{ field: "client_id", ...gone }])
+        const { client } = mine
+        const answer = yield* Effect.result(provider.read(client))
+        if (answer._tag === "Failure") {
+          const { code, reason } = answer.failure
+          // RFC 7592 has one answer for a client that is gone and for a credential that is not its own any more. A
+          // provider that does not answer now is asked again in its turn.
+          if (reason === "refused" && code !== unmanaged) {
+            yield* note(projectId, client.clientId, [{ field: "client_id", expected: "present", observed: code }])
+          }
+          return
+        }
+        const seen = answer.success
+        if (seen === null) {
+          return yield* note(projectId, client.clientId, [{
+            ...{ field: "client_id", expected: "present", observed: "absent" },
+          }])
+        }
+        yield* known.renew(projectId, client, seen.client)
+        yield* note(projectId, client.clientId, driftOf(mine.expected, seen.observed))
       })
 
       const look = Effect.gen(function* () {
@@ -61,12 +77,9 @@ export class ClientDrift extends Context.Service<ClientDrift, {
                 select from provider_jobs j where j.project_id = c.project_id and j.state in ('pending', 'ambiguous'))
             order by c.looked_at nulls first limit ${atOnce} for update skip locked
           ) returning project_id`
-        // A provider that does not answer now is asked again in its turn.
-        yield* Effect.forEach(
-          due,
-          ({ project_id }) => Effect.catchTag(examine(project_id), "ProviderFault", () => Effect.void),
-          { discard: true },
-        )
+        // One that cannot be looked at must not keep the others from being looked at.
+        const exits = yield* Effect.forEach(due, ({ project_id }) => Effect.exit(examine(project_id)))
+        yield* Effect.all(exits, { discard: true })
         return due.length
       })
 
@@ -74,5 +87,3 @@ export class ClientDrift extends Context.Service<ClientDrift, {
     }),
   )
 }
-
-const gone = { expected: "present", observed: "absent" }

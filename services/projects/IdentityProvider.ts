@@ -45,6 +45,9 @@ export class ProviderFault extends Schema.TaggedError<ProviderFault>()("Provider
   code: Schema.String,
 }) {}
 
+/** The code of a refusal that is our own: the provider never said where the client is managed. */
+export const unmanaged = "client_is_not_managed"
+
 export class IdentityProvider extends Context.Service<IdentityProvider, {
   /** Makes a client that can be found by its reference, the target's `software_id`. */
   readonly create: (target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
@@ -56,4 +59,6 @@ export class IdentityProvider extends Context.Service<IdentityProvider, {
   readonly read: (client: KnownClient) => Effect.Effect<Seen | null, ProviderFault>
   /** The client of a reference, null where there certainly is none, `unfindable` where this provider cannot be asked. */
   readonly find: (reference: string) => Effect.Effect<KnownClient | null | "unfindable", ProviderFault>
+  /** Whether a URI that a person names may be one of this provider's: no other is asked, nor given a credential. */
+  readonly manages: (uri: string) => boolean
 }>()("bailiwick/services/projects/IdentityProvider") {}

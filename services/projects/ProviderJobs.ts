@@ -28,7 +28,7 @@ export const leaseMillis = 30_000
 type Claimed = JobRow & { readonly claim: bigint }
 
 /** What became of a call. */
-type Done = Seen | "disabled" | "nothing to do"
+type Done = Seen | "disabled" | "nothing to do" | "superseded"
 
 export class ProviderJobs extends Context.Service<ProviderJobs, {
   /** Adds a job in the current transaction and gives its id. A held one waits for `release`. */
@@ -53,10 +53,13 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const provider = yield* IdentityProvider
       const known = clients(sql, yield* Vault)
 
-      const project = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<ProjectRow>`
-          select id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes
-          from projects where id = ${id}`
+      /** The job's project; `ended`: it was decided since that the client is to end. */
+      const project = Effect.fnUntraced(function* (job: Claimed) {
+        const [row] = yield* sql<ProjectRow & { readonly ended: boolean }>`
+          select id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
+            exists (select from provider_jobs later where later.project_id = projects.id
+              and later.id > ${job.id}::uuid and later.kind = 'client.disable') as ended
+          from projects where id = ${job.project_id}`
         return row
       })
 
@@ -87,7 +90,11 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         return yield* Effect.as(provider.disable(mine.client), "disabled" as const)
       })
 
-      const settled = (job: Claimed, outcome: "done" | "failed", code: string) =>
+      const settled = (
+        job: Pick<JobRow, "id" | "kind" | "project_id" | "attempts">,
+        outcome: "done" | "failed",
+        code: string,
+      ) =>
         audit.append({
           action: `provider.${job.kind}`,
           actor: "system",
@@ -100,10 +107,11 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const settle = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, done: Done) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const own = yield* sql`
-          update provider_jobs set state = 'effective', claim = null, lease_until = null, last_error = null,
-            updated_at = ${now}
+          update provider_jobs set state = 'effective', claim = null, lease_until = null,
+            last_error = ${done === "superseded" ? done : null}, updated_at = ${now}
           where id = ${job.id}::uuid and claim = ${job.claim} returning 1`
         if (own.length === 0) return
+        if (done === "superseded") return yield* settled(job, "done", done)
         if (done === "disabled") yield* known.disabled(job.project_id)
         else if (done !== "nothing to do") yield* known.keep(job.project_id, job.reference, done.client, target)
         yield* settled(job, "done", done === "nothing to do" ? "nothing_to_do" : "effective")
@@ -124,11 +132,13 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       }, sql.withTransaction)
 
       const perform = Effect.fnUntraced(function* (job: Claimed) {
-        const row = yield* project(job.project_id)
+        const row = yield* project(job)
         if (row === undefined) {
           return yield* fault(job, new ProviderFault({ reason: "refused", code: "no_such_project" }))
         }
         const target = targetOf(row)
+        // Sent again after the withdrawal, it would make what nothing ends any more.
+        if (row.ended && job.kind !== "client.disable") return yield* settle(job, target, "superseded")
         yield* faultPoint("provider.claimed")
         if (!(yield* begin(job, target))) return
         yield* faultPoint("provider.begun")
@@ -148,18 +158,21 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
             select from provider_jobs before where before.project_id = t.project_id and before.id < t.id
               and before.state in ('pending', 'ambiguous'))`,
         })
-        yield* Effect.forEach(due, perform, { concurrency: 4, discard: true })
+        // Each to its end: what goes wrong with one must not cut off the calls of the others.
+        const exits = yield* Effect.forEach(due, (job) => Effect.exit(perform(job)), { concurrency: 4 })
+        yield* Effect.all(exits, { discard: true })
         return due.length > 0
       })
 
       const free = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
-        yield* sql`
+        const lost = yield* sql<JobRow>`
           update provider_jobs set state = 'ambiguous', claim = null, lease_until = null, last_error = 'interrupted',
             updated_at = ${now}
-          where claim is not null and lease_until < ${now} and begun_at is not null and state = 'pending'`
+          where claim is not null and lease_until < ${now} and begun_at is not null and state = 'pending' returning *`
+        for (const job of lost) yield* settled(job, "failed", "interrupted")
         yield* freeExpired(sql, jobsTable)
-      })
+      }).pipe(sql.withTransaction)
 
       return ProviderJobs.of({ add, release, drop, work, free })
     }),

@@ -2,14 +2,15 @@
  * What an operator may do about a provider job that failed or is ambiguous (specification 000, Errors 2): look at the
  * provider with the saved reference first (`reconcile`), and only where that cannot decide, or the provider refused for
  * good, send it again (`retry`) or name the client that it made (`repair`). Each is reviewed: an operator, a reason, an
- * audit record.
+ * audit record that holds both.
  *
- * `reconcile` and `repair` ask the provider outside any transaction, under a claim of the job; `retry` runs in the
- * caller's.
+ * `reconcile` and `repair` only read at the provider, outside any transaction and under a claim of the job, which goes
+ * with the scope; what they give settles the job in the caller's transaction. So a 504 of theirs has done nothing, and
+ * may be asked again with the same key. `retry` runs in the caller's transaction altogether.
  */
-import { Clock, Context, Effect, Layer, type Redacted } from "effect"
-import type { SqlError } from "effect/sql"
-import type { Job } from "../../schemas/identity/Operations.ts"
+import { Clock, Context, Effect, Layer, type Redacted, type Scope } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type { Job, JobState } from "../../schemas/identity/Operations.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { InvalidState, OutcomeUnknown, RoleRequired } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -19,7 +20,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
-import { type ClientTarget, IdentityProvider, type KnownClient, ProviderFault } from "./IdentityProvider.ts"
+import { IdentityProvider, type KnownClient, ProviderFault } from "./IdentityProvider.ts"
 import { leaseMillis, providerTopic } from "./ProviderJobs.ts"
 import { clients, type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
@@ -44,13 +45,16 @@ type Verdict =
 const isRefusal = (error: unknown): error is ProviderFault =>
   error instanceof ProviderFault && error.reason === "refused"
 
+/** Settles a job by what was found out about it, in the current transaction. */
+export type Settlement = Effect.Effect<Job, NotFound | InvalidState | SqlError.SqlError>
+
 export class ReviewedJobs extends Context.Service<ReviewedJobs, {
   /** OutcomeUnknown where the provider does not answer: the job stays as it is. */
-  readonly reconcile: (reviewed: Reviewed) => Effect.Effect<Job, Fault | OutcomeUnknown>
+  readonly reconcile: (reviewed: Reviewed) => Effect.Effect<Settlement, Fault | OutcomeUnknown, Scope.Scope>
   readonly retry: (reviewed: Reviewed) => Effect.Effect<Job, Fault>
   /**
-   * The client that the provider made, as its operator reads it there; 422 where the provider knows no such client. Of
-   * one that was to end: that it is gone; 422 where it is still there.
+   * The client that the provider made, as its operator reads it there; 422 where the provider knows no such client, or it
+   * is another project's. Of one that was to end: that it is gone; 422 where it is still there.
    */
   readonly repair: (
     reviewed: Reviewed & {
@@ -58,7 +62,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       readonly managementUri: string | null
       readonly managementToken: Redacted.Redacted | null
     },
-  ) => Effect.Effect<Job, Fault | OutcomeUnknown | HTTPValidationError>
+  ) => Effect.Effect<Settlement, Fault | OutcomeUnknown | HTTPValidationError, Scope.Scope>
 }>()("bailiwick/services/projects/ReviewedJobs") {
   static readonly layer = Layer.effect(
     ReviewedJobs,
@@ -80,15 +84,29 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         return job ?? (yield* new NotFound())
       })
 
-      /** Takes the job for as long as the provider may take; only in a state that this is for, and only unclaimed. */
-      const take = Effect.fnUntraced(function* (jobId: string, states: ReadonlyArray<string>) {
+      /** Takes the job, in a state that this is for and unclaimed, until the scope closes or it is settled. */
+      const take = Effect.fnUntraced(function* (jobId: string, ready: Statement.Fragment, allowed: JobState) {
         const job = yield* find(jobId)
         const now = yield* Clock.currentTimeMillis
         const [taken] = yield* sql<Claimed>`
           update provider_jobs set claim = nextval('claims'), lease_until = ${new Date(now + leaseMillis)}
-          where id = ${job.id}::uuid and claim is null and state = any(${[...states]}::text[]) returning *`
-        return taken ?? (yield* new InvalidState({ state: viewOf(job).state, allowed: [...states] }))
+          where id = ${job.id}::uuid and claim is null and ${ready} returning *`
+        if (taken !== undefined) return taken
+        return yield* new InvalidState({ state: job.claim === null ? job.state : "running", allowed: [allowed] })
       })
+
+      const letGo = (job: Claimed) =>
+        Effect.ignore(
+          sql`update provider_jobs set claim = null, lease_until = null where id = ${job.id}::uuid and claim = ${job.claim}`,
+          { log: true },
+        )
+
+      const held = (jobId: string, ready: Statement.Fragment, allowed: JobState) =>
+        Effect.acquireRelease(take(jobId, ready, allowed), letGo)
+
+      const ambiguous = sql`state = 'ambiguous'`
+      /** There is nothing left to find out. */
+      const decided = sql`(state = 'failed' or state = 'ambiguous' and last_error = ${unfindable})`
 
       const settle = Effect.fnUntraced(function* (job: Claimed, by: Reviewed, action: string, verdict: Verdict) {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -96,9 +114,14 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         const [after] = yield* sql<JobRow>`
           update provider_jobs set state = ${verdict.to}, claim = null, lease_until = null, last_error = ${code},
             begun_at = case when ${verdict.to} = 'pending' then null else begun_at end,
+            attempts = case when ${verdict.to} = 'pending' then 0 else attempts end,
             not_before = ${now}, updated_at = ${now}
           where id = ${job.id}::uuid and claim = ${job.claim} returning *`
-        if (after === undefined) return viewOf(yield* find(job.id))
+        if (after === undefined) {
+          // It took longer than the claim lasts.
+          const { state } = viewOf(yield* find(job.id))
+          return yield* new InvalidState({ state, allowed: [job.state] })
+        }
         if (verdict.to === "effective" && verdict.client !== undefined && job.target !== null) {
           yield* known.keep(job.project_id, job.reference, verdict.client, job.target)
         }
@@ -109,14 +132,11 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
           subject: `job:${job.id}`,
           outcome: "done",
           code: code ?? "effective",
-          details: { project: job.project_id },
+          details: { project: job.project_id, reason: by.reason },
         })
         yield* sql.afterCommit(bells.ring(providerTopic))
         return viewOf(after)
-      }, sql.withTransaction)
-
-      const letGo = (job: Claimed) =>
-        sql`update provider_jobs set claim = null, lease_until = null where id = ${job.id}::uuid and claim = ${job.claim}`
+      })
 
       const created = Effect.fnUntraced(function* (job: Claimed): Effect.fn.Return<Verdict, ProviderFault> {
         const found = yield* provider.find(job.reference)
@@ -124,86 +144,98 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         return found === null ? { to: "pending", code: "not_done" } : { to: "effective", client: found }
       })
 
-      const changed = Effect.fnUntraced(
-        function* (client: KnownClient, target: ClientTarget | null): Effect.fn.Return<Verdict, ProviderFault> {
-          const seen = yield* provider.read(client)
+      /** What the provider holds; a new management credential in its answer is kept whatever comes of the job. */
+      const read = Effect.fnUntraced(function* (projectId: string, client: KnownClient) {
+        const seen = yield* provider.read(client)
+        if (seen !== null) yield* known.renew(projectId, client, seen.client)
+        return seen
+      })
+
+      const verdict = Effect.fnUntraced(
+        function* (job: Claimed): Effect.fn.Return<Verdict, ProviderFault | SqlError.SqlError> {
+          const mine = yield* known.of(job.project_id)
+          const live = mine === null || mine.disabled ? null : mine.client
+          if (job.kind === "client.create") return live === null ? yield* created(job) : { to: "effective" }
+          if (live === null) return { to: "effective" }
+          const seen = yield* read(job.project_id, live)
+          if (job.kind === "client.disable") {
+            return seen === null ? { to: "effective", disabled: true } : { to: "pending", code: "not_done" }
+          }
           if (seen === null) return { to: "failed", code: "client_is_gone" }
-          return target !== null && driftOf(target, seen.observed).length === 0
+          return job.target !== null && driftOf(job.target, seen.observed).length === 0
             ? { to: "effective", client: seen.client }
             : { to: "pending", code: "not_done" }
         },
       )
 
-      const verdict = Effect.fnUntraced(
-        function* (job: Claimed): Effect.fn.Return<Verdict, ProviderFault | SqlError.SqlError> {
-          const mine = yield* known.of(job.project_id)
-          if (job.kind === "client.create") return mine === null ? yield* created(job) : { to: "effective" }
-          if (mine === null) return { to: "effective" }
-          if (job.kind === "client.update") return yield* changed(mine.client, job.target)
-          const seen = yield* provider.read(mine.client)
-          return seen === null ? { to: "effective", disabled: true } : { to: "pending", code: "not_done" }
-        },
-      )
-
-      const asked = <A, E>(job: Claimed, ask: Effect.Effect<A, E | ProviderFault>) =>
-        Effect.catchTag(
-          ask as Effect.Effect<A, ProviderFault>,
-          "ProviderFault",
-          () => Effect.andThen(letGo(job), Effect.fail(new OutcomeUnknown({ job_id: job.id }))),
-        ) as Effect.Effect<A, Exclude<E, ProviderFault> | OutcomeUnknown | SqlError.SqlError>
+      /** A provider that does not answer leaves the job as it is. */
+      const answered = <A, E>(job: Claimed, asked: Effect.Effect<A, E | ProviderFault>) =>
+        Effect.mapError(
+          asked,
+          (error): Exclude<E, ProviderFault> | OutcomeUnknown =>
+            error instanceof ProviderFault
+              ? new OutcomeUnknown({ job_id: job.id })
+              : error as Exclude<E, ProviderFault>,
+        )
 
       const reconcile = Effect.fn("ReviewedJobs.reconcile")(function* (by: Reviewed) {
         yield* operator(by.personId)
-        const job = yield* take(by.jobId, ["ambiguous"])
+        const job = yield* held(by.jobId, ambiguous, "ambiguous")
         // A provider that refuses to tell has told nothing: from here on an operator may decide.
         const found = Effect.catchIf(
           verdict(job),
-          (error): error is ProviderFault => isRefusal(error),
+          isRefusal,
           () => Effect.succeed<Verdict>({ to: "ambiguous", code: unfindable }),
         )
-        return yield* settle(job, by, "reconcile", yield* asked(job, found))
+        return settle(job, by, "reconcile", yield* answered(job, found))
       })
 
       const retry = Effect.fn("ReviewedJobs.retry")(function* (by: Reviewed) {
         yield* operator(by.personId)
-        const job = yield* find(by.jobId)
-        const decided = job.state === "failed" || (job.state === "ambiguous" && job.last_error === unfindable)
-        if (!decided || job.claim !== null) {
-          return yield* new InvalidState({ state: viewOf(job).state, allowed: ["failed"] })
-        }
-        const taken = yield* take(by.jobId, ["failed", "ambiguous"])
-        yield* sql`update provider_jobs set attempts = 0 where id = ${job.id}::uuid`
-        return yield* settle(taken, by, "retry", { to: "pending", code: "retried" })
+        const job = yield* take(by.jobId, decided, "failed")
+        return yield* settle(job, by, "retry", { to: "pending", code: "retried" })
       })
 
-      const repair: ReviewedJobs["Service"]["repair"] = Effect.fn("ReviewedJobs.repair")(
-        function* ({ clientId, managementToken, managementUri, ...by }) {
-          yield* operator(by.personId)
-          const before = yield* find(by.jobId)
-          const decided = before.state === "failed" ||
-            (before.state === "ambiguous" && before.last_error === unfindable)
-          if (!decided) return yield* new InvalidState({ state: viewOf(before).state, allowed: ["failed"] })
-          const job = yield* take(by.jobId, ["failed", "ambiguous"])
-          const read = Effect.catchIf(
-            provider.read({ clientId, managementToken, managementUri }),
-            isRefusal,
-            () => Effect.succeed(null),
+      const repair = Effect.fn("ReviewedJobs.repair")(function* (
+        { clientId, managementToken, managementUri, ...by }: Parameters<ReviewedJobs["Service"]["repair"]>[0],
+      ) {
+        yield* operator(by.personId)
+        const job = yield* held(by.jobId, decided, "failed")
+        const ends = job.kind === "client.disable"
+        if (managementUri !== null && !provider.manages(managementUri)) {
+          return yield* HTTPValidationError.at(
+            ["body", "registration_client_uri"],
+            "value_error",
+            "Value error, not an address of the provider",
           )
-          const seen = yield* asked(job, read)
-          const ends = job.kind === "client.disable"
-          if ((seen === null) !== ends) {
-            yield* letGo(job)
-            const fault = ends ? "Value error, the client is still there" : "Value error, no such client"
-            return yield* HTTPValidationError.at(["body", "client_id"], "value_error", fault)
-          }
-          return yield* settle(
-            job,
-            by,
-            "repair",
-            seen === null ? { to: "effective", disabled: true } : { to: "effective", client: seen.client },
-          )
-        },
-      )
+        }
+        const wrong = (fault: string) => HTTPValidationError.at(["body", "client_id"], "value_error", fault)
+        const mine = yield* known.of(job.project_id)
+        // What ends is the client that we know, or a job that says so would leave that one behind.
+        if (ends && mine !== null && mine.client.clientId !== clientId) {
+          return yield* wrong("Value error, not the client of this project")
+        }
+        const same = mine?.client.clientId === clientId ? mine.client : null
+        const client = {
+          clientId,
+          managementUri: managementUri ?? same?.managementUri ?? null,
+          managementToken: managementToken ?? same?.managementToken ?? null,
+        }
+        const asked = Effect.catchIf(read(job.project_id, client), isRefusal, () => Effect.succeed(null))
+        const seen = yield* answered(job, asked)
+        if (ends) {
+          if (seen !== null) return yield* wrong("Value error, the client is still there")
+          return settle(job, by, "repair", { to: "effective", disabled: true })
+        }
+        if (seen === null) return yield* wrong("Value error, no such client")
+        const reference = seen.observed["software_id"] ?? job.reference
+        const [other] = yield* sql`
+          select from provider_clients where client_id = ${clientId} and project_id <> ${job.project_id}`
+        if (reference !== job.reference || other !== undefined) {
+          return yield* wrong("Value error, the client of another project")
+        }
+        return settle(job, by, "repair", { to: "effective", client: seen.client })
+      })
 
       return ReviewedJobs.of({ reconcile, retry, repair })
     }),

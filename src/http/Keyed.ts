@@ -7,7 +7,7 @@
  */
 import { Effect, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Idempotency } from "../../services/platform/Idempotency.ts"
+import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/Idempotency.ts"
 
 export interface Keyed<A, I> {
   /** Whose key it is: the caller's `principal`. */
@@ -24,30 +24,24 @@ export interface Keyed<A, I> {
 
 const pathOf = (url: string) => (url.split("?", 1)[0] ?? url).replace(/\/+$/, "")
 
-/** Runs `command` in one transaction with its receipt. It must not be run by anything else. */
-export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, command: Effect.Effect<A, E, R>) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  const encode = Schema.encodeSync(how.success)
+const asked = <A, I>(how: Keyed<A, I>, request: HttpServerRequest.HttpServerRequest): Asked => ({
+  principal: how.principal,
+  method: request.method,
+  path: pathOf(request.url),
+  key: request.headers["idempotency-key"] ?? null,
+  body: how.payload,
+  ifMatch: request.headers["if-match"],
+  portalBinding: request.headers["x-portal-binding"],
+})
+
+const told = <A, I>({ keep, status, success }: Keyed<A, I>): Told<A> => {
+  const encode = Schema.encodeSync(success)
   const text = (result: A) => JSON.stringify(encode(result))
-  const { keep } = how
-  const answer = yield* (yield* Idempotency).run(
-    {
-      principal: how.principal,
-      method: request.method,
-      path: pathOf(request.url),
-      key: request.headers["idempotency-key"] ?? null,
-      body: how.payload,
-      ifMatch: request.headers["if-match"],
-      portalBinding: request.headers["x-portal-binding"],
-    },
-    {
-      status: how.status,
-      encode: text,
-      ...(keep === undefined ? {} : { keep: (result: A) => text(keep(result)) }),
-    },
-    command,
-  )
-  return HttpServerResponse.text(answer.body, {
+  return { status, encode: text, ...(keep === undefined ? {} : { keep: (result: A) => text(keep(result)) }) }
+}
+
+const responseOf = <A, I>(how: Keyed<A, I>, answer: Answer) =>
+  HttpServerResponse.text(answer.body, {
     status: answer.status,
     contentType: "application/json",
     headers: {
@@ -55,4 +49,18 @@ export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, 
       ...(answer.replayed ? { "idempotency-replayed": "true" } : {}),
     },
   })
+
+/** Runs `command` in one transaction with its receipt. It must not be run by anything else. */
+export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, command: Effect.Effect<A, E, R>) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return responseOf(how, yield* (yield* Idempotency).run(asked(how, request), told(how), command))
+})
+
+/** The same where `asking`, in no transaction, gives the command: it is not asked for what was answered already. */
+export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
+  how: Keyed<A, I>,
+  asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
+) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return responseOf(how, yield* (yield* Idempotency).runAfter(asked(how, request), told(how), asking))
 })

@@ -5,7 +5,7 @@ import { OperationsApi } from "../../schemas/api/Operations.ts"
 import { Job } from "../../schemas/identity/Operations.ts"
 import { Operations } from "../../services/projects/Operations.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
-import { keyed } from "./Keyed.ts"
+import { keyed, keyedAfter } from "./Keyed.ts"
 import { personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(OperationsApi)
@@ -31,13 +31,13 @@ export const operations = HttpApiBuilder.group(
       listJobs: Effect.fnUntraced(function* () {
         return { items: yield* work.jobs((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die)) }
       }),
-      // Asks the provider, so in no transaction: what a repetition meets is the job's own state.
       reconcileJob: Effect.fnUntraced(function* ({ params, payload }) {
-        const { personId } = yield* personOf
-        return yield* reviewed.reconcile({ personId, jobId: params.job_id, reason: payload.reason }).pipe(
-          Effect.catchTag("SqlError", Effect.die),
+        const { personId, principal } = yield* personOf
+        return yield* keyedAfter(
+          { principal, payload, status: 200, success: Job },
+          reviewed.reconcile({ personId, jobId: params.job_id, reason: payload.reason }),
         )
-      }),
+      }, Effect.scoped),
       retryJob: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personOf
         return yield* keyed(
@@ -46,17 +46,20 @@ export const operations = HttpApiBuilder.group(
         )
       }),
       repairJob: Effect.fnUntraced(function* ({ params, payload }) {
-        const { personId } = yield* personOf
+        const { personId, principal } = yield* personOf
         const token = payload.registration_access_token ?? null
-        return yield* reviewed.repair({
-          personId,
-          jobId: params.job_id,
-          reason: payload.reason,
-          clientId: payload.client_id,
-          managementUri: payload.registration_client_uri ?? null,
-          managementToken: token === null ? null : Redacted.make(token),
-        }).pipe(Effect.catchTag("SqlError", Effect.die))
-      }),
+        return yield* keyedAfter(
+          { principal, payload, status: 200, success: Job },
+          reviewed.repair({
+            personId,
+            jobId: params.job_id,
+            reason: payload.reason,
+            clientId: payload.client_id,
+            managementUri: payload.registration_client_uri ?? null,
+            managementToken: token === null ? null : Redacted.make(token),
+          }),
+        )
+      }, Effect.scoped),
     })
   }),
 )

@@ -1,6 +1,6 @@
 /** A real OpenID provider, with dynamic registration and its management (RFC 7591, RFC 7592), on a port of its own. */
 import { Effect } from "effect"
-import { createServer, type Server } from "node:http"
+import { createServer, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { exportJWK, generateKeyPair } from "jose"
 import Provider from "oidc-provider"
@@ -9,8 +9,12 @@ export const initialAccessToken = "initial-access-token"
 
 /** What a test does to requests before the provider sees them, or to answers before the client does. */
 export interface Interference {
-  /** Where it says so, the connection is cut before the provider sees the request, or after it has answered. */
+  /** Where it says so, the client gets `instead` before the provider sees the request, or after it has answered. */
   cut: "before" | "after" | null
+  /** What the client gets; the end of its connection unless told. */
+  instead: (response: ServerResponse) => void
+  /** A read, too, hands out a new management token, and the old one is none any more. */
+  renews: boolean
   /** Requests that the provider has carried out. */
   readonly seen: Array<string>
 }
@@ -48,20 +52,37 @@ export const oidcProvider = Effect.gen(function* () {
     },
     extraClientMetadata: { properties: ["software_id"] },
   })
-  const interference: Interference = { cut: null, seen: [] }
+  const interference: Interference = {
+    cut: null,
+    instead: (response) => void response.socket?.destroy(),
+    renews: false,
+    seen: [],
+  }
+  provider.use(async (context, next) => {
+    await next()
+    const { method, oidc, path, status } = context
+    if (!interference.renews || method !== "GET" || status !== 200 || !path.startsWith("/reg/")) return
+    const { Client: client, RegistrationAccessToken: old } = oidc.entities
+    await old.destroy()
+    context.body["registration_access_token"] = await new provider.RegistrationAccessToken({ client }).save()
+  })
   const handle = provider.callback()
   server.on("request", (request, response) => {
-    const { cut } = interference
-    if (cut === "before") return request.socket.destroy()
-    response.on("finish", () => interference.seen.push(`${request.method} ${response.statusCode}`))
+    const { cut, instead } = interference
+    if (cut === "before") {
+      interference.seen.push(`${request.method} refused`)
+      return instead(response)
+    }
     if (cut === "after") {
       const end = response.end.bind(response)
       response.end = (() => {
         interference.seen.push(`${request.method} cut`)
-        request.socket.destroy()
-        return end()
+        response.end = end
+        for (const name of response.getHeaderNames()) response.removeHeader(name)
+        instead(response)
+        return response
       }) as typeof response.end
-    }
+    } else response.on("finish", () => interference.seen.push(`${request.method} ${response.statusCode}`))
     void handle(request, response)
   })
   return { url, registrationEndpoint: `${url}/reg`, interference }

@@ -1,8 +1,21 @@
 /** As much of oidc-provider as the tests use; the package brings no types. */
 declare module "oidc-provider" {
   import type { IncomingMessage, ServerResponse } from "node:http"
+  interface Token {
+    save(): Promise<string>
+    destroy(): Promise<void>
+  }
+  interface Context {
+    readonly method: string
+    readonly path: string
+    readonly status: number
+    body: Record<string, unknown>
+    readonly oidc: { readonly entities: { readonly Client: unknown; readonly RegistrationAccessToken: Token } }
+  }
   export default class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>)
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>
+    use(middleware: (context: Context, next: () => Promise<void>) => Promise<void>): void
+    readonly RegistrationAccessToken: new (of: { readonly client: unknown }) => Token
   }
 }

@@ -71,6 +71,8 @@ export const embedded = Layer.effect(
             select client_id from embedded_clients where reference = ${reference} and not disabled`),
           ([row]) => row === undefined ? null : known(row.client_id),
         ),
+      // Nothing is asked there.
+      manages: () => true,
     })
   }),
 )

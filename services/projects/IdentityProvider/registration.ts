@@ -6,8 +6,8 @@
  * repeated.
  */
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { Outbound, type OutboundError } from "../../platform/Outbound.ts"
-import { type ClientTarget, IdentityProvider, type KnownClient, ProviderFault } from "../IdentityProvider.ts"
+import { Outbound, OutboundError } from "../../platform/Outbound.ts"
+import { type ClientTarget, IdentityProvider, type KnownClient, ProviderFault, unmanaged } from "../IdentityProvider.ts"
 
 /** `IDENTITY_PROVIDER`, where it is not `embedded`. */
 export interface Registration {
@@ -33,24 +33,27 @@ const lost = (writes: boolean) => ({ reason }: OutboundError): ProviderFault =>
     code: reason,
   })
 
-const refusal = (status: number, writes: boolean): ProviderFault =>
-  new ProviderFault({
-    reason: status === 429 || status === 503
-      ? "unavailable"
-      : status >= 500 && writes
-      ? "unknown"
-      : status >= 500
-      ? "unavailable"
-      : "refused",
+/** What only says to come back, or where to go instead: nothing was done. */
+const later = [408, 429, 503]
+const elsewhere = [307, 308]
+
+/** A write was refused where its answer says so; by any other (202, 303, 500) it may have been done. */
+const refusal = (status: number, writes: boolean): ProviderFault => {
+  const refused = status >= 400 && status < 500 || elsewhere.includes(status)
+  const otherwise = writes ? "unknown" : status >= 500 ? "unavailable" : "refused"
+  return new ProviderFault({
+    reason: later.includes(status) ? "unavailable" : refused ? "refused" : otherwise,
     code: `status_${status}`,
   })
+}
 
 const wire = ({ backchannel_logout_uri, ...target }: ClientTarget) => ({
   ...target,
   ...(backchannel_logout_uri === null ? {} : { backchannel_logout_uri }),
 })
 
-const unmanaged = new ProviderFault({ reason: "refused", code: "client_is_not_managed" })
+/** Of one call, whatever receivers of webhooks are given: the lease of the job that makes it lasts longer. */
+const deadline = "10 seconds"
 
 export const registration = ({ initialAccessToken, registrationEndpoint }: Registration) =>
   Layer.effect(
@@ -65,18 +68,22 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
         body?: object,
       ) {
         const writes = method !== "GET"
-        const { body: bytes, status } = yield* Effect.mapError(
-          outbound.ask(url, {
-            trusted: true,
-            method,
-            headers: {
-              accept: "application/json",
-              ...(body === undefined ? {} : { "content-type": "application/json" }),
-              ...(token === null ? {} : { authorization: `Bearer ${Redacted.value(token)}` }),
-            },
-            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        const asked = outbound.ask(url, {
+          trusted: true,
+          method,
+          headers: {
+            accept: "application/json",
+            ...(body === undefined ? {} : { "content-type": "application/json" }),
+            ...(token === null ? {} : { authorization: `Bearer ${Redacted.value(token)}` }),
+          },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        })
+        const { body: bytes, status } = yield* asked.pipe(
+          Effect.timeoutOrElse({
+            duration: deadline,
+            orElse: () => Effect.fail(new OutboundError({ reason: "timeout", host: "" })),
           }),
-          lost(writes),
+          Effect.mapError(lost(writes)),
         )
         return { status, text: new TextDecoder().decode(bytes) }
       })
@@ -101,7 +108,7 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
 
       const managed = (client: KnownClient) =>
         client.managementUri === null
-          ? Effect.fail(unmanaged)
+          ? Effect.fail(new ProviderFault({ reason: "refused", code: unmanaged }))
           : Effect.succeed({ uri: client.managementUri, token: client.managementToken })
 
       const update = Effect.fn("Registration.update")(function* (client: KnownClient, target: ClientTarget) {
@@ -126,9 +133,17 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
         if (status === 404) return null
         if (status !== 200) return yield* refusal(status, false)
         const answer = yield* registered(text)
-        return { client: clientOf(answer, client), observed: answer }
+        return answer.client_id === client.clientId ? { client: clientOf(answer, client), observed: answer } : null
       })
 
-      return IdentityProvider.of({ create, update, disable, read, find: () => Effect.succeed("unfindable" as const) })
+      const { origin } = new URL(registrationEndpoint)
+      return IdentityProvider.of({
+        create,
+        update,
+        disable,
+        read,
+        find: () => Effect.succeed("unfindable" as const),
+        manages: (uri) => URL.parse(uri)?.origin === origin,
+      })
     }),
   )

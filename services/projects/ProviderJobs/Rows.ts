@@ -43,6 +43,8 @@ export const viewOf = (row: JobRow): Job => ({
   updated_at: row.updated_at.toISOString(),
 })
 
+const tokenOf = (token: Redacted.Redacted | null) => token === null ? null : Redacted.value(token)
+
 /** The clients that we know, their management credentials sealed. */
 export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const place = (projectId: string) => ({ table: "provider_clients", column: "management_token", row: projectId })
@@ -87,14 +89,25 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
         management_token = excluded.management_token, kid = excluded.kid, expected = excluded.expected,
         expected_digest = excluded.expected_digest, looked_at = excluded.looked_at, disabled = false`
     yield* sql`update projects set client_id = ${client.clientId} where id = ${projectId}`
+    yield* mended(projectId)
   })
 
-  const disabled = (projectId: string) =>
-    sql`update provider_clients set disabled = true where project_id = ${projectId}`
+  /** What another hand had changed is no longer so. */
+  const mended = (projectId: string) => sql`delete from client_drift where project_id = ${projectId}`
 
-  return { of, keep, disabled }
+  /** Keeps the management credential of the last answer: a provider that hands out a new one takes the old one no more. */
+  const renew = Effect.fnUntraced(function* (projectId: string, before: KnownClient, { managementToken }: KnownClient) {
+    if (managementToken === null || tokenOf(before.managementToken) === tokenOf(managementToken)) return
+    const { bytes, kid } = vault.seal(managementToken, place(projectId))
+    yield* sql`
+      update provider_clients set management_token = ${bytes}, kid = ${kid}
+      where project_id = ${projectId} and client_id = ${before.clientId}`
+  })
+
+  const disabled = Effect.fnUntraced(function* (projectId: string) {
+    yield* sql`update provider_clients set disabled = true where project_id = ${projectId}`
+    yield* mended(projectId)
+  })
+
+  return { of, keep, renew, disabled }
 }
-
-/** A secret that an operator typed. */
-export const secret = (text: string | null | undefined): Redacted.Redacted | null =>
-  text == null ? null : Redacted.make(text)

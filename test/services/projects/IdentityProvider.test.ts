@@ -1,7 +1,8 @@
 /** One suite over both adapters of the port: the embedded one, and RFC 7591/7592 against a real provider. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
+import type { ServerResponse } from "node:http"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault } from "../../../services/projects/IdentityProvider.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
@@ -10,16 +11,21 @@ import { driftOf } from "../../../services/projects/ProviderJobs/Targets.ts"
 import { initialAccessToken, oidcProvider } from "../../support/OidcProvider.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-const outbound = Outbound.layer({
-  ...{ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] },
-})
+const outbound = (timeoutMillis: number) =>
+  Outbound.layer({ allowedCidrs: [], certificateAuthorities: [], timeoutMillis, ownPorts: [] })
 
-const registered = (token: string | null) =>
-  Layer.unwrap(Effect.map(oidcProvider, ({ registrationEndpoint }) =>
+class Real extends Context.Service<Real, Effect.Success<typeof oidcProvider>>()("bailiwick/test/services/Real") {}
+
+const registered = (token: string | null, timeoutMillis = 5_000) =>
+  Layer.unwrap(Effect.map(Real, ({ registrationEndpoint }) =>
     registration({
       registrationEndpoint,
       initialAccessToken: token === null ? null : Redacted.make(token),
-    }))).pipe(Layer.provide(outbound), Layer.orDie)
+    }))).pipe(
+      Layer.provide(outbound(timeoutMillis)),
+      Layer.provideMerge(Layer.effect(Real, oidcProvider)),
+      Layer.orDie,
+    )
 
 const target: ClientTarget = {
   client_name: "Fern Portal",
@@ -115,6 +121,76 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
       const provider = yield* IdentityProvider
       const fault = yield* Effect.flip(provider.create({ ...another(), redirect_uris: ["no-uri"] }))
       assert.deepStrictEqual([fault.reason, fault.code], ["refused", "status_400"])
+    }))
+})
+
+/** What a provider may answer a registration with, and what that says of it. */
+const answers: ReadonlyArray<
+  readonly [name: string, "before" | "after", (response: ServerResponse) => void, reason: string, code: string]
+> = [
+  ["hangs", "after", () => {}, "unknown", "timeout"],
+  ["cuts the connection", "after", (response) => response.socket?.destroy(), "unknown", "reset"],
+  [
+    "stops in the middle",
+    "after",
+    (response) => {
+      response.writeHead(201, { "content-length": "1000" }).write("{")
+      setTimeout(() => response.socket?.destroy(), 50)
+    },
+    "unknown",
+    "body",
+  ],
+  ["fails", "after", (response) => response.writeHead(500).end(), "unknown", "status_500"],
+  ["is not reached by its gateway", "after", (response) => response.writeHead(504).end(), "unknown", "status_504"],
+  ["has taken it for later", "after", (response) => response.writeHead(202).end("{}"), "unknown", "status_202"],
+  ["shows elsewhere what it did", "after", (response) => response.writeHead(303).end(), "unknown", "status_303"],
+  [
+    "says something unreadable",
+    "after",
+    (response) => response.writeHead(201).end("<html>"),
+    "unknown",
+    "unreadable_answer",
+  ],
+  ["names no client", "after", (response) => response.writeHead(201).end("{}"), "unknown", "unreadable_answer"],
+  ["says too much", "after", (response) => response.writeHead(201).end("x".repeat(3_000_000)), "unknown", "too_large"],
+  ["is busy", "before", (response) => response.writeHead(429).end(), "unavailable", "status_429"],
+  ["is away", "before", (response) => response.writeHead(503).end(), "unavailable", "status_503"],
+  ["moved", "before", (response) => response.writeHead(308, { location: "/x" }).end(), "refused", "status_308"],
+  ["refuses", "before", (response) => response.writeHead(403).end(), "refused", "status_403"],
+]
+
+layer(registered(initialAccessToken, 300), { excludeTestServices: true })("a provider at odds", (it) => {
+  for (const [name, cut, instead, reason, code] of answers) {
+    it.effect(`that ${name}: ${reason}`, () =>
+      Effect.gen(function* () {
+        const provider = yield* IdentityProvider
+        const { interference } = yield* Real
+        const before = interference.seen.length
+        Object.assign(interference, { cut, instead })
+        const fault = yield* Effect.flip(provider.create(another())).pipe(
+          Effect.ensuring(Effect.sync(() => Object.assign(interference, { cut: null }))),
+        )
+        assert.deepStrictEqual([fault.reason, fault.code], [reason, code])
+        assert.lengthOf(interference.seen, before + 1)
+      }))
+  }
+
+  it.effect("an address of another origin is none of its own", () =>
+    Effect.gen(function* () {
+      const { manages } = yield* IdentityProvider
+      const { registrationEndpoint, url } = yield* Real
+      assert.isTrue(manages(`${registrationEndpoint}/one`))
+      for (
+        const uri of [
+          "http://169.254.169.254/",
+          url.replace("http:", "https:"),
+          `${url}.example/`,
+          "reg/one",
+          "file:///",
+        ]
+      ) {
+        assert.isFalse(manages(uri), uri)
+      }
     }))
 })
 

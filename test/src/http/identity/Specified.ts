@@ -22,15 +22,14 @@ export const specified: Readonly<
   "/v1/link-requests": { key: "required", status: 201 },
 }
 
-/** Ours beside them; those that ask the provider at each call have no receipt. */
-export const extras = {
-  receipt: [
-    "/v1/me/link-proofs",
-    "/v1/link-requests/{link_request_id}/object",
-    "/v1/enrollments/{token}/accept",
-    "/v1/institutions/{institution_id}/memberships",
-    "/v1/policies/reviews/{review_id}/decline",
-    "/v1/jobs/{job_id}/retry",
-  ],
-  none: ["/v1/jobs/{job_id}/reconcile", "/v1/jobs/{job_id}/repair"],
-}
+/** Ours beside them. */
+export const extras = [
+  "/v1/me/link-proofs",
+  "/v1/link-requests/{link_request_id}/object",
+  "/v1/enrollments/{token}/accept",
+  "/v1/institutions/{institution_id}/memberships",
+  "/v1/policies/reviews/{review_id}/decline",
+  "/v1/jobs/{job_id}/retry",
+  "/v1/jobs/{job_id}/reconcile",
+  "/v1/jobs/{job_id}/repair",
+]

@@ -14,7 +14,6 @@ import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalog
 import { admitted, bodyOf, refused } from "./Generated.ts"
 import { admits, failures, held } from "./Held.ts"
 import { everyPlace, shapes } from "./Places.ts"
-import { extras } from "./Specified.ts"
 import { type Stage, stage } from "./Stage.ts"
 
 /** What only the state can judge: a body that the document admits may be refused there, and nowhere else. */
@@ -221,10 +220,9 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
             Effect.map(sent(one, what, auth), ({ status }) =>
               assert.strictEqual(status, 500, one.operation))),
         )
-        const posts = asked.filter(([one]) => {
-          const { method, template } = operationOf(one)
-          return method === "POST" && !extras.none.includes(template)
-        })
+        const posts = asked.filter(([one]) =>
+          operationOf(one).method === "POST"
+        )
         yield* without(
           "idempotency_receipts",
           Effect.forEach(posts, ([one, what, auth]) =>

@@ -2,9 +2,9 @@
  * The public keys of issuers. A set is fetched when first needed, kept ten minutes, and fetched again before that for a
  * token whose key it lacks, at most once in 30 s (5 s after a failure), so that neither a rotation nor a flood of
  * made-up key ids hurts. While an issuer does not answer, the set that is known goes on serving. One fetch at a time an
- * issuer.
+ * issuer: who lacks a key waits for it and takes what it brought, everybody else goes on with the set that is known.
  */
-import { Clock, Effect, Ref, Schema, Semaphore } from "effect"
+import { Clock, Effect, Option, Ref, Schema, Semaphore } from "effect"
 import {
   createLocalJWKSet,
   decodeJwt,
@@ -47,11 +47,10 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
   const one = yield* Semaphore.make(1)
   const unavailable = new DependencyUnavailable({ detail: "The issuer's keys cannot be had now." })
 
-  const ask = Effect.fnUntraced(function* (youngest: number) {
-    const now = yield* Clock.currentTimeMillis
+  const ask = Effect.fnUntraced(function* () {
     const before = yield* Ref.get(state)
     // Whoever waited for the same fetch takes what it brought.
-    if (now - before.askedAt < youngest) return before.set
+    if ((yield* Clock.currentTimeMillis) - before.askedAt < cooldown) return before.set
     const { keys } = yield* fetch.pipe(
       Effect.flatMap(decode),
       Effect.tapError((error) => Effect.logWarning("The keys of an issuer cannot be had", error)),
@@ -60,19 +59,22 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
     const set = keys === null
       ? before.set
       : createLocalJWKSet({ keys: keys.map((key) => ({ ...key })) } as JSONWebKeySet)
+    // From when it ended: what hangs for long is not asked once by each who waited.
+    const now = yield* Clock.currentTimeMillis
     yield* Ref.set(state, { set, askedAt: keys === null ? now - cooldown + afterFailure : now })
     return set
-  }, one.withPermit)
+  })
 
   const current = Effect.gen(function* () {
     const { set, askedAt } = yield* Ref.get(state)
     if (set !== null && (yield* Clock.currentTimeMillis) - askedAt < kept) return set
-    return (yield* ask(cooldown)) ?? (yield* unavailable)
+    if (set === null) return (yield* one.withPermit(ask())) ?? (yield* unavailable)
+    return Option.getOrNull(yield* one.withPermitsIfAvailable(1)(ask())) ?? set
   })
   const renewed = Effect.gen(function* () {
     const { askedAt } = yield* Ref.get(state)
     if ((yield* Clock.currentTimeMillis) - askedAt < cooldown) return null
-    return (yield* ask(cooldown)) ?? (yield* unavailable)
+    return (yield* one.withPermit(ask())) ?? (yield* unavailable)
   })
   return { current, renewed } satisfies KeySource
 })

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Ref } from "effect"
+import { Effect, Fiber, Layer, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
 import { createServer } from "node:http"
@@ -161,6 +161,48 @@ it.effect("an issuer that does not answer: the known keys go on serving, unknown
     yield* Ref.set(up, false)
     yield* TestClock.adjust("20 minutes")
     assert.strictEqual(yield* outcome(token, layer), "in")
+  }))
+
+it.effect("an issuer that hangs is waited for by one at a time, and asked once, not once by each who waited", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const hangs = yield* Ref.make(true)
+    const fetches = yield* Ref.make(0)
+    const keys = yield* fetchedKeys(Effect.gen(function* () {
+      yield* Ref.update(fetches, (n) => n + 1)
+      if (yield* Ref.get(hangs)) yield* Effect.andThen(Effect.sleep("10 seconds"), Effect.fail("timeout"))
+      return { keys: [key.jwk] }
+    }))
+    const layer = Cookies.layer([{ issuer, keys }])
+    const [token, unknown] = [
+      yield* sign(key, { ...good, exp: now + 7200 }),
+      yield* sign({ ...key, kid: "k2" }, { ...good, exp: now + 7200 }),
+    ]
+    const many = (presented: string) =>
+      Effect.forkChild(
+        Effect.forEach([1, 2, 3, 4], () => outcome(presented, layer), { concurrency: "unbounded" }),
+        { startImmediately: true },
+      )
+    const first = yield* many(token)
+    yield* TestClock.adjust("10 seconds")
+    assert.deepStrictEqual([...new Set(yield* Fiber.join(first))], ["dependency_unavailable"])
+    assert.strictEqual(yield* Ref.get(fetches), 1)
+    yield* Ref.set(hangs, false)
+    yield* TestClock.adjust("6 seconds")
+    assert.strictEqual(yield* outcome(token, layer), "in")
+    yield* Ref.set(hangs, true)
+    // Neither a key that it lacks nor its age keeps the known set from serving.
+    for (const waiting of [unknown, token]) {
+      yield* TestClock.adjust("11 minutes")
+      const before = yield* Ref.get(fetches)
+      const others = yield* many(waiting)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* outcome(token, layer), "in")
+      yield* TestClock.adjust("9 seconds")
+      yield* Fiber.join(others)
+      assert.strictEqual(yield* Ref.get(fetches), before + 1)
+    }
   }))
 
 it.live("keys are fetched over HTTP from the operator's address", () =>

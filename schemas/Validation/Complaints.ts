@@ -10,6 +10,7 @@ import {
   intType,
   listTooLong,
   listTooShort,
+  notFinite,
   notOneOf,
   patternMismatch,
   stringTooLong,
@@ -45,7 +46,7 @@ const rules: Readonly<Record<string, Rule>> = {
   isUUID: (_, input) => uuidParsing(String(input)),
   isGUID: (_, input) => uuidParsing(String(input)),
   isInt: () => intFromFloat,
-  isFinite: () => ({ type: "finite_number", msg: "Input should be a finite number" }),
+  isFinite: () => notFinite,
   isGreaterThanOrEqualTo: (p) => atLeast(number(p["minimum"])),
   isLessThanOrEqualTo: (p) => atMost(number(p["maximum"])),
   isBetween: (p, input) =>
@@ -59,6 +60,16 @@ const nameOf = (check: SchemaAST.Check<unknown>) => representation(check.annotat
 
 const checksOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.Check<unknown>> =>
   (ast.checks ?? []).flatMap((check) => check._tag === "FilterGroup" ? [check, ...check.checks] : [check])
+
+/** A list that is too long is refused for that alone: pydantic does not look at what it holds. */
+export const tooManyIn = (ast: SchemaAST.AST, input: unknown): Complaint | undefined => {
+  if (ast._tag !== "Arrays" || !Array.isArray(input)) return undefined
+  const limits = checksOf(ast).flatMap((check) =>
+    nameOf(check) === "isMaxLength" ? [number(Object(representation(check.annotations)?.payload)["maxLength"])] : []
+  )
+  const max = Math.min(...limits)
+  return input.length > max ? listTooLong(max, input.length) : undefined
+}
 
 /** What a failed check says. */
 export const ofCheck = (filter: SchemaAST.Filter<unknown>, input: unknown): Complaint | undefined => {

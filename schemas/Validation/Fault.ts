@@ -119,6 +119,7 @@ export const intFromFloat: Complaint = {
   type: "int_from_float",
   msg: "Input should be a valid integer, got a number with a fractional part",
 }
+export const notFinite: Complaint = { type: "finite_number", msg: "Input should be a finite number" }
 export const boolType: Complaint = { type: "bool_type", msg: "Input should be a valid boolean" }
 export const boolParsing: Complaint = {
   type: "bool_parsing",

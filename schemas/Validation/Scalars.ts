@@ -16,6 +16,7 @@ import {
   intType,
   patternMismatch,
 } from "./Fault.ts"
+import { readUuid, uuidParsing } from "./Uuid.ts"
 
 const refuse = (complaint: Complaint, input: unknown, options: { readonly reportInput?: boolean | undefined }) =>
   Effect.fail(new SchemaIssue.InvalidValue(complains(complaint), input, options))
@@ -31,14 +32,21 @@ const reading = <A, E>(read: (input: unknown) => { readonly value: A } | Complai
 
 const digits = /^[+-]?[0-9]+(?:_[0-9]+)*(?:\.0+)?$/
 
-const safe = (value: number) => Number.isSafeInteger(value) ? { value: value + 0 } : intParsingSize
+/** As CPython has it; pydantic asks it for what is longer than 64 bits. */
+const maxDigits = 4_300
+
+/** An integer has no largest one. What a double cannot tell apart is read as the last that it can, which counts as much. */
+const safe = (value: number) => ({
+  value: Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)) + 0,
+})
 
 const readInt = (input: unknown): { readonly value: number } | Complaint => {
   if (typeof input === "boolean") return { value: Number(input) }
   if (typeof input === "number") return Number.isInteger(input) ? safe(input) : intFromFloat
   if (typeof input !== "string") return intType
   const text = input.trim()
-  return digits.test(text) ? safe(Number(text.replaceAll("_", ""))) : intParsing
+  if (!digits.test(text)) return intParsing
+  return text.length > maxDigits ? intParsingSize : safe(Number(text.replaceAll("_", "")))
 }
 
 const yes = new Set(["1", "on", "t", "true", "y", "yes"])
@@ -47,7 +55,7 @@ const no = new Set(["0", "off", "f", "false", "n", "no"])
 const readBoolean = (input: unknown): { readonly value: boolean } | Complaint => {
   if (typeof input === "boolean") return { value: input }
   if (input === 1 || input === 0) return { value: input === 1 }
-  if (typeof input === "number") return Number.isInteger(input) ? boolParsing : boolType
+  if (typeof input === "number") return Number.isInteger(input) && Math.abs(input) < 2 ** 63 ? boolParsing : boolType
   if (typeof input !== "string") return boolType
   const text = input.toLowerCase()
   return yes.has(text) ? { value: true } : no.has(text) ? { value: false } : boolParsing
@@ -82,6 +90,16 @@ export const QueryInt = (bounds: Bounds = {}) =>
 /** A boolean in a query: true, t, yes, y, on, 1 and their opposites, in any case. */
 export const QueryBoolean = Schema.String.annotate({ "x-wire": { type: "boolean" } }).pipe(
   Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
+)
+
+const readUuidText = (input: unknown): { readonly value: string } | Complaint => {
+  const value = readUuid(String(input))
+  return value === undefined ? uuidParsing(String(input)) : { value }
+}
+
+/** A UUID in a query: with hyphens, of digits only, in braces, or as a URN. */
+export const QueryUuid = Schema.String.annotate({ "x-wire": { type: "string", format: "uuid" } }).pipe(
+  Schema.decodeTo(Schema.String, reading<string, string>(readUuidText, (value) => value)),
 )
 
 /** What may stand for a number or a boolean in a body. */

@@ -6,7 +6,7 @@
  * (`secretInput`, Redacted) neither its value nor any object that holds it is repeated.
  */
 import { type Schema, type SchemaAST, SchemaIssue } from "effect"
-import { ofCheck, ofType } from "./Complaints.ts"
+import { ofCheck, ofType, tooManyIn } from "./Complaints.ts"
 import { type Complaint, complaintIn, type Fault, isSecret, missing, valueError } from "./Fault.ts"
 
 type Loc = ReadonlyArray<string | number>
@@ -74,6 +74,8 @@ const last = (issue: SchemaIssue.Issue): boolean =>
 const isScalar = (ast: SchemaAST.AST) => ast._tag !== "Objects" && ast._tag !== "Arrays"
 
 const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
+  const overlong = tooManyIn(issue.ast, sentAt(place.sent, place.path))
+  if (overlong) return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, overlong)]
   const inner = { ...place, echo: place.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
   const known = issue.issues.filter((child) => !last(child))
   const ordered = [...known, ...issue.issues.filter(last)]
@@ -90,7 +92,7 @@ const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<
 
 const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
   const quiet = { ...place, echo: place.echo && !holdsSecret(issue.ast) }
-  const tag = tagOf(issue)
+  const tag = tagOf(issue, quiet.echo)
   if (tag !== undefined && typeof tag !== "string") return [fault(quiet, tag)]
   const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
   const [first] = telling
@@ -100,7 +102,7 @@ const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> =
 }
 
 /** Of objects told apart by a literal field: the tag that the input bears, or what is wrong with it. */
-const tagOf = (issue: SchemaIssue.AnyOf): string | Complaint | undefined => {
+const tagOf = (issue: SchemaIssue.AnyOf, echo: boolean): string | Complaint | undefined => {
   const input = inputOf(issue)
   if (typeof input !== "object" || input === null || Array.isArray(input)) return undefined
   const members = issue.ast.types.flatMap((type) => type._tag === "Objects" ? [type] : [])
@@ -124,8 +126,10 @@ const tagOf = (issue: SchemaIssue.AnyOf): string | Complaint | undefined => {
   const expected = tags.map((known) => `'${String(known)}'`).join(", ")
   return {
     type: "union_tag_invalid",
-    msg: `Input tag '${String(tag)}' found using '${name}' does not match any of the expected tags: ${expected}`,
-    ctx: { discriminator: `'${name}'`, tag: String(tag), expected_tags: expected },
+    msg: `Input tag ${
+      echo ? `'${String(tag)}' ` : ""
+    }found using '${name}' does not match any of the expected tags: ${expected}`,
+    ctx: { discriminator: `'${name}'`, ...(echo ? { tag: String(tag) } : {}), expected_tags: expected },
   }
 }
 

@@ -41,6 +41,16 @@ export const uuidParsing = (text: string): Complaint => {
   return { type: "uuid_parsing", msg: `Input should be a valid UUID, ${error}`, ctx: { error } }
 }
 
+const digits = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
+const hyphenated = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** The hyphenated form, in lower case, of whatever pydantic reads as a UUID; undefined where it is none. */
+export const readUuid = (text: string): string | undefined => {
+  const parts = digits.exec(text)?.slice(1)
+  const found = parts === undefined ? unwrapped(text)[0] : parts.join("-")
+  return hyphenated.test(found) ? found.toLowerCase() : undefined
+}
+
 export const uuidType: Complaint = {
   type: "uuid_type",
   msg: "UUID input should be a string, bytes or UUID object",

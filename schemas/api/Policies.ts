@@ -5,7 +5,7 @@ import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Approval, PolicyReview, PolicyReviews } from "../identity/Policies.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
-import { Uuid } from "../Wire.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
@@ -29,7 +29,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("50")),
         ),
-        after_id: Schema.optionalKey(Uuid),
+        after_id: Schema.optionalKey(QueryUuid),
       },
       success: PolicyReviews,
       error: Problems.RoleRequired,

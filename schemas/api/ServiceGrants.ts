@@ -6,7 +6,7 @@ import { ReasonBody } from "../identity/Reason.ts"
 import { GrantRead, LifecycleServiceApproval, LifecycleServiceProposal } from "../identity/ServiceGrants.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
-import { Uuid } from "../Wire.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
@@ -22,7 +22,7 @@ export const page = {
   limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed("50")),
   ),
-  after_id: Schema.optionalKey(Uuid),
+  after_id: Schema.optionalKey(QueryUuid),
 }
 
 export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grants")

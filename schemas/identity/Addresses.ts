@@ -42,14 +42,14 @@ export const isPlainUri = (text: string): boolean => {
     url.password === "" && !/^https?:\/\/[^/?]*@/i.test(text)
 }
 
-/** A redirect, logout or launch URI. */
-export const PlainUri = Schema.String.check(
-  Schema.makeFilter<string>(isPlainUri, {
-    expected: "an absolute https URI",
-    toJsonSchema: () => [{ format: "uri" }, true],
-    ...complains(valueError("an absolute https URI without fragment, user information or wildcard is needed")),
-  }),
-)
+/** What is asked of a redirect, logout or launch URI. */
+export const plain = Schema.makeFilter<string>(isPlainUri, {
+  expected: "an absolute https URI",
+  toJsonSchema: () => [{ format: "uri" }, true],
+  ...complains(valueError("an absolute https URI without fragment, user information or wildcard is needed")),
+})
+
+export const PlainUri = Schema.String.check(plain)
 
 /** Whether a host is one of these domains or lies under one. */
 export const liesUnder = (host: string, domains: ReadonlyArray<string>): boolean => {

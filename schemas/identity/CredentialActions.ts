@@ -1,5 +1,6 @@
 /** Authenticators, and the actions that change them and sessions (DECISIONS-identity 1.4). */
 import { Schema } from "effect"
+import { complains, notOneOf } from "../Validation/Fault.ts"
 import { Text } from "../Validation/Scalars.ts"
 import { Timestamp } from "../Wire.ts"
 
@@ -137,10 +138,18 @@ export const RegistrationResponse = open({
 })
 export type RegistrationResponse = typeof RegistrationResponse.Type
 
+/** No literal: only `type` tells the proofs apart. */
+const Acknowledged = Schema.Boolean.check(
+  Schema.makeFilter<boolean>((said) => said, {
+    toJsonSchema: () => [{ enum: [true] }, true],
+    ...complains(notOneOf([true])),
+  }),
+)
+
 export const Proof = Schema.Union([
   Schema.Struct({ type: Schema.Literal("webauthn.create"), credential: RegistrationResponse }),
   Schema.Struct({ type: Schema.Literal("totp"), code: Schema.String.check(Schema.isPattern(/^[0-9]{6}$/u)) }),
-  Schema.Struct({ type: Schema.Literal("confirm"), acknowledged: Schema.Literal(true) }),
+  Schema.Struct({ type: Schema.Literal("confirm"), acknowledged: Acknowledged }),
 ])
 export type Proof = typeof Proof.Type
 

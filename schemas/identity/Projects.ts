@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
 import { Timestamp } from "../Wire.ts"
-import { isLocal, PlainUri } from "./Addresses.ts"
+import { isLocal, plain, PlainUri } from "./Addresses.ts"
 import { ConnectorKind, Environment, ProjectState } from "./Directory.ts"
 import { Reason } from "./Reason.ts"
 import { filed } from "./Requests.ts"
@@ -59,7 +59,7 @@ export type Transition = typeof Transition.Type
 
 export const LaunchCreate = Schema.Struct({
   reason: Reason,
-  launch_url: PlainUri.check(maxCodePoints(2048)),
+  launch_url: Schema.String.check(maxCodePoints(2048), plain),
 }).annotate({ identifier: "LaunchCreate" })
 export type LaunchCreate = typeof LaunchCreate.Type
 

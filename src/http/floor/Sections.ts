@@ -7,7 +7,7 @@
 import { Context, Exit, Schema, type SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { SecretRequest } from "../../../schemas/api/Floor.ts"
-import { type Fault, missing } from "../../../schemas/Validation/Fault.ts"
+import { type Fault, missing, notFinite } from "../../../schemas/Validation/Fault.ts"
 import type { JsonFault } from "../../../schemas/Validation/Json.ts"
 import { unstorable } from "../../../schemas/Validation/Scalars.ts"
 import { faultsOf } from "../../../schemas/Validation/Translate.ts"
@@ -19,6 +19,8 @@ export interface Sections {
   readonly query: Decode
   readonly header: Decode
   readonly body: Decode
+  /** Whether what was sent may be repeated. */
+  readonly echoes: boolean
   /** Query fields that take a list; of any other that is repeated the last value counts. */
   readonly lists: ReadonlySet<string>
   /** The media types of a body, none where the endpoint takes no body. */
@@ -90,6 +92,7 @@ const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections 
     ),
     header: decode(endpoint.headers, "header", false, options.headers),
     body: decode(payload === undefined ? undefined : Schema.Union(payload.schemas), "body", echo, options.payload),
+    echoes: echo,
     lists: listsOf(endpoint.query),
     takes: new Set(endpoint.payload.keys()),
     gives: new Set([...endpoint.success].flatMap(mediaTypes)),
@@ -106,12 +109,13 @@ export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.To
   return sections
 }
 
-/** Strings that no database can hold, wherever they stand in a value; their text is not repeated. */
+/** Strings that no database can hold and numbers that no double can, wherever they stand; neither is repeated. */
 export const unstorableIn = (value: unknown, loc: ReadonlyArray<string | number>): ReadonlyArray<Fault> => {
   if (typeof value === "string") {
     const complaint = unstorable(value)
     return complaint ? [{ loc, ...complaint }] : []
   }
+  if (typeof value === "number") return Number.isFinite(value) ? [] : [{ loc, ...notFinite }]
   if (Array.isArray(value)) return value.flatMap((item, index) => unstorableIn(item, [...loc, index]))
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([key, item]) => {
@@ -121,13 +125,18 @@ export const unstorableIn = (value: unknown, loc: ReadonlyArray<string | number>
 }
 
 /** 422 for a body that is no JSON, as FastAPI writes it. */
-export const brokenJson = ({ pos, error }: JsonFault): Fault => ({
+export const brokenJson = ({ pos, error }: JsonFault, { echoes }: Sections): Fault => ({
   type: "json_invalid",
   loc: ["body", pos],
   msg: "JSON decode error",
-  input: {},
+  ...(echoes ? { input: {} } : {}),
   ctx: { error },
 })
 
 /** 422 for a body that is required and was not sent. */
-export const missingBody: Fault = { type: missing.type, loc: ["body"], msg: missing.msg, input: null }
+export const missingBody = ({ echoes }: Sections): Fault => ({
+  type: missing.type,
+  loc: ["body"],
+  msg: missing.msg,
+  ...(echoes ? { input: null } : {}),
+})

@@ -8,7 +8,7 @@ import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/ht
 import { Floor, PlainFloor } from "../../../schemas/api/Floor.ts"
 import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
-import type { Fault } from "../../../schemas/Validation/Fault.ts"
+import { type Fault, notFinite } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
 import { accepts, mediaTypeOf } from "./Media.ts"
 import { readText, withText } from "./Body.ts"
@@ -30,10 +30,15 @@ interface Body {
   readonly faults: ReadonlyArray<Fault>
 }
 
+/** Escapes, and numbers that may be too large for a double: `JSON.parse` reads `1e400` as infinity. */
+const suspicious = /\\u|[0-9][eE]\+?[0-9]{3}|[0-9]{309}/
+
 const nothing: Body = { text: undefined, value: undefined, faults: [] }
 
 const empty = (sections: Sections): Body =>
-  sections.body({}).length > 0 ? { text: "", value: undefined, faults: [missingBody] } : { ...nothing, text: "{}" }
+  sections.body({}).length > 0
+    ? { text: "", value: undefined, faults: [missingBody(sections)] }
+    : { ...nothing, text: "{}" }
 
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, sections: Sections) {
   if (!HttpMethod.hasBody(request.method) || sections.takes.size === 0) return nothing
@@ -44,11 +49,13 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   if (!sections.takes.has(type)) return yield* new UnsupportedMediaType({})
   if (type !== "application/json") return nothing
   const parsed = parse(text)
-  if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure)] }
+  if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure, sections)] }
   // FastAPI takes `null` for no body, too.
   if (parsed.success === null) return empty(sections)
-  const faults = text.includes("\\u") || !text.isWellFormed() ? unstorableIn(parsed.success, ["body"]) : []
-  return { text, value: parsed.success, faults }
+  const faults = suspicious.test(text) || !text.isWellFormed() ? unstorableIn(parsed.success, ["body"]) : []
+  // Of a body that cannot be written as JSON again nothing else is told.
+  const endless = faults.filter(({ type }) => type === notFinite.type)
+  return endless.length > 0 ? { text, value: undefined, faults: endless } : { text, value: parsed.success, faults }
 })
 
 const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) =>

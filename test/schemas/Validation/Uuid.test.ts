@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { uuidParsing } from "../../../schemas/Validation/Uuid.ts"
+import { readUuid, uuidParsing } from "../../../schemas/Validation/Uuid.ts"
 
 /** Input and sentence as pydantic 2.13.5 gave them. */
 const sentences: ReadonlyArray<readonly [string, string]> = [
@@ -27,4 +27,21 @@ describe("what is wrong with a UUID", () => {
         ctx: { error: sentence },
       }))
   }
+})
+
+describe("what is a UUID", () => {
+  const hyphenated = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
+  /** All that pydantic 2.13.5 takes. */
+  const forms = [
+    hyphenated,
+    hyphenated.toUpperCase(),
+    hyphenated.replaceAll("-", ""),
+    `{${hyphenated}}`,
+    `urn:uuid:${hyphenated}`,
+  ]
+  for (const form of forms) it(form, () => assert.strictEqual(readUuid(form), hyphenated))
+
+  it("and nothing else", () => {
+    for (const [text] of sentences) assert.isUndefined(readUuid(text), text)
+  })
 })

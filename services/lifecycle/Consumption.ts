@@ -59,14 +59,21 @@ export class Consumption extends Context.Service<Consumption, {
         const read = yield* reading
         const snapshot = yield* snapshots(publicUrl)
 
+        /**
+         * Moves the consumer on to a place that it had not come to when it was read, and measures what it did not have:
+         * each position once, however often it is asked for. Who moved it meanwhile, from another connection, measured.
+         */
         const delivered = Effect.fnUntraced(function* (
           asking: Asking,
           { epoch, position }: Place,
           messages: ReadonlyArray<Message>,
+          before: { readonly delivered: number; readonly had: number },
         ) {
+          if (position <= before.delivered) return
           const now = yield* Clock.currentTimeMillis
-          const counts = countsOf(messages.map(({ signed_at }) => now - signed_at.getTime()))
-          yield* sql`
+          const fresh = messages.filter(({ at }) => Number(at) > before.had)
+          const counts = countsOf(fresh.map(({ signed_at }) => now - signed_at.getTime()))
+          const moved = yield* sql`
             insert into lifecycle_consumers as t (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
               to_delivery)
             values (${asking.projectId}, ${consumerOf(asking)}, ${epoch}, ${position}, ${new Date(now)}, ${[...counts]})
@@ -75,8 +82,9 @@ export class Consumption extends Context.Service<Consumption, {
               delivered_at = excluded.delivered_at,
               to_delivery = lifecycle_counted(t.to_delivery, excluded.to_delivery)
             where t.delivered_epoch is null
-              or (excluded.delivered_epoch, excluded.delivered_position) > (t.delivered_epoch, t.delivered_position)`
-          yield* measureDelivered("cursor", messages, now)
+              or (excluded.delivered_epoch, excluded.delivered_position) > (t.delivered_epoch, t.delivered_position)
+            returning 1`
+          if (moved.length > 0) yield* measureDelivered("cursor", fresh, now)
         })
 
         const events: Consumption["Service"]["events"] = Effect.fn("Consumption.events")(
@@ -85,7 +93,7 @@ export class Consumption extends Context.Service<Consumption, {
             const bell = yield* bells.bell(lifecycleTopic, asking.projectId)
             const asked = after === undefined ? undefined : placeOf(after)
             for (;;) {
-              const { head, messages } = yield* read.page(asking, asked, limit)
+              const { before, head, messages } = yield* read.page(asking, asked, limit)
               // A later epoch begins from what was before it, which its events do not tell: only a snapshot does.
               if (asked === undefined && head.epoch > 1) return yield* new Problems.CursorExpired()
               const start = asked === undefined ? { epoch: head.epoch, position: 0 } : yield* placeIn(asked, head)
@@ -100,7 +108,7 @@ export class Consumption extends Context.Service<Consumption, {
                 continue
               }
               const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }
-              if (last !== undefined) yield* delivered(asking, place, messages)
+              if (last !== undefined) yield* delivered(asking, place, messages, before)
               return {
                 items: messages.map(({ at, jti, set }) => ({ position: Number(at), jti, set })),
                 cursor: encodeCursor(place),

@@ -20,6 +20,20 @@ export interface Head extends Place {
   readonly floor: Place | null
 }
 
+interface Had {
+  readonly acknowledged_epoch: number | null
+  readonly acknowledged_position: bigint | null
+  readonly delivered_epoch: number | null
+  readonly delivered_position: bigint | null
+}
+
+/** Up to where a consumer was delivered an epoch, and has it, be it from a snapshot. */
+const hadOf = (row: Had, epoch: number) => {
+  const delivered = row.delivered_epoch === epoch ? Number(row.delivered_position) : 0
+  const acknowledged = row.acknowledged_epoch === epoch ? Number(row.acknowledged_position) : 0
+  return { delivered, had: Math.max(delivered, acknowledged) }
+}
+
 export interface Message extends Travelled {
   readonly at: bigint
   readonly set: string
@@ -34,14 +48,10 @@ interface HeadRow {
   readonly floor_position: bigint | null
 }
 
-interface StandingRow extends HeadRow {
+interface StandingRow extends HeadRow, Had {
   readonly installed_version: string | null
   /** The chain's digest at the place; null where that is kept no longer. */
   readonly digest: string | null
-  readonly acknowledged_epoch: number | null
-  readonly acknowledged_position: bigint | null
-  readonly delivered_epoch: number | null
-  readonly delivered_position: bigint | null
   readonly delivered_at: Date | null
 }
 
@@ -82,12 +92,16 @@ export const reading = Effect.gen(function* () {
       left join (${floorOf(sql, asking.projectId, consumerOf(asking))}) f on true
       left join lifecycle_consumers c on c.project_id = ${asking.projectId} and c.consumer = ${consumerOf(asking)}`
 
-  /** The head, and at most `limit` messages after `after`: from the beginning of the epoch where that is undefined. */
+  const hadColumns = sql.literal(
+    "c.acknowledged_epoch, c.acknowledged_position, c.delivered_epoch, c.delivered_position",
+  )
+
+  /** The head, what the consumer has, and at most `limit` messages after `after`: from the beginning of the epoch where that is undefined. */
   const page = Effect.fnUntraced(function* (asking: Asking, after: Place | null | undefined, limit: number) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const { epoch, position } = after === undefined ? { epoch: 0, position: 0 } : after ?? nowhere
-    const rows = yield* sql<HeadRow & { readonly [K in keyof Message]: Message[K] | null }>`
-      select ${headColumns}, m.*
+    const rows = yield* sql<HeadRow & Had & { readonly [K in keyof Message]: Message[K] | null }>`
+      select ${headColumns}, ${hadColumns}, m.*
       from ${sources(asking, "events.read", now)}
       left join lateral (
         select position as at, event_id::text as jti, message as set, decided_at, signed_at, traceparent
@@ -97,8 +111,12 @@ export const reading = Effect.gen(function* () {
         order by position limit ${limit}
       ) m on true
       order by m.at`
-    const head = headOf(yield* admitted(rows))
-    return { head, messages: rows.filter((row): row is HeadRow & Message => row.at !== null) }
+    const first = yield* admitted(rows)
+    const head = headOf(first)
+    return {
+      ...{ head, before: hadOf(first, head.epoch) },
+      messages: rows.filter((row): row is typeof row & Message => row.at !== null),
+    }
   })
 
   /** What an acknowledgement of a place is held to. */
@@ -110,7 +128,7 @@ export const reading = Effect.gen(function* () {
         select ${headColumns}, p.installed_version,
           case when coalesce(h.epoch, i.epoch) = ${epoch} and coalesce(h.position, 0) = ${position}
             then coalesce(h.digest, ${genesis}) else next.prev_digest end as digest,
-          c.acknowledged_epoch, c.acknowledged_position, c.delivered_epoch, c.delivered_position, c.delivered_at
+          ${hadColumns}, c.delivered_at
         from ${sources(asking, "cursor.acknowledge", now)}
         left join projects p on p.id = ${asking.projectId}
         left join lifecycle_events next on next.project_id = p.id and next.epoch = ${epoch}

@@ -8,6 +8,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { access, link, person } from "../../support/TestIdentity.ts"
+import { measured } from "./StreamWorld.ts"
 import { everything, grant, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
 const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -39,6 +40,36 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       yield* more(institution, project)
       const { items } = yield* everything(asking, all.cursor)
       assert.deepStrictEqual(items.map(({ position }) => position), [all.head + 1])
+    }))
+
+  it.effect("a position counts as delivered once, however often it is read, and what a snapshot held is none", () =>
+    Effect.gen(function* () {
+      const { acknowledge, events } = yield* Consumption
+      const { sql } = yield* Database
+      const { asking, institution, project } = yield* scene
+      yield* signAll
+      const before = yield* measured("cursor")
+      const counted = Effect.gen(function* () {
+        const [row] = yield* sql<{ kept: number }>`
+          select coalesce(sum(n), 0)::int as kept from lifecycle_consumers, unnest(to_delivery) n
+          where project_id = ${project}`
+        return [(yield* measured("cursor")) - before, row!.kept]
+      })
+      const [first] = (yield* events({ ...asking, after: undefined, limit: 2, waitMillis: 0 })).items
+      assert.deepStrictEqual(yield* counted, [2, 2])
+      const { cursor, head } = yield* everything(asking, undefined, 3)
+      yield* everything(asking, undefined, 1)
+      assert.strictEqual(first!.position, 1)
+      assert.deepStrictEqual(yield* counted, [head, head])
+      // It went on from a snapshot, and asks for more than it needs.
+      yield* more(institution, project)
+      const at = encodeCursor({ epoch: 1, position: head + 1 })
+      yield* acknowledge({
+        ...{ ...asking, cursor: at, installed_version: "1", chain_head: yield* chainHead(project, head + 1) },
+      })
+      yield* more(institution, project)
+      yield* everything(asking, cursor)
+      assert.deepStrictEqual(yield* counted, [head + 1, head + 1])
     }))
 
   it.effect("who waits is answered by the next event, not by the end of the wait", () =>

@@ -21,7 +21,7 @@ import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/Mails.ts"
 import { Timers } from "../platform/Timers.ts"
-import { AccessTokens } from "./AccessTokens.ts"
+import { type AccessToken, AccessTokens } from "./AccessTokens.ts"
 import { type Found, who } from "./Callers.ts"
 import { merging } from "./Links/Merging.ts"
 import { personOf, persons } from "./Persons.ts"
@@ -40,12 +40,13 @@ const rejected = (field: string) =>
   HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")
 
 export class Links extends Context.Service<Links, {
-  /** 422 where the token is not a fresh one of another identity that may be linked. */
-  readonly prove: (
-    asked: By & { readonly token: string },
-  ) => Effect.Effect<
-    Wire.LinkProof,
-    HTTPValidationError | Problems.ProofConsumed | DependencyUnavailable | SqlError.SqlError
+  /**
+   * Looks at the token, which may ask its issuer for keys and so runs in no transaction, and gives what then makes the
+   * proof in one. 422 where it is not a fresh token of another identity that may be linked.
+   */
+  readonly prove: (asked: By & { readonly token: string }) => Effect.Effect<
+    Effect.Effect<Wire.LinkProof, HTTPValidationError | Problems.ProofConsumed | SqlError.SqlError>,
+    HTTPValidationError | DependencyUnavailable
   >
   readonly request: (
     asked: Wire.LinkCreate & By,
@@ -127,6 +128,10 @@ export class Links extends Context.Service<Links, {
 
       const prove: Links["Service"]["prove"] = Effect.fn("Links.prove")(function* ({ personId, token }) {
         const said = yield* tokens.verify(token).pipe(Effect.catchTag("InvalidToken", () => rejected("token")))
+        return proven(personId, said)
+      })
+
+      const proven = Effect.fnUntraced(function* (personId: string, said: AccessToken) {
         const now = yield* Clock.currentTimeMillis
         const fresh = said.authTime !== null && now / 1000 - said.authTime <= freshSeconds
         if (said.via !== "person" || !fresh) return yield* rejected("token")

@@ -13,7 +13,7 @@ import {
 import { Requests } from "../../services/access/Requests.ts"
 import { Links } from "../../services/people/Links.ts"
 import { NewPeople } from "../../services/people/NewPeople.ts"
-import { keyed } from "./Keyed.ts"
+import { keyed, keyedAfter } from "./Keyed.ts"
 import { personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(RequestsApi)
@@ -54,7 +54,7 @@ export const requests = HttpApiBuilder.group(
       }),
       createLinkProof: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyed(
+        return yield* keyedAfter(
           { principal, payload, status: 201, success: LinkProof },
           links.prove({ ...payload, personId }),
         )

@@ -7,7 +7,7 @@ import { tokenFor } from "../../support/TestTokens.ts"
 import { reason } from "../access/RequestWorld.ts"
 
 export const prove = (personId: string, token: string) =>
-  Effect.flatMap(Links, (links) => transact(links.prove({ personId, token })))
+  Effect.flatMap(Links, (links) => Effect.flatMap(links.prove({ personId, token }), transact))
 export const ask = (personId: string, proof_id: string) =>
   Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
 export const object = (personId: string, linkRequestId: string) =>

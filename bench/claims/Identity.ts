@@ -8,10 +8,11 @@ import type { Claim, Finding, Run, Table } from "../harness/Claim.ts"
 import { fill } from "../harness/IdentityFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import { connections, reads, readsTables } from "./Identity/Reads.ts"
+import { verification, verificationTable } from "./Identity/Verification.ts"
 
 const template = "identity"
 
-const parts = ["reads"] as const
+const parts = ["reads", "tokens"] as const
 type Part = (typeof parts)[number]
 
 const broken = (cause: unknown) =>
@@ -34,6 +35,16 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
     }
     tables.push(...readsTables(rounds))
     raw.reads = rounds
+  }
+  if (wanted("tokens")) {
+    const { round } = yield* verification(run, tokens)
+    const rounds = []
+    for (let n = 1; n <= run.rounds; n++) {
+      yield* run.tell(`round ${n} of ${run.rounds}: tokens`)
+      rounds.push(yield* round)
+    }
+    tables.push(verificationTable(rounds))
+    raw.tokens = rounds
   }
   return { tables, raw }
 })

@@ -33,6 +33,8 @@ export const ListedPolicyReview = Schema.Struct({
   author_person_id: Schema.String,
   /** Why the author asks for it. */
   reason: Schema.String,
+  /** What would come to be: the request's own fields, a website as it was registered; a recipient masked. */
+  asked: Schema.Record(Schema.String, Schema.Unknown),
   created_at: Timestamp,
 }).annotate({ identifier: "ListedPolicyReview" })
 

@@ -6,8 +6,9 @@
  * it does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an active institution, by an
  * active person.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import {
   AdministratorNotEffective,
@@ -66,6 +67,36 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   if (owner) return Effect.void
   return Effect.fail(institution === null || institution.member ? new RoleRequired() : new MembershipNotActive())
 }
+
+/**
+ * SQL that says whether two people, under any of the names that they go by, count as two (`Roles.independent`). Each
+ * argument is an expression: a parameter, or a column of what surrounds it.
+ */
+export const independence = (
+  sql: PgClient.PgClient,
+  now: number,
+  one: Statement.Fragment,
+  other: Statement.Fragment,
+  ownersOf: Statement.Fragment,
+) =>
+  sql`(
+    with two as (
+      select distinct coalesce(p.merged_into, p.id) as id from people p where p.id in (${one}, ${other})
+    ), names as (
+      select id, id as canonical from two
+      union all select p.id, two.id from people p join two on p.merged_into = two.id
+    ), made as (
+      select id as person_id, made_by, approved_by, created_at as at from people
+      union all select person_id, made_by, approved_by, linked_at from identities
+      union all select person_id, made_by, approved_by, created_at from institution_memberships
+      union all select person_id, made_by, approved_by, created_at from project_owners
+      where project_id = ${ownersOf}
+    )
+    select (select count(*) from two) = 2 and not exists (
+      select from names x join names y on y.canonical <> x.canonical
+      join made on made.person_id = x.id
+      where made.at > ${new Date(now - 90 * 86_400_000)} and (made.made_by = y.id or y.id = any(made.approved_by))
+        and not exists (select from unnest(made.approved_by) a where a not in (select id from names))))`
 
 interface Row {
   readonly role: Role
@@ -172,24 +203,11 @@ export class Roles extends Context.Service<Roles, {
         other: string,
         ownersOf: string | null = null,
       ) {
-        const since = new Date((yield* Clock.currentTimeMillis) - 90 * 86_400_000)
+        const now = yield* Clock.currentTimeMillis
         const [row] = yield* sql<{ independent: boolean }>`
-          with names as (
-            select p.id, coalesce(p.merged_into, p.id) as canonical from people p
-            where p.id in (${one}, ${other}) or p.merged_into in (${one}, ${other})
-          ), made as (
-            select id as person_id, made_by, approved_by, created_at as at from people
-            union all select person_id, made_by, approved_by, linked_at from identities
-            union all select person_id, made_by, approved_by, created_at from institution_memberships
-            union all select person_id, made_by, approved_by, created_at from project_owners
-            where project_id = ${ownersOf}
-          )
-          select (select count(distinct canonical) from names) = 2 and not exists (
-            select from names x join names y on y.canonical <> x.canonical
-            join made on made.person_id = x.id
-            where made.at > ${since} and (made.made_by = y.id or y.id = any(made.approved_by))
-              and not exists (select from unnest(made.approved_by) a where a not in (select id from names))
-          ) as independent`
+          select ${
+          independence(sql, now, sql`${one}::text`, sql`${other}::text`, sql`${ownersOf}::text`)
+        } as independent`
         return row!.independent
       })
 

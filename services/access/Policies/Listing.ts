@@ -1,9 +1,14 @@
-/** The reviews that a person may act on, ascending by id, for paging forward. */
+/**
+ * The reviews that a person may act on, ascending by id, for paging forward. Of those that are open just those whose
+ * signature would be taken now: what `Holding` judges under locks when it is given.
+ */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import type { PolicyReviews } from "../../../schemas/identity/Policies.ts"
+import { independence } from "../../people/Roles.ts"
 import { type PolicyReviewRow, policyReviewRows, type Signature, stamp } from "../PolicyReviews.ts"
+import { masked } from "../Requests/delivery.ts"
 
 export interface Page {
   readonly personId: string
@@ -14,7 +19,11 @@ export interface Page {
 
 interface Row extends PolicyReviewRow {
   readonly approvals: ReadonlyArray<Omit<Signature, "approved_at"> & { readonly approved_at: string }> | null
+  readonly asked: Readonly<Record<string, unknown>>
 }
+
+const hidden = ({ recipient, ...asked }: Row["asked"]) =>
+  recipient === undefined ? asked : { ...asked, recipient: masked(String(recipient)) }
 
 const viewOf = (row: Row): PolicyReviews["items"][number] => ({
   review_id: row.id,
@@ -27,14 +36,27 @@ const viewOf = (row: Row): PolicyReviews["items"][number] => ({
   project_id: row.project_id,
   author_person_id: row.author,
   reason: row.reason,
+  asked: hidden(row.asked),
   created_at: stamp(row.created_at),
 })
 
 export const listing = (sql: PgClient.PgClient) => {
   const { columns } = policyReviewRows(sql)
+
+  /** Whether somebody counts beside the author of `v`, where that is asked, and beside everybody who signed it. */
+  const countsBeside = (person: Statement.Fragment, now: number, author: Statement.Fragment) =>
+    sql`not exists (
+      select from (
+        select v.author as id where ${author}
+        union all select a.person_id from policy_approvals a where a.review_id = v.id) others
+      where not ${
+      independence(sql, now, person, sql`others.id`, sql`case when v.kind = 'launch' then v.project_id end`)
+    })`
+
   return Effect.fn("Policies.list")(
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
-      const now = new Date(yield* Clock.currentTimeMillis)
+      const millis = yield* Clock.currentTimeMillis
+      const now = new Date(millis)
       const rows = yield* sql<Row>`
         with standing as not materialized (
           select m.institution_id, m.role, m.person_id
@@ -50,12 +72,22 @@ export const listing = (sql: PgClient.PgClient) => {
         select ${columns}, (
           select json_agg(json_build_object('role', a.role, 'person_id', a.person_id, 'approved_at', a.approved_at)
             order by a.approved_at, a.role)
-          from policy_approvals a where a.review_id = v.id) as approvals
-        from policy_reviews v, me
+          from policy_approvals a where a.review_id = v.id) as approvals,
+          case v.kind
+            when 'website' then (
+              select to_jsonb(j) from (
+                select name, website, environment, connector_kind, connector_product, preview_digest, redirect_uris,
+                  post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
+                  r.fields ->> 'owner_person_id' as owner_person_id
+                from projects where id = v.project_id) j)
+            when 'membership' then r.fields || jsonb_build_object('person_id', r.person_id)
+            else r.fields
+          end as asked
+        from policy_reviews v join requests r on r.id = v.request_id, me
         where (me.operator or v.institution_id in (select institution_id from standing where person_id = ${personId}))
           and v.state = ${state} and (${afterId}::uuid is null or v.id > ${afterId}::uuid)
           and canonical_person(v.author) <> ${personId}
-          and (v.state <> 'open' or not exists (
+          and (v.state <> 'open' or coalesce(r.expires_at > ${now}, true) and not exists (
             select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))
           and exists (
             select from unnest(v.required_roles) needed(role)
@@ -67,7 +99,19 @@ export const listing = (sql: PgClient.PgClient) => {
                   and s.person_id = ${personId})
                 or (needed.role = 'administrator' and me.operator and not exists (
                   select from standing s where s.institution_id = v.institution_id and s.role = 'administrator'
-                    and s.person_id <> v.author))))
+                    and s.person_id <> v.author
+                    and (v.state <> 'open' or ${countsBeside(sql`s.person_id`, millis, sql`true`)})))))
+          and (v.state <> 'open' or ${
+        countsBeside(
+          sql`${personId}::text`,
+          millis,
+          // Whoever approved an institution may approve its first enrollment.
+          sql`not (v.kind = 'enrollment' and exists (
+            select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
+            select from requests e where e.kind = 'enrollment' and e.institution_id = v.institution_id
+              and e.state in ('invited', 'accepted')))`,
+        )
+      })
         order by v.id limit ${limit}`
       return { items: rows.map(viewOf) }
     },

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { Policies } from "../../../services/access/Policies.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/Identity.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -8,6 +9,7 @@ import { member, person, project } from "../../support/TestIdentity.ts"
 import {
   askAccess,
   codeOf,
+  day,
   enroll,
   organization,
   reason,
@@ -54,6 +56,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies"
       const ids = others.map(({ policy_review }) => policy_review!.review_id)
       const page = (yield* list(w.oz, "open", ids[0], 1)).items
       assert.deepStrictEqual(page.map(({ review_id }) => review_id), [ids[1]])
+      // What ran out is nobody's to sign, whether its timer fired or not.
+      yield* TestClock.adjust(14 * day - 1)
+      assert.deepStrictEqual(yield* mine(w.sam), ["access"])
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* mine(w.sam), [])
     })))
 
   it.effect("of two approvers of one role at once one signs, and the other is told", () =>

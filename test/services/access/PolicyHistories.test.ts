@@ -1,13 +1,14 @@
 /**
  * Random histories of requests in one institution: who asks, who signs in which role, whose membership changes by them,
  * who turns out to be whom, how much time passes. A signature counts exactly where a model, which reads the tables and
- * works out provenance by itself, says that the signer is somebody else than everyone before; and in the end no review
- * was signed by its author, or twice by one person, under any name.
+ * works out provenance by itself, says that the signer is somebody else than everyone before; it is listed to exactly
+ * those who may sign it; and in the end no review was signed by its author, or twice by one person, under any name.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import { Policies } from "../../../services/access/Policies.ts"
 import { Requests } from "../../../services/access/Requests.ts"
 import { Links } from "../../../services/people/Links.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -16,7 +17,7 @@ import { institution, member, person, project } from "../../support/TestIdentity
 import { tokenFor } from "../../support/TestTokens.ts"
 import { askAccess, codeOf, day, fire, reason, services, sign, timed } from "./RequestWorld.ts"
 
-const runs = 10
+const runs = 12
 
 /** 0 and 1 are Sponsors, 1 to 3 administrators, 4 and 5 operators, the rest is nobody yet. */
 const people = 9
@@ -82,6 +83,7 @@ const countsBeside = Effect.fnUntraced(function* (one: string, other: string) {
 
 const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const { sql } = yield* Database
+  const policies = yield* Policies
   const requests = yield* Requests
   const links = yield* Links
   const fern = yield* institution()
@@ -106,9 +108,26 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     for (const other of [review!.author, ...signed.map(({ person_id }) => person_id)]) {
       another = another && (yield* countsBeside(personId, other))
     }
+    const page = { personId, state: "open", afterId: null, limit: 10_000 }
+    const listed = (yield* policies.list(page)).items.some(({ review_id }) => review_id === reviewId)
     const code = yield* codeOf(sign(reviewId, role, personId))
     if (code === "done") assert.isTrue(another, "signed by somebody who does not count")
     if (code === "four_eyes_required") assert.isFalse(another, "refused though it was somebody else")
+    if (code === "done") assert.isTrue(listed, "signed, but not listed")
+    if (code === "four_eyes_required") assert.isFalse(listed, "listed, but needs somebody else")
+    return { code, listed }
+  })
+
+  const trySign = Effect.fnUntraced(function* (reviewId: string, personId: string, role: string) {
+    const { code, listed } = yield* signs(reviewId, personId, role)
+    if (!listed || code === "done") return
+    // What is listed can be signed in one role or another.
+    const codes: Array<string> = []
+    for (const other of ["sponsor", "administrator", "operator"]) {
+      codes.push((yield* signs(reviewId, personId, other)).code)
+      if (codes.at(-1) === "done") return
+    }
+    assert.fail(`listed, but refused: ${codes.join(", ")}`)
   })
 
   const join = Effect.fnUntraced(function* (from: string, into: string) {
@@ -144,7 +163,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
       }
       case "sign":
         if (reviews.length > 0) {
-          yield* signs(reviews.at(-1 - one.nth % reviews.length)!, yield* as(one.who), one.role)
+          yield* trySign(reviews.at(-1 - one.nth % reviews.length)!, yield* as(one.who), one.role)
         }
         break
       case "link":

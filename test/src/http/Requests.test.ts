@@ -18,6 +18,13 @@ const reason = "as we agreed on Monday"
 const approve = (personId: string, of: { readonly policy_review: { readonly review_id: string } }, role: string) =>
   post(personId, `/v1/policies/reviews/${of.policy_review.review_id}/approve`, { role, reason })
 
+/** A request's review as it is listed to somebody; undefined where it is not. */
+const listed = (personId: string, { policy_review }: { readonly policy_review: { readonly review_id: string } }) =>
+  Effect.map(
+    get(personId, "/v1/policies/reviews?limit=100"),
+    (answer) => is(answer, 200).items.find((one: { review_id: string }) => one.review_id === policy_review.review_id),
+  )
+
 layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests over HTTP", (it) => {
   it.effect("from nothing to a launched website: a whole walk", () =>
     Effect.gen(function* () {
@@ -31,8 +38,9 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         201,
       )
       const waiting = is(yield* get(oz, "/v1/policies/reviews?limit=100"), 200)
-      const listed = waiting.items.find((one: { request_id: string }) => one.request_id === organization.request_id)
-      assert.deepInclude(listed, { kind: "organization", author_person_id: mo, reason, approvals: [], state: "open" })
+      const first = waiting.items.find((one: { request_id: string }) => one.request_id === organization.request_id)
+      assert.deepInclude(first, { kind: "organization", author_person_id: mo, reason, approvals: [], state: "open" })
+      assert.deepInclude(first.asked, { name: "Moss", domains: ["walk.example"], purpose: "to teach what we know" })
       is(yield* approve(oz, organization, "operator"), 200)
       const [{ result_id: moss, state }] = is(yield* get(mo, "/v1/me/requests"), 200).items
       assert.strictEqual(state, "approved")
@@ -41,6 +49,7 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         yield* post(mo, `/v1/institutions/${moss}/enrollments`, { recipient: "ann@walk.example", reason }),
         201,
       )
+      assert.deepStrictEqual((yield* listed(oz, enrollment)).asked, { recipient: "a***@walk.example" })
       is(yield* approve(oz, enrollment, "administrator"), 200)
       const token = yield* tokenOf(enrollment.enrollment_id)
       const accepted = is(yield* post(ann, `/v1/enrollments/${token}/accept`, undefined, "once"), 200)
@@ -67,6 +76,9 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         }),
         201,
       )
+      const { asked } = yield* listed(ann, website)
+      assert.deepInclude(asked, { website: website.website, owner_person_id: pat, environment: "staging" })
+      assert.deepInclude(asked, { redirect_uris: website.redirect_uris, requested_scopes: ["openid"] })
       is(yield* approve(ann, website, "administrator"), 200)
       yield* workJobs
       const launch = is(
@@ -77,6 +89,8 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
       )
       // The only administrator approved that Pat is the owner, and does not count beside Pat: an operator stands in.
       is(yield* approve(ann, launch, "administrator"), 403, "four_eyes_required")
+      assert.isUndefined(yield* listed(ann, launch))
+      assert.strictEqual((yield* listed(oz, launch)).asked.launch_url, launch.launch_url)
       assert.strictEqual(is(yield* approve(oz, launch, "administrator"), 200).state, "applied")
       const owners = is(yield* post(ann, `/v1/projects/${website.project_id}/owners`, { person_id: mo, reason }), 200)
       assert.strictEqual(owners.owners.length, 2)

@@ -154,7 +154,19 @@ const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
   return found
 })
 
-layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Roles over HTTP", (it) => {
+/** How old a sign-in may be, in seconds, where that matters. */
+const freshFor: Readonly<Record<string, number>> = {
+  "me.startCredentialAction": 300,
+  "me.completeCredentialAction": 300,
+  "access-grant-reviews.approveAccessGrantReview": 900,
+  "lifecycle-service-grants.approveLifecycleServiceGrant": 900,
+  "policies.approvePolicyReview": 900,
+  "policies.declinePolicyReview": 900,
+}
+
+const program = management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes" })
+
+layer(program, { excludeTestServices: true, timeout: "60 seconds" })("Roles over HTTP", (it) => {
   it.effect("every operation has a row and a request", () =>
     Effect.sync(() => {
       const served = operations.map(({ operationId }) => operationId).sort()
@@ -190,6 +202,36 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Roles
             const answer = yield* sent(one, asked, headers)
             assert.deepStrictEqual(codeOf(answer), [401, "invalid_token"], `${one.operation}: ${name}`)
             assert.strictEqual(answer.headers["www-authenticate"], `Bearer error="invalid_token"`)
+          }
+        }
+      }),
+    60_000,
+  )
+
+  it.effect(
+    "a sign-in of long ago approves nothing and changes no credential, and is enough for the rest",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* stage
+        for (const one of catalogue) {
+          const personId = world.people[everybody.find((who) => table[one.operation]![who] === "ok")!]
+          const asked = yield* one.asked(world, personId)
+          const age = freshFor[one.operation]
+          const authTime = Math.floor(Date.now() / 1_000) - (age ?? 3_000) - 1
+          const answer = yield* sent(one, asked, yield* as(personId, { authTime }))
+          if (age === undefined) assert.strictEqual(answer.status, one.status, `${one.operation} ${answer.text}`)
+          else {
+            assert.deepStrictEqual(codeOf(answer), [401, "insufficient_user_authentication"], one.operation)
+            assert.strictEqual(
+              answer.headers["www-authenticate"],
+              `Bearer error="insufficient_user_authentication", max_age="${age}"`,
+            )
+            const { requirements } = (yield* send("GET", "/v1/me/freshness", yield* as(personId, { authTime }))).body
+            const name = age === 900 ? "approvals" : "totp.enroll"
+            assert.deepStrictEqual(
+              requirements.find(({ operation }: { operation: string }) => operation === name),
+              { operation: name, acr_values: [], max_age_seconds: age, satisfied: false },
+            )
           }
         }
       }),

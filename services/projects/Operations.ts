@@ -52,7 +52,10 @@ const ambiguous = (row: JobRow): AmbiguousJob => ({
 })
 
 export class Operations extends Context.Service<Operations, {
-  /** Counts what the person can see: an operator everything, others the projects that they own or belong to. */
+  /**
+   * Counts what the person can see: an operator everything, others the projects that they own and those of institutions
+   * where a membership of theirs has not ended. Diagnostics are available of what they may read them of.
+   */
   readonly summary: (personId: string) => Effect.Effect<OperationsSummary, SqlError.SqlError>
   /** The newest 100 jobs; RoleRequired for who is no operator. */
   readonly jobs: (personId: string) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
@@ -75,24 +78,26 @@ export class Operations extends Context.Service<Operations, {
       })
 
       const summary = Effect.fn("Operations.summary")(function* (personId: string) {
-        const now = new Date(yield* Clock.currentTimeMillis)
         const operator = yield* roles.isOperator(personId)
-        const [row] = yield* sql<{ pending: number; failed: number }>`
-          select count(*) filter (where j.state = 'pending')::int as pending,
-            count(*) filter (where j.state in ('failed', 'ambiguous'))::int as failed
-          from provider_jobs j
-          where j.state <> 'effective' and (${operator} or exists (
-            select from project_owners o
-            where o.project_id = j.project_id and o.person_id = ${personId} and o.active and not o.removed
-          ) or exists (
-            select from projects p join institution_memberships m on m.institution_id = p.institution_id
-            where p.id = j.project_id and m.person_id = ${personId} and m.state = 'active' and not m.removed
-              and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)))`
-        const { failed, pending } = row!
+        const [row] = yield* sql<{ pending: number; failed: number; told: boolean }>`
+          select count(*) filter (where state = 'pending')::int as pending,
+            count(*) filter (where state <> 'pending')::int as failed,
+            coalesce(bool_or(state <> 'pending' and (${operator} or owned)), false) as told
+          from (
+            select j.state, exists (
+                select from project_owners o
+                where o.project_id = j.project_id and o.person_id = ${personId} and o.active and not o.removed
+              ) as owned, exists (
+                select from projects p join institution_memberships m on m.institution_id = p.institution_id
+                where p.id = j.project_id and not p.removed and m.person_id = ${personId} and m.state <> 'ended' and not m.removed
+              ) as seen
+            from provider_jobs j where j.state <> 'effective'
+          ) j where ${operator} or owned or seen`
+        const { failed, pending, told } = row!
         return {
           pending,
           failed,
-          failure_diagnostics_available: failed > 0 && operator,
+          failure_diagnostics_available: told,
           status: failed > 0 ? "failed" : pending > 0 ? "pending" : "effective",
         } satisfies OperationsSummary
       })
@@ -109,7 +114,7 @@ export class Operations extends Context.Service<Operations, {
         const [jobs, workers, drift, lag, streams, folds, brokers, here] = yield* Effect.all([
           sql<JobRow>`
             select * from provider_jobs t where t.state in ('failed', 'ambiguous') and ${of}
-            order by t.created_at desc, t.id desc limit 500`,
+            order by t.id desc limit 500`,
           sql<WorkerRow>`
             select worker, instance, last_seen_at, stopped, case worker
               when 'provider' then (select count(*) from provider_jobs where state = 'pending' and not held)
@@ -165,7 +170,7 @@ export class Operations extends Context.Service<Operations, {
       const jobs = Effect.fn("Operations.jobs")(function* (personId: string) {
         yield* mustOperate(personId)
         const rows = yield* sql<JobRow>`
-          select * from provider_jobs order by created_at desc, id desc limit ${newest}`
+          select * from provider_jobs order by id desc limit ${newest}`
         return rows.map(viewOf)
       })
 

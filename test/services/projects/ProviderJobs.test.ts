@@ -1,84 +1,28 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer, Redacted } from "effect"
-import type { Job } from "../../../schemas/identity/Operations.ts"
-import { Roles } from "../../../services/people/Roles.ts"
+import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
-import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
-import { Outbound } from "../../../services/platform/Outbound.ts"
+import type { FaultPoint } from "../../../services/platform/Faults.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
-import { IdentityProvider } from "../../../services/projects/IdentityProvider.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
-import { registration } from "../../../services/projects/IdentityProvider/registration.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
-import { type ProviderJobKind, ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
+import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
-import { initialAccessToken, oidcProvider } from "../../support/OidcProvider.ts"
-import { identity, institution, member, person, project } from "../../support/TestIdentity.ts"
-import { vault } from "../../support/TestVault.ts"
-
-const reason = "looked at the provider"
-
-const over = <R>(provider: Layer.Layer<IdentityProvider, never, R>) =>
-  Layer.mergeAll(ProviderJobs.layer, ReviewedJobs.layer, Operations.layer, ClientDrift.layer).pipe(
-    Layer.provide(Roles.layer),
-    Layer.provideMerge(provider),
-    Layer.provideMerge(vault),
-    Layer.provideMerge(identity),
-  )
-
-const outbound = Outbound.layer({
-  ...{ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] },
-})
-
-const world = Effect.gen(function* () {
-  const [fern, oz] = yield* Effect.all([institution(), person({ operator: true })])
-  return { fern, oz, portal: yield* project(fern) }
-})
-
-const add = (projectId: string, kind: ProviderJobKind = "client.create", held = false) =>
-  Effect.flatMap(ProviderJobs, (jobs) => transact(jobs.add({ kind, projectId, held })))
-
-const work = Effect.flatMap(ProviderJobs, (jobs) => jobs.work)
-
-/** The newest job as the API shows it. */
-const newest = (operator: string) =>
-  Effect.flatMap(Operations, (operations) => Effect.map(operations.jobs(operator), ([job]) => job!))
-
-const clientOf = (projectId: string) =>
-  Effect.flatMap(Database, ({ sql }) =>
-    Effect.map(
-      sql<{ client_id: string | null }>`select client_id from projects where id = ${projectId}`,
-      ([row]) => row!.client_id,
-    ))
-
-/** The clients that the embedded provider holds for a project. */
-const held = (projectId: string) =>
-  Effect.flatMap(Database, ({ sql }) =>
-    sql<{ client_id: string; disabled: boolean }>`
-      select client_id, disabled from embedded_clients where reference = ${`bailiwick:${projectId}`}`)
-
-class Killed extends Error {}
-
-/** Works until the moment `at`, where the process is gone; a lease later another one frees what it held. */
-const killedAt = (at: FaultPoint) =>
-  Effect.gen(function* () {
-    const hit = (point: FaultPoint) => {
-      if (point === at) throw new Killed()
-    }
-    const exit = yield* Effect.exit(Effect.provideService(work, Faults, { hit }))
-    assert.isTrue(Exit.isFailure(exit))
-    const { sql } = yield* Database
-    yield* sql`update provider_jobs set lease_until = 'epoch' where claim is not null`
-    yield* (yield* ProviderJobs).free
-  })
-
-/** Settles a job by what an operator's look found. */
-const decide = <E, R, E2, R2>(asking: Effect.Effect<Effect.Effect<Job, E, R>, E2, R2>) =>
-  Effect.scoped(Effect.flatMap(asking, (settlement) => transact(settlement)))
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
+import { member, owner, person, project } from "../../support/TestIdentity.ts"
+import {
+  add,
+  atProvider,
+  clientOf,
+  decide,
+  held,
+  killedAt,
+  newest,
+  over,
+  reason,
+  tagOf,
+  work,
+  world,
+} from "./ProviderWorld.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
   it.effect("makes, changes and ends a project's client, one after another", () =>
@@ -144,6 +88,37 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       }))
   }
 
+  for (const kind of ["client.update", "client.disable"] as const) {
+    for (const [moment, state, done] of moments) {
+      it.effect(`killed at ${moment} of a ${kind}: ${state}, and what is unclear is looked at first`, () =>
+        Effect.gen(function* () {
+          const { oz, portal } = yield* world
+          const { sql } = yield* Database
+          yield* add(portal)
+          yield* work
+          yield* sql`update projects set name = 'Renamed' where id = ${portal}`
+          const jobId = yield* add(portal, kind)
+          yield* killedAt(moment)
+          assert.strictEqual((yield* newest(oz)).state, state)
+          yield* work
+          if (state === "ambiguous") {
+            assert.strictEqual((yield* newest(oz)).state, state)
+            const looked = yield* decide((yield* ReviewedJobs).reconcile({ personId: oz, jobId, reason }))
+            assert.strictEqual(looked.state, done === 0 ? "pending" : "effective")
+            yield* work
+          }
+          assert.deepInclude(yield* newest(oz), { job_id: jobId, state: "effective" })
+          const [client, ...others] = yield* sql<{ name: string; gone: boolean; known: boolean }>`
+            select e.metadata->>'client_name' as name, e.disabled as gone, c.disabled as known
+            from embedded_clients e join provider_clients c on c.reference = e.reference
+            where e.reference = ${`bailiwick:${portal}`}`
+          assert.lengthOf(others, 0)
+          const gone = kind === "client.disable"
+          assert.deepStrictEqual(client, { name: gone ? "Portal" : "Renamed", gone, known: gone })
+        }))
+    }
+  }
+
   it.effect("notes what another hand changed at the provider, and forgets it when it is mended", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
@@ -168,15 +143,27 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       assert.deepStrictEqual(yield* seen, ["client_name"])
       yield* add(portal, "client.update")
       yield* work
+      assert.deepStrictEqual(yield* seen, [])
+      yield* sql`update embedded_clients set metadata = metadata || '{"scope": "openid email"}'
+        where reference = ${`bailiwick:${portal}`}`
       yield* look
+      assert.deepStrictEqual(yield* seen, ["scope"])
+      // Of a client that is no more nothing is to be mended.
+      yield* add(portal, "client.disable")
+      yield* work
       assert.deepStrictEqual(yield* seen, [])
     }))
 
   it.effect("is counted over what one can see; diagnostics are for operators, and for a project's own", () =>
     Effect.gen(function* () {
       const { fern, oz, portal } = yield* world
-      const [plain, stranger] = yield* Effect.all([person(), person()])
+      const [plain, stranger, own] = yield* Effect.all([person(), person(), person()])
       yield* member(fern, plain, "member")
+      yield* member(fern, stranger, "administrator", { state: "ended" })
+      yield* owner(portal, own)
+      // Of an institution that none of them belongs to.
+      const elsewhere = yield* world
+      yield* add(elsewhere.portal, "client.create", true)
       yield* add(portal)
       const operations = yield* Operations
       assert.deepInclude(yield* operations.summary(plain), { pending: 1, failed: 0, status: "pending" })
@@ -184,6 +171,9 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       yield* killedAt("provider.answered")
       assert.deepInclude(yield* operations.summary(plain), {
         ...{ failed: 1, status: "failed", failure_diagnostics_available: false },
+      })
+      assert.deepStrictEqual(yield* operations.summary(own), {
+        ...{ pending: 0, failed: 1, status: "failed", failure_diagnostics_available: true },
       })
       assert.isTrue((yield* operations.summary(oz)).failure_diagnostics_available)
       const asked = yield* Effect.forEach([plain, stranger], (who) =>
@@ -204,24 +194,8 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provider", (it) => {
-  const program = <A, E>(
-    test: (provider: Effect.Success<typeof oidcProvider>) => Effect.Effect<
-      A,
-      E,
-      ProviderJobs | ReviewedJobs | Operations | Database | Layer.Success<typeof identity>
-    >,
-  ) =>
-    Effect.gen(function* () {
-      const real = yield* oidcProvider
-      const adapter = registration({
-        registrationEndpoint: real.registrationEndpoint,
-        initialAccessToken: Redacted.make(initialAccessToken),
-      }).pipe(Layer.provide(outbound))
-      return yield* Effect.provide(test(real), over(adapter))
-    }).pipe(Effect.scoped)
-
   it.effect("makes, changes and ends a client, through changing management tokens", () =>
-    program(({ interference }) =>
+    atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
         for (const kind of ["client.create", "client.update", "client.update", "client.disable"] as const) {
@@ -238,7 +212,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
     ))
 
   it.effect("does not repeat a create whose answer was lost; an operator names the client or sends it again", () =>
-    program(({ interference, registrationEndpoint }) =>
+    atProvider(({ interference, registrationEndpoint }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
         const reviewed = yield* ReviewedJobs
@@ -266,7 +240,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
     ))
 
   it.effect("leaves it to an operator where the provider refuses to tell what became of a client", () =>
-    program(({ interference }) =>
+    atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
         const reviewed = yield* ReviewedJobs

@@ -1,0 +1,98 @@
+/** Provider jobs over either adapter, and what is done to them and asked of them. */
+import { assert } from "@effect/vitest"
+import { Effect, Exit, Layer, Redacted } from "effect"
+import type { Job } from "../../../schemas/identity/Operations.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
+import { IdentityProvider } from "../../../services/projects/IdentityProvider.ts"
+import { registration } from "../../../services/projects/IdentityProvider/registration.ts"
+import { Operations } from "../../../services/projects/Operations.ts"
+import { type ProviderJobKind, ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
+import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { initialAccessToken, oidcProvider } from "../../support/OidcProvider.ts"
+import { identity, institution, person, project } from "../../support/TestIdentity.ts"
+import { vault } from "../../support/TestVault.ts"
+
+export const reason = "looked at the provider"
+
+export const over = <R>(provider: Layer.Layer<IdentityProvider, never, R>) =>
+  Layer.mergeAll(ProviderJobs.layer, ReviewedJobs.layer, Operations.layer, ClientDrift.layer).pipe(
+    Layer.provide(Roles.layer),
+    Layer.provideMerge(provider),
+    Layer.provideMerge(vault),
+    Layer.provideMerge(identity),
+  )
+
+const outbound = Outbound.layer({
+  ...{ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] },
+})
+
+export const world = Effect.gen(function* () {
+  const [fern, oz] = yield* Effect.all([institution(), person({ operator: true })])
+  return { fern, oz, portal: yield* project(fern) }
+})
+
+export const add = (projectId: string, kind: ProviderJobKind = "client.create", held = false) =>
+  Effect.flatMap(ProviderJobs, (jobs) => transact(jobs.add({ kind, projectId, held })))
+
+export const work = Effect.flatMap(ProviderJobs, (jobs) => jobs.work)
+
+/** The newest job as the API shows it. */
+export const newest = (operator: string) =>
+  Effect.flatMap(Operations, (operations) => Effect.map(operations.jobs(operator), ([job]) => job!))
+
+export const clientOf = (projectId: string) =>
+  Effect.flatMap(Database, ({ sql }) =>
+    Effect.map(
+      sql<{ client_id: string | null }>`select client_id from projects where id = ${projectId}`,
+      ([row]) => row!.client_id,
+    ))
+
+/** The clients that the embedded provider holds for a project. */
+export const held = (projectId: string) =>
+  Effect.flatMap(Database, ({ sql }) =>
+    sql<{ client_id: string; disabled: boolean }>`
+      select client_id, disabled from embedded_clients where reference = ${`bailiwick:${projectId}`}`)
+
+class Killed extends Error {}
+
+/** Works until the moment `at`, where the process is gone; a lease later another one frees what it held. */
+export const killedAt = (at: FaultPoint) =>
+  Effect.gen(function* () {
+    const hit = (point: FaultPoint) => {
+      if (point === at) throw new Killed()
+    }
+    const exit = yield* Effect.exit(Effect.provideService(work, Faults, { hit }))
+    assert.isTrue(Exit.isFailure(exit))
+    const { sql } = yield* Database
+    yield* sql`update provider_jobs set lease_until = 'epoch' where claim is not null`
+    yield* (yield* ProviderJobs).free
+  })
+
+/** Settles a job by what an operator's look found. */
+export const decide = <E, R, E2, R2>(asking: Effect.Effect<Effect.Effect<Job, E, R>, E2, R2>) =>
+  Effect.scoped(Effect.flatMap(asking, (settlement) => transact(settlement)))
+
+export const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
+
+/** A test beside a real provider of its own, and what it was asked. */
+export const atProvider = <A, E>(
+  test: (provider: Effect.Success<typeof oidcProvider>) => Effect.Effect<
+    A,
+    E,
+    ProviderJobs | ReviewedJobs | Operations | ClientDrift | Database | Layer.Success<typeof identity>
+  >,
+) =>
+  Effect.gen(function* () {
+    const real = yield* oidcProvider
+    const adapter = registration({
+      registrationEndpoint: real.registrationEndpoint,
+      initialAccessToken: Redacted.make(initialAccessToken),
+    }).pipe(Layer.provide(outbound))
+    return yield* Effect.provide(test(real), over(adapter))
+  }).pipe(Effect.scoped)

@@ -1,0 +1,214 @@
+/** What an operator may do about jobs that failed or are ambiguous, and what even an operator may not. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Layer } from "effect"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
+import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
+import { Operations } from "../../../services/projects/Operations.ts"
+import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { project } from "../../support/TestIdentity.ts"
+import {
+  add,
+  atProvider,
+  clientOf,
+  decide,
+  held,
+  killedAt,
+  newest,
+  over,
+  reason,
+  tagOf,
+  work,
+  world,
+} from "./ProviderWorld.ts"
+
+const fail = (jobId: string) =>
+  Effect.flatMap(
+    Database,
+    ({ sql }) => sql`update provider_jobs set state = 'failed', last_error = 'status_400' where id = ${jobId}::uuid`,
+  )
+
+const faultOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(effect), (error) => {
+    const [fault] =
+      (error as { readonly detail?: ReadonlyArray<{ readonly loc: unknown; readonly msg: string }> }).detail ??
+        []
+    return fault === undefined ? String(error) : `${JSON.stringify(fault.loc)} ${fault.msg}`
+  })
+
+layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
+  it.effect("a create that was cut off is looked for even where the project had a client that ended", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      yield* add(portal)
+      yield* work
+      yield* add(portal, "client.disable")
+      yield* work
+      const before = yield* clientOf(portal)
+      const jobId = yield* add(portal)
+      yield* killedAt("provider.answered")
+      const { reconcile } = yield* ReviewedJobs
+      assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "effective")
+      const [client] = yield* held(portal)
+      assert.notStrictEqual(client!.client_id, before)
+      assert.strictEqual(yield* clientOf(portal), client!.client_id)
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select disabled from provider_clients where project_id = ${portal}`, [
+        { disabled: false },
+      ])
+    }))
+
+  it.effect("sent again after the client was to end, a job makes nothing that nobody would end", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const jobId = yield* add(portal)
+      yield* fail(jobId)
+      const last = yield* add(portal, "client.disable")
+      yield* work
+      assert.deepInclude(yield* newest(oz), { job_id: last, state: "effective" })
+      const { retry } = yield* ReviewedJobs
+      assert.strictEqual((yield* transact(retry({ personId: oz, jobId, reason }))).state, "pending")
+      yield* work
+      const jobs = yield* (yield* Operations).jobs(oz)
+      assert.deepInclude(jobs.find(({ job_id }) => job_id === jobId), {
+        ...{ state: "effective", last_error_code: "superseded" },
+      })
+      assert.isEmpty(yield* held(portal))
+    }))
+
+  it.effect("a repair names the project's own client or is refused, and leaves the job to the next who looks", () =>
+    Effect.gen(function* () {
+      const { fern, oz, portal } = yield* world
+      const { sql } = yield* Database
+      const { repair } = yield* ReviewedJobs
+      const other = yield* project(fern)
+      yield* add(other)
+      yield* work
+      const foreign = (yield* clientOf(other))!
+      const jobId = yield* add(portal)
+      yield* fail(jobId)
+      const asked = { personId: oz, jobId, reason, managementUri: null, managementToken: null }
+      const named = (clientId: string) => decide(repair({ ...asked, clientId }))
+      assert.match(yield* faultOf(named(foreign)), /^\["body","client_id"\] .*another project/)
+      assert.match(yield* faultOf(named("nobody")), /no such client/)
+      // Made by whoever, under the reference of this project.
+      yield* sql`
+        insert into embedded_clients (client_id, reference, metadata, created_at, updated_at)
+        select ${`own-${portal}`}, ${`bailiwick:${portal}`},
+          metadata || jsonb_build_object('software_id', ${`bailiwick:${portal}`}::text), created_at, updated_at
+        from embedded_clients where client_id = ${foreign}`
+      // Nothing was asked in the name of a failed job: there is no target to hold its client to.
+      yield* sql`update provider_jobs set target = (
+          select expected from provider_clients where project_id = ${other}) where id = ${jobId}::uuid`
+      assert.strictEqual((yield* named(`own-${portal}`)).state, "effective")
+      assert.strictEqual(yield* clientOf(portal), `own-${portal}`)
+      assert.strictEqual(yield* clientOf(other), foreign)
+
+      const ending = yield* add(portal, "client.disable")
+      yield* fail(ending)
+      const ended = (clientId: string) => decide(repair({ ...asked, jobId: ending, clientId }))
+      assert.match(yield* faultOf(ended("nobody")), /not the client of this project/)
+      assert.match(yield* faultOf(ended(`own-${portal}`)), /still there/)
+      const records = yield* sql<{ action: string; actor: string; reason: string }>`
+        select action, actor, details->>'reason' as reason from audit_records
+        where subject = ${`job:${jobId}`} and actor <> 'system'`
+      assert.deepStrictEqual(records, [{ action: "provider-job.repair", actor: `person:${oz}`, reason }])
+    }))
+
+  it.effect("while one looks, another is told so, and what was found out too late is not written", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const { sql } = yield* Database
+      const jobId = yield* add(portal)
+      yield* killedAt("provider.begun")
+      const { reconcile } = yield* ReviewedJobs
+      const asked = { personId: oz, jobId, reason }
+      yield* Effect.scoped(Effect.gen(function* () {
+        const settlement = yield* reconcile(asked)
+        const refused = yield* Effect.flip(decide(reconcile(asked)))
+        assert.deepInclude(refused, { code: "invalid_state", state: "running" })
+        yield* sql`update provider_jobs set claim = nextval('claims') where id = ${jobId}::uuid`
+        assert.strictEqual(yield* tagOf(transact(settlement)), "InvalidState")
+        yield* sql`update provider_jobs set claim = null, lease_until = null where id = ${jobId}::uuid`
+      }))
+      assert.strictEqual((yield* decide(reconcile(asked))).state, "pending")
+      yield* work
+    }))
+
+  it.effect("what goes wrong with one job does not cut off the calls of the others", () =>
+    Effect.gen(function* () {
+      const { fern, oz, portal } = yield* world
+      const { sql } = yield* Database
+      const others = yield* Effect.all([project(fern), project(fern)])
+      yield* add(portal)
+      yield* work
+      yield* sql`
+        update provider_clients set management_token = '\\x00'::bytea, kid = 'lost' where project_id = ${portal}`
+      const lost = yield* add(portal, "client.update")
+      for (const other of others) yield* add(other)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(work)))
+      for (const other of others) assert.isString(yield* clientOf(other))
+      const jobs = yield* (yield* Operations).jobs(oz)
+      assert.strictEqual(jobs.find(({ job_id }) => job_id === lost)?.state, "running")
+    }))
+})
+
+layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provider", (it) => {
+  it.effect("what a provider hands out with a look is kept, or the next call would be refused", () =>
+    atProvider(({ interference }) =>
+      Effect.gen(function* () {
+        const { oz, portal } = yield* world
+        const { sql } = yield* Database
+        const drift = yield* ClientDrift
+        const look = Effect.andThen(sql`update provider_clients set looked_at = 'epoch'`, drift.look)
+        const seen = sql<{ field: string; observed: string }>`
+          select field, observed_digest as observed from client_drift where project_id = ${portal}`
+        const { reconcile } = yield* ReviewedJobs
+        interference.renews = true
+        yield* add(portal)
+        yield* work
+        yield* look
+        yield* look
+        assert.deepStrictEqual(yield* seen, [])
+        const jobId = yield* add(portal, "client.update")
+        interference.cut = "before"
+        yield* work
+        interference.cut = null
+        assert.strictEqual((yield* newest(oz)).state, "ambiguous")
+        yield* sql`update provider_jobs set target = target || '{"client_name": "Another"}' where id = ${jobId}::uuid`
+        assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "pending")
+        yield* work
+        assert.deepInclude(yield* newest(oz), { kind: "client.update", state: "effective" })
+        // Another hand ends it there: the provider says of it what it says of a wrong token.
+        const [client] = yield* sql<{ uri: string }>`
+          select management_uri as uri from provider_clients where project_id = ${portal}`
+        yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
+        yield* look
+        assert.deepStrictEqual(yield* seen, [{ field: "client_id", observed: "status_401" }])
+      })
+    ))
+
+  it.effect("nobody but the provider is asked, whatever address an operator names", () =>
+    atProvider(({ interference, registrationEndpoint }) =>
+      Effect.gen(function* () {
+        const { oz, portal } = yield* world
+        const jobId = yield* add(portal)
+        yield* fail(jobId)
+        const { repair } = yield* ReviewedJobs
+        const asked = { personId: oz, jobId, reason, clientId: "one", managementToken: null }
+        const named = (managementUri: string) => decide(repair({ ...asked, managementUri }))
+        const elsewhere = registrationEndpoint.replace("127.0.0.1", "localhost")
+        assert.match(yield* faultOf(named(elsewhere)), /^\["body","registration_client_uri"\]/)
+        assert.lengthOf(interference.seen, 0)
+        assert.match(yield* faultOf(named(`${registrationEndpoint}/one`)), /no such client/)
+        assert.deepStrictEqual(interference.seen, ["GET 401"])
+        interference.cut = "before"
+        const silent = yield* Effect.flip(named(`${registrationEndpoint}/one`))
+        assert.deepInclude(silent, { status: 504, code: "outcome_unknown", job_id: jobId })
+        interference.cut = null
+        assert.deepInclude(yield* newest(oz), { job_id: jobId, state: "failed", last_error_code: "status_400" })
+        assert.match(yield* faultOf(named(`${registrationEndpoint}/one`)), /no such client/)
+      })
+    ))
+})

@@ -8,11 +8,12 @@ import type { Claim, Finding, Run, Table } from "../harness/Claim.ts"
 import { fill } from "../harness/IdentityFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import { connections, reads, readsTables } from "./Identity/Reads.ts"
+import { accessesOf, rates, secondsEach, writes, writesTable } from "./Identity/Writes.ts"
 import { verification, verificationTable } from "./Identity/Verification.ts"
 
 const template = "identity"
 
-const parts = ["reads", "tokens"] as const
+const parts = ["reads", "tokens", "writes"] as const
 type Part = (typeof parts)[number]
 
 const broken = (cause: unknown) =>
@@ -21,7 +22,7 @@ const broken = (cause: unknown) =>
 const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => boolean) {
   const tokens = yield* peopleTokens
   yield* run.tell("writing institutions and reviews")
-  yield* run.servers.template(template, fill(100))
+  yield* run.servers.template(template, fill(accessesOf(run)))
   const tables: Array<Table> = []
   const raw: Partial<Record<Part, unknown>> = {}
   if (wanted("reads")) {
@@ -45,6 +46,15 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
     }
     tables.push(verificationTable(rounds))
     raw.tokens = rounds
+  }
+  if (wanted("writes")) {
+    const rounds = []
+    for (let n = 1; n <= run.rounds; n++) {
+      yield* run.tell(`round ${n} of ${run.rounds}: writes`)
+      rounds.push(yield* writes(run, template, tokens))
+    }
+    tables.push(writesTable(rounds))
+    raw.writes = rounds
   }
   return { tables, raw }
 })

@@ -1,0 +1,77 @@
+/** Decisions through the API at steady rates: how long each takes, from the moment at which it was to be sent. */
+import { Effect } from "effect"
+import * as Child from "../../harness/Child.ts"
+import { median, rounded, type Run, type Table } from "../../harness/Claim.ts"
+import { cpuMillis } from "../../harness/Cpu.ts"
+import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
+import * as Product from "../../harness/Product.ts"
+import type { Decided, Order } from "../../programs/decide.ts"
+
+/** Writes a second. */
+export const rates = [100, 200, 300, 500]
+/** Writes before the first rate. */
+const warming = 400
+
+export const secondsEach = ({ quick }: Run): number => quick ? 4 : 10
+/** Accesses that are reviewed on the way: three of ten writes propose one. */
+export const accessesOf = (run: Run): number =>
+  Math.ceil(0.3 * (warming + secondsEach(run) * rates.reduce((sum, rate) => sum + rate, 0))) + 10
+
+interface Figures extends Decided {
+  /** Microseconds of CPU a write. */
+  readonly program: number
+  readonly postgres: number
+}
+
+export type Round = ReadonlyArray<Figures>
+
+/** All rates, one after the other, on a database of the round's own. */
+export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
+  Effect.gen(function* () {
+    const { servers } = run
+    const world = yield* servers.world(template)
+    yield* world.sql`vacuum analyze`.pipe(Effect.orDie)
+    const program = yield* Product.start(servers, world, {
+      ROLES: "api,actors,relay,timers",
+      MANAGEMENT_ISSUERS: tokens.issuers,
+      // So many that it is never met; requests are counted all the same.
+      MANAGEMENT_WRITE_RATE: "10000000",
+    }, run.profile)
+    const port = Number(new URL(yield* Product.ready(program)).port)
+    const client = yield* Child.start({
+      module: "bench/programs/decide.ts",
+      env: { KEY: JSON.stringify(tokens.keys.ES256) },
+    })
+    yield* client.event("ready")
+    const drive = Effect.fnUntraced(function* (rate: number, count: number) {
+      const used = () => ({ program: cpuMillis(program.pid) ?? NaN, postgres: servers.cpu().postgres })
+      const before = used()
+      yield* client.tell(JSON.stringify({ port, rate, count } satisfies Order))
+      const decided = yield* client.event<Decided>("decided", 300)
+      if (decided.fault !== null) return yield* new Child.BenchError({ message: `identity: ${decided.fault}` })
+      const after = used()
+      const each = (of: "program" | "postgres") => (after[of] - before[of]) * 1_000 / count
+      return { ...decided, program: each("program"), postgres: each("postgres") } satisfies Figures
+    })
+    yield* drive(100, warming)
+    // Plans that were made while there was no review hold none of the indexes.
+    yield* world.sql`analyze`.pipe(Effect.orDie)
+    return yield* Effect.forEach(rates, (rate) => drive(rate, rate * secondsEach(run)))
+  }).pipe(Effect.scoped)
+
+export const writesTable = (rounds: ReadonlyArray<Round>): Table => ({
+  title: "Writes at a steady rate, one process",
+  columns: ["a second", "answered a second", "p50 ms", "p95 ms", "p99 ms", "CPU µs: program", "postgres"],
+  rows: rates.map((rate, i) => {
+    const of = (pick: (figures: Figures) => number) => median(rounds.map((round) => pick(round[i]!)))
+    return [
+      rate,
+      Math.round(of((figures) => figures.rate)),
+      rounded(of(({ p50 }) => p50), 1),
+      rounded(of(({ p95 }) => p95), 1),
+      rounded(of(({ p99 }) => p99), 1),
+      Math.round(of(({ program }) => program)),
+      Math.round(of(({ postgres }) => postgres)),
+    ]
+  }),
+})

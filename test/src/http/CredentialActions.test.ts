@@ -179,7 +179,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
     }))
 
-  it.effect("projects hear of it: credentials, recovery and sessions, each once a project", () =>
+  it.effect("projects hear of all of it: credentials, recovery and sessions, each once a project", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -190,40 +190,46 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       yield* (yield* asking(me, { sid: `other ${me}` }))("GET", "/v1/me")
       const { challenge, intent_id } = yield* start(mine, { kind: "totp.enroll" })
       const enrolled = bodyOf(yield* complete(mine, intent_id, totp(challenge.secret)))
-      const codes = yield* start(mine, { kind: "recovery_codes.generate" })
-      const generated = bodyOf(yield* complete(mine, codes.intent_id, confirm))
-      const others = yield* start(mine, { kind: "sessions.revoke_others" })
-      const revoked = bodyOf(yield* complete(mine, others.intent_id, confirm))
-      assert.deepStrictEqual([enrolled, generated, revoked].map(({ event_ids: ids }) => ids.length), [2, 4, 2])
-      assert.strictEqual(revoked.sessions_revoked, 1)
+      const key = bodyOf(yield* passkey(mine))
+      const target_id = key.authenticator.authenticator_id
+      const third = bodyOf(yield* (yield* asking(me, { sid: `third ${me}` }))("GET", "/v1/me/sessions")).items
+        .find(({ current }: { current: boolean }) => current).session_id
+      const done = [enrolled, key]
+      for (
+        const action of [
+          { kind: "authenticator.rename", target_id, label: "Stick" },
+          { kind: "passkey.remove", target_id },
+          { kind: "recovery_codes.generate" },
+          { kind: "recovery_codes.generate" },
+          { kind: "session.revoke", target_id: third },
+          { kind: "sessions.revoke_others" },
+        ]
+      ) done.push(bodyOf(yield* complete(mine, (yield* start(mine, action)).intent_id, confirm)))
+      assert.deepStrictEqual(done.map(({ event_ids: ids }) => ids.length), [2, 2, 2, 2, 4, 4, 2, 2])
+      assert.deepStrictEqual(done.map(({ sessions_revoked: n }) => n), [0, 0, 0, 0, 0, 0, 1, 1])
       const events = yield* sql<{ kind: string; sub_id: unknown; payload: Record<string, unknown> }>`
         select kind, sub_id, payload from lifecycle_events
         where project_id = ${one} and person_id = ${me} and kind <> 'access-granted' order by position`
       const user = { format: "iss_sub", iss: "https://id.example", sub: me }
+      const session = (sid: string) => ({ format: "complex", user, session: { format: "opaque", id: `${sid} ${me}` } })
+      const fido2_aaguid = "00000000-0000-0000-0000-000000000000"
+      const change = (credential_type: string, change_type: string, more = {}) =>
+        ["credential-change", { initiating_entity: "user", credential_type, change_type, ...more }, user] as const
+      const recovery = ["recovery-information-changed", { initiating_entity: "user" }, user] as const
       assert.deepStrictEqual(
-        events.map(({ kind, payload: { event_timestamp: _, ...payload }, sub_id }) => ({
-          kind,
-          payload,
-          sub_id,
-        })),
+        events.map(({ kind, payload: { event_timestamp: _, ...payload }, sub_id }) => [kind, payload, sub_id]),
         [
-          {
-            kind: "credential-change",
-            payload: { initiating_entity: "user", credential_type: "app", change_type: "create" },
-            sub_id: user,
-          },
-          {
-            kind: "credential-change",
-            payload: { initiating_entity: "user", credential_type: "recovery-codes", change_type: "create" },
-            sub_id: user,
-          },
-          { kind: "recovery-information-changed", payload: { initiating_entity: "user" }, sub_id: user },
-          {
-            kind: "session-revoked",
-            payload: { initiating_entity: "user" },
-            sub_id: { format: "complex", user, session: { format: "opaque", id: `other ${me}` } },
-          },
-        ],
+          change("app", "create"),
+          change("fido2-platform", "create", { fido2_aaguid }),
+          change("fido2-platform", "update", { fido2_aaguid }),
+          change("fido2-platform", "delete", { fido2_aaguid }),
+          change("recovery-codes", "create"),
+          recovery,
+          change("recovery-codes", "update"),
+          recovery,
+          ["session-revoked", { initiating_entity: "user" }, session("third")],
+          ["session-revoked", { initiating_entity: "user" }, session("other")],
+        ].map((event) => [...event]),
       )
     }))
 

@@ -25,6 +25,7 @@ import keys from "../migrations/0017_keys.ts"
 import epochs from "../migrations/0018_epochs.ts"
 import retention from "../migrations/0019_retention.ts"
 import clientFloors from "../migrations/0020_client_floors.ts"
+import given from "../migrations/0021_given.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -48,6 +49,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [18, "epochs", Effect.succeed(epochs)],
   [19, "retention", Effect.succeed(retention)],
   [20, "client_floors", Effect.succeed(clientFloors)],
+  [21, "given", Effect.succeed(given)],
 ]
 
 /** The number of the newest migration. */
@@ -75,7 +77,7 @@ export const tables: ReadonlyArray<string> = [
   ...["lifecycle_key_news", "lifecycle_project_keys", "lifecycle_key_places"],
   ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
   "lifecycle_stream_messages",
-  ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks"],
+  ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks", "lifecycle_given"],
   ...["requests", "policy_reviews", "policy_approvals"],
   "installation",
 ]

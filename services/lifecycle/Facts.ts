@@ -4,7 +4,19 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
+import type { FactKind } from "../../schemas/identity/Facts.ts"
 import { type Acknowledgement, type Delivery, undelivered } from "../../schemas/identity/Lifecycle.ts"
+
+/**
+ * Kinds of whose delivery somebody is told. Where a stream leaves something out, it is written down of each of these that
+ * it was given: its place says nothing.
+ */
+export const reported: ReadonlyArray<FactKind> = [
+  "access-review-approved",
+  "access-review-revoked",
+  "service-grant-approved",
+  "service-grant-revoked",
+]
 
 /** Columns of `factsOf`, beside whatever else a statement selects. */
 export interface FactRow {
@@ -26,8 +38,13 @@ export const factsOf = (sql: PgClient.PgClient) => ({
   columns: sql.literal(`e.id::text as told, e.created_at as queued_at, had.delivered_at, done.acknowledged_at,
     done.acknowledged_epoch, done.acknowledged_position, done.installed_version as acknowledged_version`),
   joins: sql.literal(`left join lateral (
-      select min(c.delivered_at) as delivered_at from lifecycle_consumers c
-      where c.project_id = e.project_id and (c.delivered_epoch, c.delivered_position) >= (e.epoch, e.position)
+      select min(at) as delivered_at from (
+        select c.delivered_at as at from lifecycle_consumers c
+        where c.project_id = e.project_id and (c.delivered_epoch, c.delivered_position) >= (e.epoch, e.position)
+        union all
+        select g.given_at from lifecycle_given g
+        where (g.project_id, g.epoch, g.position) = (e.project_id, e.epoch, e.position)
+      ) taken
     ) had on true
     left join lateral (
       select c.acknowledged_at, c.acknowledged_epoch, c.acknowledged_position, c.installed_version
@@ -56,6 +73,11 @@ export interface Consumer {
   readonly installed_version: string | null
 }
 
+/** A decision that was given by a stream which leaves something out; the time as PostgreSQL's JSON has it. */
+export interface Given extends Stood {
+  readonly given_at: string
+}
+
 interface Reached {
   readonly epoch: number
   readonly position: number
@@ -77,7 +99,9 @@ const earliestFirst = (one: Reached, other: Reached) => one.at.getTime() - other
  * What `factsOf` asks for each event, for many events of few projects at once: the consumers are read once, and looked
  * through here.
  */
-export const factsAmong = (consumers: ReadonlyArray<Consumer>) => {
+export const factsAmong = (consumers: ReadonlyArray<Consumer>, given: ReadonlyArray<Given>) => {
+  const placeOf = ({ epoch, position, project_id }: Stood) => `${epoch} ${position} ${project_id}`
+  const alone = new Map(given.map((one) => [placeOf(one), new Date(one.given_at)]))
   const of = (reached: (consumer: Consumer) => ReadonlyArray<Reached>) => {
     const projects = new Map<string, Array<Reached>>()
     for (const consumer of consumers) {
@@ -90,8 +114,13 @@ export const factsAmong = (consumers: ReadonlyArray<Consumer>) => {
     return ({ epoch, position, project_id }: Stood): Reached | undefined =>
       projects.get(project_id)?.find((one) => one.epoch > epoch || one.epoch === epoch && one.position >= position)
   }
+  const delivered = of((c) => reachedBy(c.delivered_epoch, c.delivered_position, c.delivered_at, null))
   return {
-    delivered: of((c) => reachedBy(c.delivered_epoch, c.delivered_position, c.delivered_at, null)),
+    /** When an event was first had by somebody; null where nobody has it. */
+    delivered: (event: Stood): Date | null => {
+      const [all, one] = [delivered(event)?.at, alone.get(placeOf(event))]
+      return all === undefined ? one ?? null : one === undefined || all < one ? all : one
+    },
     acknowledged: of((c) =>
       reachedBy(c.acknowledged_epoch, c.acknowledged_position, c.acknowledged_at, c.installed_version)
     ),

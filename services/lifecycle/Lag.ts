@@ -68,7 +68,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
   const now = yield* Clock.currentTimeMillis
   const rows = yield* wide<LagRow>`
     with following as (
-      select g.project_id, g.service_issuer || ' ' || g.service_id as consumer,
+      select g.project_id, g.service_issuer, g.service_id, g.service_issuer || ' ' || g.service_id as consumer,
         bool_or('cursor.acknowledge' = any (g.capabilities)) as acknowledges
       from service_grants g join projects p on p.id = g.project_id and not p.removed and p.state <> 'withdrawn'
       where g.state = 'approved' and g.environment = p.environment and coalesce(g.expires_at > ${new Date(now)}, true)
@@ -76,16 +76,25 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
         and ${projectId === null ? wide`true` : wide`g.project_id = ${projectId}`}
       group by g.project_id, g.service_issuer, g.service_id
     ), placed as (
-      select f.project_id, f.consumer, f.acknowledges, h.epoch, h.position as head_position,
-        case when c.delivered_epoch = h.epoch then c.delivered_position else 0 end as delivered_position,
+      select f.project_id, f.consumer, f.acknowledges, h.epoch, h.position as head_position, d.delivered_position,
         case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end as acknowledged_position,
         c.acknowledged_at, c.installed_version, c.to_delivery, c.to_acknowledgement,
         coalesce(c.acknowledged_epoch = h.epoch, false) as placed
       from following f join lifecycle_heads h on h.project_id = f.project_id
       left join lifecycle_consumers c on c.project_id = f.project_id and c.consumer = f.consumer
+      left join lateral (
+        -- What lies before the places of all its streams was given, or was not for it: nothing of that is owed.
+        select min(t.position) as position from lifecycle_streams t
+        where t.project_id = f.project_id and t.service_issuer = f.service_issuer and t.service_id = f.service_id
+          and t.status <> 'disabled' and t.epoch = h.epoch
+      ) streams on true
+      cross join lateral (
+        select greatest(case when c.delivered_epoch = h.epoch then c.delivered_position else 0 end, streams.position)
+          as delivered_position
+      ) d
       order by h.position - case
-          when f.acknowledges and c.acknowledged_epoch = h.epoch then c.acknowledged_position
-          when not f.acknowledges and c.delivered_epoch = h.epoch then c.delivered_position
+          when not f.acknowledges then d.delivered_position
+          when c.acknowledged_epoch = h.epoch then c.acknowledged_position
           else 0
         end desc, f.project_id, f.consumer
       limit ${most}

@@ -11,6 +11,7 @@ import {
   deliveryOf,
   type FactRow,
   factsAmong,
+  type Given,
   type Stood,
 } from "../../lifecycle/Facts.ts"
 import { needs, Roles, type Standing } from "../../people/Roles.ts"
@@ -49,6 +50,7 @@ type CandidateRow = Omit<Candidate, "proposable" | "blocked_by">
 interface Beside {
   readonly candidates: ReadonlyArray<CandidateRow>
   readonly consumers: ReadonlyArray<Consumer>
+  readonly given: ReadonlyArray<Given>
 }
 
 const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> => {
@@ -79,7 +81,7 @@ const viewOf = (row: ListedRow, { acknowledged, delivered }: ReturnType<typeof f
   const facts: FactRow = {
     told: row.told,
     queued_at: row.queued_at,
-    delivered_at: (event === null ? undefined : delivered(event))?.at ?? null,
+    delivered_at: event === null ? null : delivered(event),
     acknowledged_at: done?.at ?? null,
     acknowledged_epoch: done?.epoch ?? null,
     acknowledged_position: done === undefined ? null : BigInt(done.position),
@@ -160,10 +162,14 @@ export const listing = Effect.gen(function* () {
           c.acknowledged_position, c.acknowledged_at, c.installed_version
         from lifecycle_consumers c
         where c.project_id in (select told_in from reviews union select granted_in from reviews)
+      ), given as (
+        select n.project_id, n.epoch, n.position, n.given_at from lifecycle_given n
+        where (n.project_id, n.epoch, n.position) in (select told_in, told_epoch, told_position from reviews)
       ), besides as (
         select json_build_object(
           'candidates', (select coalesce(json_agg(c order by c.access_id), '[]') from candidates c),
-          'consumers', (select coalesce(json_agg(c), '[]') from consumers c))::text as beside
+          'consumers', (select coalesce(json_agg(c), '[]') from consumers c),
+          'given', (select coalesce(json_agg(n), '[]') from given n))::text as beside
       )
       select beside, ${columns}, access_state, current_version, installed_version, told, told_in, told_epoch,
         told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended
@@ -176,8 +182,8 @@ export const listing = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const found = yield* rows(institutionId, new Date(now))
     const beside = found.find(({ beside }) => beside !== null)!.beside!
-    const { candidates, consumers }: Beside = JSON.parse(beside)
-    const facts = factsAmong(consumers)
+    const { candidates, consumers, given }: Beside = JSON.parse(beside)
+    const facts = factsAmong(consumers, given)
     return {
       institution_id: institutionId,
       as_of: new Date(now).toISOString(),

@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Database } from "../../platform/Database.ts"
+import { reported } from "../Facts.ts"
 import { measureDelivered, type Travelled } from "../Measures.ts"
 import { filtered } from "../Streams/Subjects.ts"
 import { deliveredTo } from "./Delivered.ts"
@@ -51,6 +52,14 @@ export const acknowledged = Effect.gen(function* () {
     return row === undefined ? stream.position : Number(row.position)
   })
 
+  /** Of what is reported, that the receiver has it: the place of a stream that leaves something out says nothing. */
+  const given = (stream: Served, ids: ReadonlyArray<string>, now: Date) =>
+    sql`
+      insert into lifecycle_given (project_id, epoch, position, given_at)
+      select project_id, epoch, position, ${now}::timestamptz from lifecycle_events
+      where id = any(${[...ids]}::uuid[]) and project_id = ${stream.project_id} and kind = any(${[...reported]}::text[])
+      on conflict do nothing`
+
   /** Moves the place over what is settled or not for the stream. */
   const passTo = Effect.fnUntraced(function* (stream: Served, position: number) {
     yield* sql`
@@ -78,7 +87,8 @@ export const acknowledged = Effect.gen(function* () {
       where m.project_id = ${stream.project_id} and m.epoch = ${stream.epoch} and m.position > ${from}`
     yield* sql.afterCommit(measureDelivered("poll", taken, now.getTime()))
     const to = yield* takeEvents({ ...stream, position: from }, ids)
-    if (to > from && !filtered(stream)) yield* deliveredTo(sql, stream, to, now, taken)
+    if (filtered(stream)) yield* given(stream, taken.map(({ jti }) => jti), now)
+    else if (to > from) yield* deliveredTo(sql, stream, to, now, taken)
   }, sql.withTransaction)
 
   return { passTo, settle }

@@ -47,6 +47,8 @@ export class Course {
   reached: number | null = null
   /** An event of an unfiltered stream was delivered up to here since the last settlement. */
   delivered: number | null = null
+  /** Events that a stream which leaves something out delivered since then. */
+  given: Array<number> = []
   /** What events took from their signatures since then, in milliseconds. */
   took: Array<number> = []
   /** Own messages that are done with. */

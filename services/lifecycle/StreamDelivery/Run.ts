@@ -128,6 +128,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     else if (item.again === undefined) course.reached = item.position
     else if (item.again.heldFrom === null) course.release(item.order.key)
     else course.advance(item.order.key, item.again.heldFrom)
+    if (item.order !== null) course.given.push(item.position)
     if (item.travelled !== undefined) {
       course.took.push(now - item.travelled.signed_at.getTime())
       yield* measureDelivered("push", [item.travelled], now)

@@ -4,6 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/Database.ts"
+import { reported } from "../Facts.ts"
 import { countsOf } from "../Measures.ts"
 import type { Course } from "./Course.ts"
 import type { Served } from "./Served.ts"
@@ -32,6 +33,8 @@ interface Row {
   readonly until: string
   readonly own: ReadonlyArray<string>
   readonly delivered: number | null
+  /** Positions of events, where it leaves something out. */
+  readonly given: ReadonlyArray<number>
   readonly took: ReadonlyArray<number>
 }
 
@@ -55,7 +58,7 @@ export const settlements = Effect.gen(function* () {
         select * from jsonb_to_recordset(${sql.json(rows)}) r(
           id uuid, claim bigint, epoch integer, project_id text, consumer text, moved boolean, position bigint,
           reached bigint, attempts integer, failing_since timestamptz, last_error text, verified boolean, kept boolean,
-          until timestamptz, own uuid[], delivered bigint, took integer[])
+          until timestamptz, own uuid[], delivered bigint, given bigint[], took integer[])
       ), moved as (
         update lifecycle_streams t set
           position = case when r.moved then greatest(t.position, r.position) else t.position end,
@@ -69,6 +72,12 @@ export const settlements = Effect.gen(function* () {
       ), told as (
         update lifecycle_stream_messages m set delivered_at = ${now} from moved
         where m.stream_id = moved.id and m.id = any(moved.own)
+      ), given as (
+        insert into lifecycle_given (project_id, epoch, position, given_at)
+        select e.project_id, e.epoch, e.position, ${now}::timestamptz
+        from moved cross join lateral unnest(moved.given) g(position)
+        join lifecycle_events e on e.project_id = moved.project_id and e.epoch = moved.epoch and e.position = g.position
+        where e.kind = any(${[...reported]}::text[]) on conflict do nothing
       ), known as (
         insert into lifecycle_consumers as c (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
           to_delivery)
@@ -134,6 +143,7 @@ export const settlements = Effect.gen(function* () {
       until: new Date(untilOf(course, ending, now)).toISOString(),
       own: course.own,
       delivered: course.delivered,
+      given: course.given,
       took: countsOf(course.took),
     }
   }
@@ -153,6 +163,7 @@ export const settlements = Effect.gen(function* () {
     course.own = []
     course.changed.clear()
     course.delivered = null
+    course.given = []
     course.took = []
     course.verified = false
     course.unsettled = 0

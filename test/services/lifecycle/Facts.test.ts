@@ -73,6 +73,12 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       for (const decision of ["approved", "revoked"] as const) {
         yield* transact(acts[decision]())
         const told = yield* placeOf((yield* seen).delivery.event_id)
+        // A stream that leaves something out gave it, and says so of it alone.
+        yield* follows(portal, null, null)
+        const { sql } = yield* Database
+        yield* sql`insert into lifecycle_given values (${portal}, 1, ${told}, '2026-03-01T11:00:00Z')`
+        assert.deepInclude((yield* seen).delivery, { state: "delivered", last_attempt_at: "2026-03-01T11:00:00.000Z" })
+        yield* sql`delete from lifecycle_given`
         // The Access as it stands was told before the decision, and then after it.
         for (const before of version === 1 ? [true, false] : [false]) {
           if (!before) yield* tell("access", { id: accessId, version: ++version, ...line, role: `role-${version}` })

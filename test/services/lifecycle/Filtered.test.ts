@@ -1,0 +1,84 @@
+/** What is said of a receiver whose streams leave something out: what it was given, and that nothing else is owed. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { factKinds } from "../../../schemas/identity/Facts.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { lagging } from "../../../services/lifecycle/Lag.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { until } from "../../e2e/support/until.ts"
+import {
+  placesOf,
+  poll,
+  push,
+  pushed,
+  pushing,
+  type Receiving,
+  receiving,
+  rowOf,
+  stream,
+  streaming,
+  subjects,
+  tellAll,
+} from "./StreamWorld.ts"
+import { grant, signAll } from "./World.ts"
+
+const wanted = { events_requested: [factKinds["service-grant-approved"].uri] }
+
+/** What became of the events of a project's grants, by service. */
+const deliveries = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving) {
+  const grants = yield* (yield* ServiceGrants).list({ personId, projectId, limit: 100, afterId: null })
+  return new Map(grants.map(({ delivery, service_id }) => [service_id, delivery]))
+})
+
+const lagOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
+  const { wide } = yield* Database
+  const { delivered_position, lag_events } = (yield* lagging(wide, project)).find(({ consumer_id }) =>
+    consumer_id === `${receiver.issuer} ${receiver.clientId}`
+  )!
+  return { delivered_position, lag_events }
+})
+
+const approved = (here: Receiving, service: string) => Effect.andThen(grant(here, service, ["events.read"]), signAll)
+
+layer(streaming(), { excludeTestServices: true })("A stream that leaves something out", (it) => {
+  it.effect("pushed: what was given is delivered, what was not is not, and nothing is owed", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      const { heard, url } = yield* pushed()
+      const streamId = yield* stream(here, { ...push(url()), ...wanted })
+      const before = (yield* placesOf(here)).head
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before, lag_events: 0 })
+      yield* approved(here, "shop")
+      yield* Queue.take(heard)
+      yield* tellAll(here, subjects(3))
+      const { head } = yield* placesOf(here)
+      yield* until("the stream", rowOf(streamId), ({ position }) => position === head, 15)
+      const found = yield* deliveries(here)
+      assert.deepInclude(found.get("shop"), { state: "delivered", attempts: 1 })
+      assert.strictEqual(found.get(here.receiver.clientId)!.state, "queued")
+      // No position is promised: the consumer's own row says nothing.
+      assert.isNull((yield* placesOf(here)).delivered)
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: head, lag_events: 0 })
+    }))
+
+  it.effect("polled: once it is acknowledged; of several streams the last one says how far the receiver is", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const streamId = yield* stream(here, wanted)
+      const before = (yield* placesOf(here)).head
+      yield* approved(here, "shop")
+      const { sets } = yield* poll(here, streamId)
+      assert.strictEqual((yield* deliveries(here)).get("shop")!.state, "queued")
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before, lag_events: 1 })
+      yield* poll(here, streamId, { maxEvents: 0, ack: Object.keys(sets) })
+      assert.strictEqual((yield* deliveries(here)).get("shop")!.state, "delivered")
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 1, lag_events: 0 })
+      const behind = yield* stream(here)
+      yield* tellAll(here, subjects(2))
+      yield* poll(here, streamId)
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 1, lag_events: 2 })
+      yield* poll(here, behind, { maxEvents: 0, ack: Object.keys((yield* poll(here, behind)).sets) })
+      assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 3, lag_events: 0 })
+    }))
+})

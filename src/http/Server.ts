@@ -104,7 +104,8 @@ const onDeno = Effect.fnUntraced(function* ({ serve }: Deno, host: string, port:
 })
 
 const onNode = Effect.fnUntraced(function* (host: string, port: number, listening: Listening) {
-  const http = createServer({ headersTimeout: 10_000 })
+  // As Deno has it: of a header that is sent twice nobody picks one.
+  const http = createServer({ headersTimeout: 10_000, joinDuplicateHeaders: true })
   const server = yield* NodeHttpServer.make(() => http, { host, port, disablePreemptiveShutdown: true }).pipe(
     Effect.mapError((cause) => new CannotListen({ host, port, cause })),
   )

@@ -38,13 +38,20 @@ export const launches = Effect.gen(function* () {
   const requests = requestRows(sql)
 
   const pathOf = Effect.fnUntraced(function* (project: ProjectRow) {
-    const [row] = yield* sql<{ waiting: boolean; disabled: boolean | null; asked: boolean }>`
+    const [row] = yield* sql<{ waiting: boolean; disabled: boolean | null; ending: boolean; asked: boolean }>`
       select exists (select from requests
           where kind = 'website' and project_id = ${project.id} and state = 'submitted') as waiting,
         (select disabled from provider_clients where project_id = ${project.id}) as disabled,
+        exists (select from provider_jobs where project_id = ${project.id} and kind = 'client.disable'
+          and state in ('pending', 'ambiguous')) as ending,
         exists (select from provider_jobs where project_id = ${project.id} and state <> 'effective') as asked`
-    const { asked, disabled, waiting } = row!
-    const client = disabled === true ? "disabled" : disabled === false || project.client_id !== null ? "live" : "none"
+    const { asked, disabled, ending, waiting } = row!
+    // One that is still to be ended would be ended after the launch.
+    const client = disabled === true || ending
+      ? "disabled"
+      : disabled === false || project.client_id !== null
+      ? "live"
+      : "none"
     return { reviewed: !waiting, client, asked } as const
   })
 

@@ -92,6 +92,27 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts"
       assert.deepStrictEqual(yield* sql`select client_id from embedded_clients where client_id = ${client_id}`, [])
     })))
 
+  it.effect("a launch after a failure waits for the end of the client that failed, and for another one", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const id = yield* launched(w)
+      const { client_id } = yield* projectRow(id)
+      yield* set(id, "fail")
+      yield* set(id, "release")
+      yield* sign(yield* propose(id, w.pat), "administrator", w.abe)
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_disabled" })
+      yield* workJobs
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      assert.strictEqual((yield* projectRow(id)).state, "held")
+      yield* workJobs
+      yield* TestClock.adjust(60_000)
+      yield* fire
+      const back = yield* projectRow(id)
+      assert.strictEqual(back.state, "launched")
+      assert.notStrictEqual(back.client_id, client_id)
+    })))
+
   it.effect("a launch that waited when the rollout failed waits no longer", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

@@ -25,6 +25,7 @@ import {
   type InsufficientUserAuthentication,
   IntentExpired,
   InvalidState,
+  InvalidToken,
   PortalBindingMismatch,
 } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -34,6 +35,7 @@ import { Ids } from "../platform/Ids.ts"
 import { Vault } from "../platform/Vault.ts"
 import { type Authenticator, Authenticators, viewOf } from "./Authenticators.ts"
 import type { RelyingParty } from "./Authenticators/Webauthn.ts"
+import { type Found, who } from "./Callers.ts"
 import { challenges } from "./CredentialActions/Challenges.ts"
 import { type Effected, effectsOf, type ProofRejected } from "./CredentialActions/Effects.ts"
 import { intents, isBound } from "./CredentialActions/Intents.ts"
@@ -51,7 +53,7 @@ type Me = Caller["Service"] & { readonly personId: string }
 const endedAs = (state: string) =>
   state === "expired" ? new IntentExpired() : new InvalidState({ state, allowed: ["pending"] })
 
-type Fault = NotFound | InsufficientUserAuthentication | InvalidState | SqlError.SqlError
+type Fault = NotFound | InvalidToken | InsufficientUserAuthentication | InvalidState | SqlError.SqlError
 
 export class CredentialActions extends Context.Service<CredentialActions, {
   /** Which actions the person could take now, and whether this sign-in is enough for each. */
@@ -118,8 +120,12 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           },
         )
 
-        /** One command of a person's at a time: each sees what the one before it left. */
-        const alone = ({ personId }: Me) => sql`select from people where id = ${personId} for no key update`
+        /** One command of a person's at a time, of a session that the one before it did not end. */
+        const alone = Effect.fnUntraced(function* (me: Me) {
+          yield* sql`select from people where id = ${me.personId} for no key update`
+          const [found] = yield* sql<Found>`${who(sql, me)}`
+          if (found?.person_id !== me.personId || found.revoked) return yield* new InvalidToken()
+        })
 
         const start = Effect.fn("CredentialActions.start")(
           function* (me: Me, action: StartAction, binding: string | undefined) {

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Schedule } from "effect"
 import { CredentialActions } from "../../../services/people/CredentialActions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { person } from "../../support/TestIdentity.ts"
@@ -99,6 +99,27 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(statuses, [200, 409, 409, 409, 409, 409, 409, 409])
       const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
       assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
+    }))
+
+  it.effect("a session that ends while its action waits does nothing any more", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const ask = yield* asking(me, { sid: `doomed ${me}` })
+      bodyOf(yield* ask("GET", "/v1/me/sessions"))
+      const { intent_id } = yield* start(ask, { kind: "recovery_codes.generate" })
+      const waiting = yield* Effect.gen(function* () {
+        yield* sql`select from people where id = ${me} for update`
+        const late = yield* Effect.forkChild(complete(ask, intent_id, confirm))
+        yield* sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
+          Effect.filterOrFail((rows) => rows.length > 0),
+          Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
+        )
+        yield* sql`update sessions set revoked_at = ${new Date()} where person_id = ${me}`
+        return late
+      }).pipe(sql.withTransaction)
+      assert.deepStrictEqual(codeOf(yield* Fiber.join(waiting)), [401, "invalid_token"])
+      assert.deepStrictEqual(yield* sql`select from authenticators where person_id = ${me}`, [])
     }))
 
   it.effect("nobody completes another's intent, or acts on another's things", () =>

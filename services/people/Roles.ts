@@ -68,6 +68,18 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   return Effect.fail(institution === null || institution.member ? new RoleRequired() : new MembershipNotActive())
 }
 
+/** How long it counts who made or approved whom. */
+export const provenanceSince = (now: number) => new Date(now - 90 * 86_400_000)
+
+/** SQL of who made and approved what people hang on; of ownerships those of one project. */
+export const made = (sql: PgClient.PgClient, ownersOf: Statement.Fragment) =>
+  sql`(
+    select id as person_id, made_by, approved_by, created_at as at from people
+    union all select person_id, made_by, approved_by, linked_at from identities
+    union all select person_id, made_by, approved_by, created_at from institution_memberships
+    union all select person_id, made_by, approved_by, created_at from project_owners
+    where project_id = ${ownersOf})`
+
 /**
  * SQL that says whether two people, under any of the names that they go by, count as two (`Roles.independent`). Each
  * argument is an expression: a parameter, or a column of what surrounds it.
@@ -85,17 +97,11 @@ export const independence = (
     ), names as (
       select id, id as canonical from two
       union all select p.id, two.id from people p join two on p.merged_into = two.id
-    ), made as (
-      select id as person_id, made_by, approved_by, created_at as at from people
-      union all select person_id, made_by, approved_by, linked_at from identities
-      union all select person_id, made_by, approved_by, created_at from institution_memberships
-      union all select person_id, made_by, approved_by, created_at from project_owners
-      where project_id = ${ownersOf}
     )
     select (select count(*) from two) = 2 and not exists (
       select from names x join names y on y.canonical <> x.canonical
-      join made on made.person_id = x.id
-      where made.at > ${new Date(now - 90 * 86_400_000)} and (made.made_by = y.id or y.id = any(made.approved_by))
+      join ${made(sql, ownersOf)} made on made.person_id = x.id
+      where made.at > ${provenanceSince(now)} and (made.made_by = y.id or y.id = any(made.approved_by))
         and not exists (select from unnest(made.approved_by) a where a not in (select id from names))))`
 
 interface Row {

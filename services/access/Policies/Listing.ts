@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { PolicyReviews } from "../../../schemas/identity/Policies.ts"
-import { independence } from "../../people/Roles.ts"
+import { independence, made, provenanceSince } from "../../people/Roles.ts"
 import { type PolicyReviewRow, policyReviewRows, type Signature, stamp } from "../PolicyReviews.ts"
 import { masked } from "../Requests/delivery.ts"
 
@@ -43,15 +43,38 @@ const viewOf = (row: Row): PolicyReviews["items"][number] => ({
 export const listing = (sql: PgClient.PgClient) => {
   const { columns } = policyReviewRows(sql)
 
-  /** Whether somebody counts beside the author of `v`, where that is asked, and beside everybody who signed it. */
+  /**
+   * Pairs of people who do not count beside each other, among the caller and all whom open reviews concern, worked out
+   * once for a page: what `independence` says of two, but for the ownership of a project.
+   */
+  const bound = (now: number, personId: string) =>
+    sql`concerned as not materialized (
+      select ${personId} as id
+      union select person_id from standing where role = 'administrator'
+      union select author from policy_reviews where state = 'open'
+      union select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id and v.state = 'open'
+    ), bound as materialized (
+      select canonical_person(m.person_id) as one, canonical_person(h.hand) as other
+      from (
+        select id from concerned
+        union select p.id from concerned c join people p on p.merged_into = c.id) p
+      join ${made(sql, sql`null`)} m on m.person_id = p.id
+      cross join unnest(m.approved_by || m.made_by) h(hand)
+      where m.at > ${provenanceSince(now)} and h.hand is not null and not exists (
+        select from unnest(m.approved_by) a
+        where canonical_person(a) not in (canonical_person(m.person_id), canonical_person(h.hand)))
+    )`
+
+  /** Whether somebody counts beside everybody who signed `v`, and beside its author where that is asked. */
   const countsBeside = (person: Statement.Fragment, now: number, author: Statement.Fragment) =>
     sql`not exists (
       select from (
         select v.author as id where ${author}
-        union all select a.person_id from policy_approvals a where a.review_id = v.id) others
-      where not ${
-      independence(sql, now, person, sql`others.id`, sql`case when v.kind = 'launch' then v.project_id end`)
-    })`
+        union all select a.person_id from policy_approvals a where a.review_id = v.id) o
+      where canonical_person(o.id) = ${person}
+        or (${person}, canonical_person(o.id)) in (select one, other from bound)
+        or (canonical_person(o.id), ${person}) in (select one, other from bound)
+        or (v.kind = 'launch' and not ${independence(sql, now, person, sql`o.id`, sql`v.project_id`)}))`
 
   return Effect.fn("Policies.list")(
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
@@ -61,14 +84,14 @@ export const listing = (sql: PgClient.PgClient) => {
         with standing as not materialized (
           select m.institution_id, m.role, m.person_id
           from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
-          join people p on p.id = m.person_id and p.status = 'active' and not p.removed
+          join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
           where m.state = 'active' and not m.removed and not i.removed
             and (m.role <> 'administrator' or m.accepted_at <= ${now})
             and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
         ), me as (
           select exists (
             select from people where id = ${personId} and operator and status = 'active' and not removed) as operator
-        )
+        ), ${bound(millis, personId)}
         select ${columns}, (
           select json_agg(json_build_object('role', a.role, 'person_id', a.person_id, 'approved_at', a.approved_at)
             order by a.approved_at, a.role)

@@ -31,6 +31,7 @@ export const accessKinds = Effect.gen(function* () {
     },
     history: {
       guard: "kind",
+      decided: "state",
       lock: (lines) => people.lock(lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["person_id"])])),
       changed: (_, after) => versions.settle(written(after).id),
     },

@@ -17,7 +17,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { inTransaction } from "../platform/Transact.ts"
 import type { Guard, Kind, LineRefused, Trust } from "./Kind.ts"
-import { reader, type Rejection } from "./Lines.ts"
+import { reader, type Reason, type Rejection } from "./Lines.ts"
 import { applyEach, old, written } from "./OneByOne.ts"
 import { aloneIn, linesOf, type Read, runsOf } from "./Runs.ts"
 import { upsert } from "./Upsert.ts"
@@ -29,7 +29,8 @@ export type { Reason, Rejection } from "./Lines.ts"
 export type LineResult =
   /** `setAside` names the fields that the line may not say, and said otherwise than the row does. */
   | { readonly _tag: "applied"; readonly kind: string; readonly id: string; readonly setAside: ReadonlyArray<string> }
-  | { readonly _tag: "ignored" }
+  /** `because`: what was decided here and stands against it; null: it is not newer than what is known. */
+  | { readonly _tag: "ignored"; readonly because: string | null }
   | ({ readonly _tag: "rejected" } & Rejection)
 
 export interface FileProgress {
@@ -38,9 +39,12 @@ export interface FileProgress {
   readonly rejected: number
 }
 
-/** A rejected line of a file; `line` counts from 1. */
-export interface RejectedLine extends Rejection {
+/** A rejected line of a file, or one that is ignored though it is newer; `line` counts from 1. */
+export interface RefusedLine {
   readonly line: number
+  readonly reason: Reason | "decided_here"
+  /** Of a line that is ignored, the field that was decided. */
+  readonly detail: string
 }
 
 /** Lines of one transaction at most. */
@@ -49,7 +53,7 @@ export const batchSize = 100
 /** The advisory lock of whoever applies lines of kinds with a history. */
 const historians = 0x62_61_69_02
 
-const ignored: LineResult = { _tag: "ignored" }
+const ignored: LineResult = { _tag: "ignored", because: null }
 const rejected = (rejection: Rejection): LineResult => ({ _tag: "rejected", ...rejection })
 
 const transient = new Set(["ConnectionError", "AuthenticationError", "LockTimeoutError", "StatementTimeoutError"])
@@ -76,7 +80,7 @@ export class Directory extends Context.Service<Directory, {
   /** Applies an NDJSON file's lines (blank ones count as lines and are passed over). `tell` hears of each transaction. */
   readonly applyFile: <E, R>(
     lines: Stream.Stream<string, E, R>,
-    tell: (progress: FileProgress, rejected: ReadonlyArray<RejectedLine>) => Effect.Effect<void>,
+    tell: (progress: FileProgress, refused: ReadonlyArray<RefusedLine>) => Effect.Effect<void>,
     trust?: Trust,
   ) => Effect.Effect<FileProgress, E | SqlError.SqlError, R>
 }>()("bailiwick/services/directory/Directory") {
@@ -112,6 +116,7 @@ export class Directory extends Context.Service<Directory, {
           own.forEach(({ at, line: { id } }, i) => {
             const outcome = outcomes[i]!
             if (outcome._tag === "unfollowed") results[at] = untold(kind.kind)
+            if (outcome._tag === "outvoted") results[at] = { _tag: "ignored", because: outcome.by }
             if (outcome._tag !== "written") return
             results[at] = { _tag: "applied", kind: kind.kind, id, setAside: outcome.setAside }
           })
@@ -197,11 +202,13 @@ export class Directory extends Context.Service<Directory, {
               Stream.grouped(batchSize),
               Stream.runForEach(Effect.fnUntraced(function* (batch) {
                 const results = yield* apply(batch.map(([text]) => text), undefined, trust)
-                const faulty: Array<RejectedLine> = []
+                const faulty: Array<RefusedLine> = []
                 results.forEach((result, i) => {
                   total[result._tag]++
-                  if (result._tag === "rejected") {
-                    faulty.push({ line: batch[i]![1] + 1, reason: result.reason, detail: result.detail })
+                  const line = batch[i]![1] + 1
+                  if (result._tag === "rejected") faulty.push({ line, reason: result.reason, detail: result.detail })
+                  if (result._tag === "ignored" && result.because !== null) {
+                    faulty.push({ line, reason: "decided_here", detail: result.because })
                   }
                 })
                 yield* tell({ ...total }, faulty)

@@ -28,6 +28,11 @@ export interface History {
     after: unknown,
     now: Date,
   ) => Effect.Effect<void, SqlError.SqlError | LineRefused>
+  /**
+   * The column that says what a row is good for. Where it stays as it was decided here, a line that says otherwise did
+   * nothing, and is told so.
+   */
+  readonly decided?: string
   /** Where lines are not followed (`Trust`), this kind is set aside: all of it, or only what is named here. */
   readonly guard: "kind" | Guard
 }

@@ -17,10 +17,11 @@ interface Row {
   readonly [column: string]: unknown
 }
 
-/** What became of a line: old, written (but for the fields named), or not to be followed. */
+/** What became of a line: old, written (but for the fields named), outvoted by what was decided, or not to be followed. */
 export type Outcome =
   | { readonly _tag: "old" }
   | { readonly _tag: "written"; readonly setAside: ReadonlyArray<string> }
+  | { readonly _tag: "outvoted"; readonly by: string }
   | { readonly _tag: "unfollowed" }
 
 export const old: Outcome = { _tag: "old" }
@@ -32,6 +33,10 @@ const differing = ({ fresh, known }: Guard, { fields }: Line, row: Row) =>
   [...new Set([...Object.keys(known), ...Object.keys(fresh)])].filter((name) =>
     fields !== null && name in fields && JSON.stringify(fields[name]) !== JSON.stringify(row[name])
   )
+
+/** Whether what the line says of this column is not what stands. */
+const stands = (column: string | undefined, { fields }: Line, row: Row): column is string =>
+  column !== undefined && fields !== null && fields[column] !== row[column]
 
 /** A version that was taken only in part is taken once more from whom is followed. */
 const isNewer = (line: Line, { unfollowed, version }: Row, guard: Guard | null) =>
@@ -68,7 +73,10 @@ export const applyEach = Effect.fnUntraced(function* (
     if (row === undefined) continue
     const after = row.row as Row
     rows.set(line.id, after)
-    outcomes[at] = { _tag: "written", setAside: guard === null ? [] : differing(guard, line, after) }
+    const decided = kind.history?.decided
+    outcomes[at] = stands(decided, line, after)
+      ? { _tag: "outvoted", by: decided }
+      : { _tag: "written", setAside: guard === null ? [] : differing(guard, line, after) }
     if (kind.history?.changed !== undefined) yield* kind.history.changed(before, after, now)
   }
   return outcomes

@@ -53,10 +53,10 @@ const apply = Command.make(
     const summary = Effect.suspend(() => Effect.andThen(progress.clear, Console.log(counts(so))))
     const total = yield* (yield* Directory).applyFile(
       linesOf(file),
-      Effect.fnUntraced(function* (now, rejected) {
+      Effect.fnUntraced(function* (now, refused) {
         so = now
-        if (rejected.length > 0) yield* progress.clear
-        for (const { detail, line, reason } of rejected) {
+        if (refused.length > 0) yield* progress.clear
+        for (const { detail, line, reason } of refused) {
           yield* Console.log(`line ${line}: ${reason}: ${printable(detail)}`)
         }
         yield* progress.tell(counts(now))
@@ -67,7 +67,10 @@ const apply = Command.make(
     if (total.rejected > 0) return yield* new Unsuccessful()
   }, Effect.provide(ground)),
 ).pipe(
-  Command.withDescription("Applies a file of directory lines in order; lines of an older or equal version are ignored"),
+  Command.withDescription(
+    "Applies a file of directory lines in order; lines of an older or equal version are ignored, and lines of Access that " +
+      "contradict what was decided here (decided_here)",
+  ),
   Command.withExamples([
     { command: "cli directory apply accounts.ndjson", description: "Apply a file" },
     { command: "cli directory apply -", description: "Apply what comes on standard input" },

@@ -44,7 +44,9 @@ const fresh = () => randomUUID()
 /** Puts one line through the directory; a line that is not applied is a defect. */
 export const tell = Effect.fnUntraced(function* (kind: IdentityKindName, line: Record<string, unknown>) {
   const [result] = yield* (yield* Directory).apply([JSON.stringify({ kind, ...line })])
-  if (result!._tag !== "applied") return yield* Effect.die(new Error(`${kind}: ${JSON.stringify(result)}`))
+  // What was decided here stands against it: that is told, and no fault of the line.
+  const outvoted = result?._tag === "ignored" && result.because !== null
+  if (result!._tag !== "applied" && !outvoted) return yield* Effect.die(new Error(`${kind}: ${JSON.stringify(result)}`))
   return String(line["id"])
 })
 

@@ -1,7 +1,8 @@
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { createHash, randomUUID } from "node:crypto"
 import { type AccessDecision, AccessVersions } from "../../../services/access/AccessVersions.ts"
+import { Directory, type RefusedLine } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { inTransaction } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, issuer, owner, person, project, tell } from "../../support/TestIdentity.ts"
@@ -171,16 +172,33 @@ layer(identity)("AccessVersions", (it) => {
       const { fern, pat, portal } = set
       const id = yield* access(fern, portal, pat)
       yield* record(decision(set, { accessId: id, state: "revoked" }))
-      yield* access(fern, portal, pat, { id, version: 2 })
+      const directory = yield* Directory
+      const line = (version: number, fields: object = {}) =>
+        JSON.stringify({
+          ...{ kind: "access", id, version, institution_id: fern, project_id: portal, person_id: pat, role: "user" },
+          ...{ state: "active", ...fields },
+        })
+      const refused: Array<RefusedLine> = []
+      const told = yield* directory.applyFile(
+        Stream.make(line(2), line(1), line(2, { state: "odd" })),
+        (_, lines) => Effect.sync(() => void refused.push(...lines)),
+      )
+      assert.deepStrictEqual(told, { applied: 0, ignored: 2, rejected: 1 })
+      assert.deepStrictEqual(refused[0], { line: 1, reason: "decided_here", detail: "state" })
+      assert.deepStrictEqual(refused.map(({ line, reason }) => [line, reason]), [[1, "decided_here"], [
+        3,
+        "invalid_line",
+      ]])
       assert.include(yield* stands(id), { state: "revoked", state_decided: true, access_version: 2 })
-      yield* access(fern, portal, pat, { id, version: 3, state: "revoked" })
+      assert.deepStrictEqual(yield* directory.apply([line(3)]), [{ _tag: "ignored", because: "state" }])
+      yield* access(fern, portal, pat, { id, version: 4, state: "revoked" })
       assert.include(yield* stands(id), { state: "revoked", state_decided: false, access_version: 2 })
-      yield* access(fern, portal, pat, { id, version: 4 })
+      yield* access(fern, portal, pat, { id, version: 5 })
       assert.include(yield* stands(id), { state: "active", access_version: 3 })
 
       yield* record(decision(set, { accessId: id, state: "revoked" }))
-      yield* tell("access", { id, version: 5, removed: true })
-      yield* access(fern, portal, pat, { id, version: 6 })
+      yield* tell("access", { id, version: 6, removed: true })
+      yield* access(fern, portal, pat, { id, version: 7 })
       assert.include(yield* stands(id), { state: "revoked", state_decided: true, removed: false, access_version: 4 })
 
       const given = decision(set)

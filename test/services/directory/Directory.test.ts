@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Directory, type FileProgress, type RejectedLine } from "../../../services/directory/Directory.ts"
+import { Directory, type FileProgress, type RefusedLine } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { account, credential, domain, fresh, removal, uuid } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
@@ -164,7 +164,7 @@ layer(ground)("Directory", (it) => {
       lines[3] = ""
       lines[120] = "{"
       const told: Array<FileProgress> = []
-      const faulty: Array<RejectedLine> = []
+      const faulty: Array<RefusedLine> = []
       const total = yield* directory.applyFile(Stream.fromIterable(lines), (progress, rejected) =>
         Effect.sync(() => {
           told.push(progress)

@@ -26,6 +26,6 @@ export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)
-  .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion })) {}
+  .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion, servers: [{ url: "/" }] })) {}
 
 export class Api extends ApiWithoutTransfers.add(TransfersApi) {}

@@ -8,8 +8,10 @@ import { HttpApiMiddleware } from "effect/http-api"
 import {
   BodyTooLarge,
   DependencyUnavailable,
+  HeadersTooLarge,
   Internal,
   MalformedRequest,
+  MisdirectedRequest,
   NotAcceptable,
   UnsupportedMediaType,
 } from "../problems/Floor.ts"
@@ -20,6 +22,8 @@ const anyhow = [
   NotAcceptable,
   BodyTooLarge,
   UnsupportedMediaType,
+  MisdirectedRequest,
+  HeadersTooLarge,
   Internal,
   DependencyUnavailable,
 ] as const

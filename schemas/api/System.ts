@@ -20,12 +20,20 @@ export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded
 export const NotReady = Schema.Struct({ status: Schema.Literal("not_ready"), checks })
   .annotate({ identifier: "NotReady" })
 
+/** The document would tell of the floor's 503 alone. */
+const notReady: (typeof OpenApi.Transform)["Service"] = (operation) => {
+  const answer = operation["responses"]["503"]
+  const content = { ...answer.content, "application/json": { schema: { $ref: "#/components/schemas/NotReady" } } }
+  return { ...operation, responses: { ...operation["responses"], 503: { ...answer, content } } }
+}
+
 export class SystemApi extends HttpApiGroup.make("system")
   .add(
     HttpApiEndpoint.get("health", "/health", { success: Health })
       .annotate(OpenApi.Summary, "Whether the process is live"),
     HttpApiEndpoint.get("ready", "/ready", { success: [Ready, NotReady.pipe(HttpApiSchema.status(503))] })
-      .annotate(OpenApi.Summary, "Whether it can serve: database, schema, event bus"),
+      .annotate(OpenApi.Summary, "Whether it can serve: database, schema, event bus")
+      .annotate(OpenApi.Transform, notReady),
   )
   .middleware(Floor)
   .annotateMerge(OpenApi.annotations({ title: "System", description: "Probes." })) {}

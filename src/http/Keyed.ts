@@ -12,7 +12,7 @@ import { type Answer, type Asked, Idempotency, type Told } from "../../services/
 export interface Keyed<A, I> {
   /** Whose key it is: the caller's `principal`. */
   readonly principal: string
-  /** The decoded body; undefined where the operation has none. */
+  /** The decoded body; undefined where the operation has none. Whether a request is the same goes by what was sent. */
   readonly payload: unknown
   readonly status: number | ((result: A) => number)
   readonly success: Schema.Codec<A, I>
@@ -24,14 +24,21 @@ export interface Keyed<A, I> {
 
 const pathOf = (url: string) => (url.split("?", 1)[0] ?? url).replace(/\/+$/, "")
 
-const asked = <A, I>(how: Keyed<A, I>, request: HttpServerRequest.HttpServerRequest): Asked => ({
-  principal: how.principal,
-  method: request.method,
-  path: pathOf(request.url),
-  key: request.headers["idempotency-key"] ?? null,
-  body: how.payload,
-  ifMatch: request.headers["if-match"],
-  portalBinding: request.headers["x-portal-binding"],
+/** The floor has read the body, and found it to be JSON. */
+const bodyOf = (request: HttpServerRequest.HttpServerRequest) =>
+  Effect.map(Effect.orDie(request.text), (text) => JSON.parse(text) as unknown)
+
+const asked = Effect.fnUntraced(function* <A, I>(how: Keyed<A, I>) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  return {
+    principal: how.principal,
+    method: request.method,
+    path: pathOf(request.url),
+    key: request.headers["idempotency-key"] ?? null,
+    body: how.payload === undefined ? undefined : yield* bodyOf(request),
+    ifMatch: request.headers["if-match"],
+    portalBinding: request.headers["x-portal-binding"],
+  } satisfies Asked
 })
 
 const told = <A, I>({ keep, status, success }: Keyed<A, I>): Told<A> => {
@@ -52,8 +59,7 @@ const responseOf = <A, I>(how: Keyed<A, I>, answer: Answer) =>
 
 /** Runs `command` in one transaction with its receipt. It must not be run by anything else. */
 export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, command: Effect.Effect<A, E, R>) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  return responseOf(how, yield* (yield* Idempotency).run(asked(how, request), told(how), command))
+  return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), told(how), command))
 })
 
 /** The same where `asking`, in no transaction, gives the command: it is not asked for what was answered already. */
@@ -61,6 +67,5 @@ export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
   how: Keyed<A, I>,
   asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
 ) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  return responseOf(how, yield* (yield* Idempotency).runAfter(asked(how, request), told(how), asking))
+  return responseOf(how, yield* (yield* Idempotency).runAfter(yield* asked(how), told(how), asking))
 })

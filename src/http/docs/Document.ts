@@ -16,11 +16,25 @@ export const version = "0.2.0"
 
 const safe = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])
 
+/** What `allOf` adds stands beside the rest where the two agree; checks of a type come with it otherwise. */
+const flattened = (schema: JsonObject): JsonObject => {
+  const { allOf, ...rest } = schema
+  if (!Array.isArray(allOf)) return schema
+  const parts = allOf.filter(isObject)
+  const agree = parts.length === allOf.length &&
+    parts.every((part) =>
+      Object.entries(part).every(([key, item]) =>
+        key !== "$ref" && (!(key in rest) || JSON.stringify(rest[key]) === JSON.stringify(item))
+      )
+    )
+  return agree ? Object.assign(rest, ...parts) as JsonObject : schema
+}
+
 /** One schema as we advertise it; `open` leaves out that unknown members are refused. */
 const advertised = (value: Json, open: boolean): Json => {
   if (Array.isArray(value)) return value.map((item) => advertised(item, open))
   if (!isObject(value)) return value
-  const { "x-wire": wire, ...rest } = value
+  const { "x-wire": wire, ...rest } = flattened(value)
   if (isObject(wire)) {
     const { type: _type, anyOf: _anyOf, ...kept } = rest
     return { ...wire, ...kept }
@@ -52,15 +66,14 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
   return strict
 }
 
-/** What the floor answers to bodies only, and to what can be invalid only: 422, or 400 where there is none. */
-const ofBodies = new Set(["400", "413", "415"])
-
+/**
+ * 400 is the answer to bodies that cannot be read, and 422, or 400 where there is none, to what can be invalid. 413 and
+ * 415 meet a body wherever it is sent.
+ */
 const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject => {
   const invalid = "422" in responses ? "422" : "400"
   return Object.fromEntries(
-    Object.entries(responses).filter(([status]) =>
-      hasBody || (status === invalid ? hasParameters : !ofBodies.has(status))
-    ),
+    Object.entries(responses).filter(([status]) => hasBody || (status === invalid ? hasParameters : status !== "400")),
   )
 }
 

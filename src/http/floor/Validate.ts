@@ -76,7 +76,8 @@ const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
     const sections = sectionsOf(endpoint, group)
     if (!accepts(request.headers["accept"], sections.gives)) return yield* new NotAcceptable({})
     const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections.lists)
-    const queryFaults = unstorableIn(query, ["query"])
+    // What no endpoint reads does no harm.
+    const queryFaults = endpoint.query === undefined ? [] : unstorableIn(query, ["query"])
     const body = yield* readBody(request, sections)
 
     const refused = (first: ReadonlyArray<Fault>) => {

@@ -66,8 +66,8 @@ describe("the document of the identity API", () => {
     for (const { operationId, parameters, requestBody, responses } of operations) {
       const has = (...statuses: ReadonlyArray<number>) =>
         assert.containsAllKeys(responses, statuses.map(String), operationId)
-      has(401, 406, 429, 500, 503)
-      if (requestBody !== undefined) has(400, 413, 415)
+      has(401, 406, 413, 415, 421, 429, 431, 500, 503)
+      if (requestBody !== undefined) has(400)
       if (requestBody !== undefined || parameters.length > 0) {
         has(422)
         assert.deepStrictEqual(responses["422"]!.content, {
@@ -106,6 +106,12 @@ describe("the document of the identity API", () => {
     ])
     assert.deepStrictEqual(schemas.OperationsSummary.properties.status.enum, ["failed", "pending", "effective"])
     assert.deepStrictEqual(schemas.GrantReceipt.properties.issuer_assignment, { type: "null" })
+  })
+
+  it("says of a probe that fails what its body is", () => {
+    assert.deepStrictEqual(spec.paths["/ready"].get.responses["503"].content["application/json"], {
+      schema: { $ref: "#/components/schemas/NotReady" },
+    })
   })
 
   it("has the specification's rule for the listing of grants", () => {

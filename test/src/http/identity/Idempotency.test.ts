@@ -138,6 +138,32 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
     60_000,
   )
 
+  it.effect("a body is the same however it is written, and another one where it says the same in other words", () =>
+    Effect.gen(function* () {
+      const world = yield* stage
+      const one = catalogue.find(({ operation }) => operation === "websites.changeProjectOwner")!
+      const asked = yield* one.asked(world, world.people.administrator)
+      const { person_id, reason } = asked.body as { readonly person_id: string; readonly reason: string }
+      const json = { ...(yield* as(world.people.administrator)), "content-type": "application/json" }
+      const once = { ...json, "idempotency-key": randomUUID() }
+      const first = yield* sent(one, asked, once, { person_id, reason })
+      assert.strictEqual(first.status, 200, first.text)
+      const escaped = reason.replaceAll("a", "\\u0061")
+      const again = yield* sent(one, asked, once, ` {"reason" : "${escaped}", "person_id":"${person_id}"}\n`)
+      assert.deepStrictEqual([again.headers["idempotency-replayed"], again.text], ["true", first.text])
+      // What the decoder makes of them is one and the same.
+      for (const active of [true, "true", 1]) {
+        const other = yield* sent(one, asked, once, { person_id, reason, active })
+        assert.deepStrictEqual(codeOf(other), [409, "idempotency_key_reused"], String(active))
+      }
+      // Keys are told apart by case; a slash at the end is none of the path.
+      const upper = { ...json, "idempotency-key": once["idempotency-key"].toUpperCase() }
+      assert.notProperty((yield* sent(one, asked, upper, { person_id, reason })).headers, "idempotency-replayed")
+      const path = `${pathOf(operationOf(one), asked)}/`
+      const slashed = yield* send("POST", path, once, { person_id, reason })
+      assert.strictEqual(slashed.headers["idempotency-replayed"], "true")
+    }))
+
   it.effect("what was refused may be tried again with the same key", () =>
     Effect.gen(function* () {
       const world = yield* stage

@@ -124,6 +124,15 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const operation = operationOf(one)
         const unacceptable = yield* sent(one, asked, { ...auth, accept: "text/html" })
         assert.strictEqual(unacceptable.status, 406)
+        // Whatever an operation reads, these are judged before it.
+        const strange = yield* sent(one, asked, { ...auth, "content-type": "text/plain" }, "text")
+        assert.strictEqual(strange.status, 415)
+        assert.strictEqual((yield* sent(one, asked, { ...auth, "x-filler": "x".repeat(8_192) })).status, 431)
+        assert.strictEqual((yield* sent(one, asked, { ...auth, host: "elsewhere.example" })).status, 421)
+        // What nobody reads may hold what nobody could keep.
+        if (operation.method === "GET" && operation.parameters.every(({ in: place }) => place !== "query")) {
+          assert.strictEqual((yield* sent(one, { ...asked, query: "?other=%00" }, auth)).status, one.status)
+        }
         if (bodyOf(operation) === undefined) return
         const json = { ...auth, "content-type": "application/json" }
         for (const text of ["{", `{"reason": "\\ud800"`, "[1,", `{"a":1}}`, "undefined"]) {

@@ -24,6 +24,17 @@ const listening = (server: Server) =>
     server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
   })
 
+/** A client as the provider's own operator finds it there. */
+export interface Made {
+  readonly client_id: string
+  /** The reference that it was asked for with. */
+  readonly software_id: string
+  readonly registration_client_uri: string
+  readonly registration_access_token: string
+  readonly client_secret?: string
+  live: boolean
+}
+
 /** Runs until the scope closes. */
 export const oidcProvider = Effect.gen(function* () {
   const server = yield* Effect.acquireRelease(
@@ -66,6 +77,11 @@ export const oidcProvider = Effect.gen(function* () {
     await old.destroy()
     context.body["registration_access_token"] = await new provider.RegistrationAccessToken({ client }).save()
   })
+  const made: Array<Made> = []
+  provider.on("registration_create.success", ({ body }) => void made.push({ ...body as unknown as Made, live: true }))
+  provider.on("registration_delete.success", (_, { clientId }) => {
+    for (const one of made) if (one.client_id === clientId) one.live = false
+  })
   const handle = provider.callback()
   server.on("request", (request, response) => {
     const { cut, instead } = interference
@@ -85,5 +101,5 @@ export const oidcProvider = Effect.gen(function* () {
     } else response.on("finish", () => interference.seen.push(`${request.method} ${response.statusCode}`))
     void handle(request, response)
   })
-  return { url, registrationEndpoint: `${url}/reg`, interference }
+  return { url, registrationEndpoint: `${url}/reg`, interference, made }
 })

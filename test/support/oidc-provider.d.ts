@@ -5,6 +5,9 @@ declare module "oidc-provider" {
     save(): Promise<string>
     destroy(): Promise<void>
   }
+  interface Client {
+    readonly clientId: string
+  }
   interface Context {
     readonly method: string
     readonly path: string
@@ -16,6 +19,8 @@ declare module "oidc-provider" {
     constructor(issuer: string, configuration: Record<string, unknown>)
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use(middleware: (context: Context, next: () => Promise<void>) => Promise<void>): void
+    on(event: "registration_create.success", listener: (context: Context) => void): void
+    on(event: "registration_delete.success", listener: (context: Context, client: Client) => void): void
     readonly RegistrationAccessToken: new (of: { readonly client: unknown }) => Token
   }
 }

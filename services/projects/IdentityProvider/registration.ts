@@ -47,8 +47,10 @@ const refusal = (status: number, writes: boolean): ProviderFault => {
   })
 }
 
-const wire = ({ backchannel_logout_uri, ...target }: ClientTarget) => ({
+/** What is empty is left out: a member that is there says something. */
+const wire = ({ backchannel_logout_uri, scope, ...target }: ClientTarget) => ({
   ...target,
+  ...(scope === "" ? {} : { scope }),
   ...(backchannel_logout_uri === null ? {} : { backchannel_logout_uri }),
 })
 

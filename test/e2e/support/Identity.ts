@@ -21,12 +21,16 @@ const publicUrl = "http://127.0.0.1:8080"
 export const ids = demoIdentityIds
 export type Who = "sam" | "ada" | "abe" | "oz" | "pat"
 
-export const world = Effect.fnUntraced(function* (servers: Servers = {}) {
+export const world = Effect.fnUntraced(function* (
+  servers: Servers = {},
+  more: Readonly<Record<string, string>> = {},
+) {
   const database = servers.database ?? (yield* TestDatabase.make)
   const port = yield* Effect.orDie(freePort())
   const made = yield* anyWorld({
     ...{ DEMO: "true", MAIL_ISSUERS: "", PUBLIC_URL: publicUrl, PORT: String(port) },
     ...{ MANAGEMENT_READ_RATE: "0", MANAGEMENT_WRITE_RATE: "0" },
+    ...more,
   }, { ...servers, database })
   let env = made.env
   const issuer = EmbeddedIssuer.layer({ home: made.home, issuer: `${publicUrl}/dev/issuer` })

@@ -56,6 +56,20 @@ const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknow
           assert.deepStrictEqual(driftOf(wanted, seen!.observed), [])
         }))
 
+      it.effect("makes one that signs nobody in and speaks for itself", () =>
+        Effect.gen(function* () {
+          const provider = yield* IdentityProvider
+          const wanted = {
+            ...another(),
+            ...{ redirect_uris: [], post_logout_redirect_uris: [], backchannel_logout_uri: null, scope: "" },
+            ...{ grant_types: ["client_credentials"], response_types: [] },
+            token_endpoint_auth_method: "client_secret_basic",
+          }
+          const { client, observed } = yield* provider.create(wanted)
+          assert.deepStrictEqual(driftOf(wanted, observed), [])
+          assert.deepStrictEqual(driftOf(wanted, (yield* provider.update(client, wanted)).observed), [])
+        }))
+
       it.effect("changes it, again and again, and sees what another hand changed", () =>
         Effect.gen(function* () {
           const provider = yield* IdentityProvider

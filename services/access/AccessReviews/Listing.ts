@@ -31,6 +31,8 @@ interface ListedRow extends ReviewRow {
   readonly current_version: number | null
   readonly sponsor_current: boolean
   readonly membership_ended: boolean
+  /** Whether the product was told something else of the Access than what stands here. */
+  readonly drift: boolean
   readonly installed_version: string | null
   /** The event that the decision made, and where it stands in `told_in`; null where it made none yet. */
   readonly told: string | null
@@ -103,7 +105,7 @@ const viewOf = (row: ListedRow, { acknowledged, delivered }: ReturnType<typeof f
     effective_access: {
       state: observed === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
       observed_at: observed?.toISOString() ?? null,
-      drift: false,
+      drift: row.drift,
     },
     validity: { current: reasons.length === 0, reasons },
   }
@@ -126,7 +128,7 @@ export const listing = Effect.gen(function* () {
     sql<ListedRow>`
       with sponsors as materialized (
         select distinct m.person_id from institution_memberships m
-        join people p on p.id = m.person_id and p.status = 'active' and not p.removed
+        join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
         join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
         where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
           and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
@@ -139,7 +141,7 @@ export const listing = Effect.gen(function* () {
           e.epoch as told_epoch, e.position as told_position, e.created_at as queued_at, g.project_id as granted_in,
           g.epoch as granted_epoch, g.position as granted_position,
           r.proposed_by in (select person_id from sponsors) as sponsor_current,
-          coalesce(m.ended, false) as membership_ended
+          coalesce(m.ended, false) as membership_ended, d.key is not null as drift
         from access_reviews r
         left join access a on a.id = r.access_id
         left join projects l on l.id = r.project_id
@@ -147,6 +149,7 @@ export const listing = Effect.gen(function* () {
         left join lifecycle_told e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
         left join access_versions v on v.access_id = a.id and v.access_version = a.access_version
         left join lifecycle_told g on g.id = v.event_id
+        left join lifecycle_drift d on d.project_id = r.project_id and d.key = 'access/' || r.access_id
         where r.institution_id = ${institutionId}
       ), candidates as (
         select a.id as access_id, a.access_version, a.person_id, a.project_id, a.role, v.created_at as granted_at,
@@ -172,7 +175,8 @@ export const listing = Effect.gen(function* () {
           'given', (select coalesce(json_agg(n), '[]') from given n))::text as beside
       )
       select beside, ${columns}, access_state, current_version, installed_version, told, told_in, told_epoch,
-        told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended
+        told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended,
+        drift
       from besides full join reviews r on false
       order by r.proposed_at desc, r.id desc`
 

@@ -1,17 +1,17 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { createHash } from "node:crypto"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../services/people/Roles.ts"
-import { canonical } from "../../../services/platform/Canonical.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
+import { verified } from "./EvidenceChain.ts"
 
-const services = AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(identity))
+const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))
 
 const start = Date.parse("2026-03-01T12:00:00Z")
+const day = 86_400_000
 const reason = "quarterly review"
 
 const world = Effect.gen(function* () {
@@ -48,8 +48,6 @@ const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<
 const rawAccess = (accessId: string) =>
   Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
 
-const sha = (value: unknown) => `sha256:${createHash("sha256").update(canonical(value)).digest("hex")}`
-
 /** A clock of the test's own: what the services stand on keeps the real one. */
 const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
@@ -85,20 +83,12 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
   it.effect("chains the evidence so that anyone can check it", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
-      const { review_id, access: reviewed, grant_event, sponsor_decision } = yield* propose(w)
-      yield* approve(on(w, w.ada, review_id))
-      const { sql } = yield* Database
-      const entries = yield* sql<Record<string, unknown> & { at: Date; digest: string; prev_digest: string }>`
-        select nth, receipt_id::text as receipt_id, action, person_id, at, reason, digest, prev_digest
-        from access_review_evidence where review_id = ${review_id}::uuid order by nth`
-      let prev = `sha256:${"0".repeat(64)}`
-      for (const { at, digest, prev_digest, ...entry } of entries) {
-        assert.strictEqual(prev_digest, prev)
-        const told = { ...entry, review_id, at: at.toISOString(), prev_digest, access: reviewed, grant_event }
-        assert.strictEqual(digest, sha({ ...told, sponsor_decision: sponsor_decision.digest }))
-        prev = digest
-      }
-      assert.lengthOf(entries, 2)
+      const proposed = yield* propose(w)
+      const approved = yield* approve(on(w, w.ada, proposed.review_id))
+      const revoked = yield* revoke(on(w, w.ada, proposed.review_id))
+      const digests = [proposed, approved, revoked].map(({ evidence_digest }) => evidence_digest)
+      assert.deepStrictEqual(yield* verified(proposed.review_id), digests)
+      assert.deepStrictEqual([revoked.approval?.digest, revoked.revocation?.digest], digests.slice(1))
     })))
 
   it.effect("cannot be rewritten, not even by the owner of the tables", () =>
@@ -163,11 +153,40 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const { review_id } = yield* propose(w)
       assert.strictEqual(yield* tagOf(approve(on(w, w.sam, review_id))), "FourEyesRequired")
       const { sql } = yield* Database
-      yield* sql`update institution_memberships set made_by = ${w.sam}, created_at = ${new Date(start - 86_400_000)}
+      yield* sql`update institution_memberships set made_by = ${w.sam}, created_at = ${new Date(start - day)}
         where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "FourEyesRequired")
       yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
+    })))
+
+  it.effect("counts two as two unless one made or approved the other within 90 days, by whatever name", () =>
+    noon(Effect.gen(function* () {
+      const { abe, ada, sam } = yield* world
+      const alias = yield* person()
+      const { sql } = yield* Database
+      const { independent } = yield* Roles
+      yield* sql`update people set merged_into = ${sam} where id = ${alias}`
+      const counts = Effect.zipWith(independent(ada, sam), independent(alias, ada), (a, b) => [a, b])
+      const rows = [["people", "id", "created_at"], ["institution_memberships", "person_id", "created_at"]]
+      for (const [table, key, at] of [...rows, ["identities", "person_id", "linked_at"]]) {
+        const write = (whose: string, madeBy: string | null, approvedBy: ReadonlyArray<string>, millis: number) =>
+          sql`update ${sql(table!)} set made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[],
+            ${sql(at!)} = ${new Date(millis)} where ${sql(key!)} = ${whose}`
+        const edge = start - 90 * day
+        for (const [whose, by] of [[ada, sam], [sam, ada], [ada, alias]] as const) {
+          for (const [madeBy, approvedBy] of [[by, []], [null, [by]], [abe, [by]], [by, [by]]] as const) {
+            yield* write(whose, madeBy, approvedBy, edge + 1)
+            assert.deepStrictEqual(yield* counts, [false, false], `${table} ${madeBy} ${approvedBy}`)
+            yield* write(whose, madeBy, approvedBy, edge)
+            assert.deepStrictEqual(yield* counts, [true, true])
+            yield* write(whose, madeBy, [...approvedBy, abe], start)
+            assert.deepStrictEqual(yield* counts, [true, true])
+          }
+          yield* write(whose, null, [], start)
+        }
+      }
+      assert.isFalse(yield* independent(alias, sam))
     })))
 
   it.effect("is refused to who loses the role while it is being decided", () =>
@@ -236,7 +255,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const { review_id } = yield* propose(w)
       const validity = Effect.map(list(w, w.ada), ({ reviews }) => reviews[0]!.validity)
       assert.deepStrictEqual(yield* validity, { current: true, reasons: [] })
-      yield* TestClock.setTime(start + 7 * 86_400_000)
+      yield* TestClock.setTime(start + 7 * day)
       assert.deepStrictEqual(yield* validity, { current: false, reasons: ["review_expired"] })
       yield* approve(on(w, w.ada, review_id))
       assert.deepStrictEqual(yield* validity, { current: true, reasons: [] })
@@ -246,7 +265,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
         ...{ id: `m-${w.pat}`, version: 1, institution_id: w.fern, person_id: w.pat, role: "member" },
         ...{ state: "ended", accepted_at: null, effective_from: null, expires_at: null },
       })
-      yield* TestClock.setTime(start + 372 * 86_400_000)
+      yield* TestClock.setTime(start + 372 * day)
       yield* revoke(on(w, w.abe, review_id))
       assert.deepStrictEqual(yield* validity, {
         current: false,

@@ -6,12 +6,17 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 
-const services = Layer.merge(AccessReviews.layer, ServiceGrants.layer({ issuers: ["https://services.example"] })).pipe(
+const services = Layer.mergeAll(
+  AccessReviews.layer,
+  ServiceGrants.layer({ issuers: ["https://services.example"] }),
+  Drift.layer,
+).pipe(
   Layer.provide(Roles.layer),
   Layer.provideMerge(identity),
 )
@@ -96,6 +101,25 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
           }
         }
       }
+    }))
+
+  it.effect("of a review: where the products were told something else of the Access, that stands beside what is in effect", () =>
+    Effect.gen(function* () {
+      const { accessId, ada, fern, portal, sam } = yield* world
+      const reviews = yield* AccessReviews
+      const { look } = yield* Drift
+      const { sql } = yield* Database
+      const proposal = { access_id: accessId, access_version: 1, personId: sam, institutionId: fern, reason }
+      yield* transact(reviews.propose(proposal))
+      const drift = Effect.map(reviews.list(ada, fern), ({ reviews: [review] }) => review!.effective_access.drift)
+      assert.isFalse(yield* drift)
+      yield* sql`update lifecycle_state set value = value || '{"role": "editor"}' where key = ${`access/${accessId}`}`
+      yield* Effect.repeat(look, { while: (more) => more })
+      assert.isTrue(yield* drift)
+      yield* sql`update lifecycle_state set value = value || '{"role": "user"}' where key = ${`access/${accessId}`}`
+      yield* sql`delete from lifecycle_drift_looks where project_id = ${portal}`
+      yield* look
+      assert.isFalse(yield* drift)
     }))
 
   it.effect("of a service grant: none of them implies another", () =>

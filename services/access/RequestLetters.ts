@@ -8,7 +8,7 @@ import { Database } from "../platform/Database.ts"
 import { type Letter, oneLine, rendered, when } from "../platform/Letter.ts"
 import type { MailTemplate } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
-import { type RequestRow, stateAt } from "./RequestRows.ts"
+import { objectionWindow, type RequestRow, stateAt } from "./RequestRows.ts"
 
 export const invitationKind = "enrollment.invitation"
 export const linkNoticeKind = "link.requested"
@@ -64,7 +64,7 @@ export const requestTemplates = (portalUrl: URL) =>
         paragraphs: [
           "A signed-in person showed that they can sign in as you, too, and asks for both identities to become one.",
           `If that was not you, object: nothing takes effect before ${
-            when(new Date(row.created_at.getTime() + 86_400_000))
+            when(new Date(now + objectionWindow))
           }, and change how you sign in.`,
         ],
         link: { label: "Look at the request", href: new URL(`link-requests/${row.id}`, base).href },

@@ -81,6 +81,9 @@ const day = 86_400_000
 export const reviewWindow = 14 * day
 export const invitationWindow = 7 * day
 
+/** How long the other side of a link may object, from when it was told. */
+export const objectionWindow = day
+
 const waiting: ReadonlySet<RequestState> = new Set(["submitted", "held", "invited", "pending_review"])
 
 /** The state that the clock makes of a row. An approved link waits for its hour, not for a reviewer. */

@@ -12,7 +12,7 @@ import { type DependencyUnavailable, NotFound } from "../../schemas/problems/Flo
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { type Decision, filedOf, type PolicyReviewRow, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
+import { type Decision, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
 import { linkNoticeKind } from "../access/RequestLetters.ts"
 import { type RequestRow, requestRows, reviewWindow, stateAt, timersOf } from "../access/RequestRows.ts"
 import { type Fact, Positions } from "../lifecycle/Positions.ts"
@@ -23,7 +23,9 @@ import { Mails } from "../platform/Mails.ts"
 import { Timers } from "../platform/Timers.ts"
 import { type AccessToken, AccessTokens } from "./AccessTokens.ts"
 import { type Found, who } from "./Callers.ts"
+import { viewOf } from "./Links/answers.ts"
 import { merging } from "./Links/Merging.ts"
+import { objection } from "./Links/Objection.ts"
 import { personOf, persons } from "./Persons.ts"
 
 interface By {
@@ -33,9 +35,6 @@ interface By {
 /** How fresh the sign-in of the other identity must be, in seconds, and how long a proof may be used. */
 const freshSeconds = 300
 const proofMillis = 10 * 60_000
-/** How long the other side may object. */
-export const objectionMillis = 24 * 3_600_000
-
 const rejected = (field: string) =>
   HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")
 
@@ -86,6 +85,7 @@ export class Links extends Context.Service<Links, {
       const { audienceOf } = persons(sql)
       const rows = requestRows(sql)
       const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
+      const objectionUntil = objection(sql)
 
       /** Whose identity it is, null while it is nobody's. */
       const holderOf = Effect.fnUntraced(function* (issuer: string, subject: string) {
@@ -100,20 +100,6 @@ export class Links extends Context.Service<Links, {
         const active = yield* lockBoth([holder])
         return active.has(holder) && !(yield* entangled(holder))
       })
-
-      const viewOf = (row: RequestRow, review: PolicyReviewRow | null): Wire.LinkRequest => {
-        const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
-        return {
-          link_request_id: row.id,
-          issuer,
-          subject,
-          reason: row.reason,
-          expires_at: stamp(row.expires_at!),
-          effective_at: row.effective_at === null ? null : stamp(row.effective_at),
-          state: row.state as Wire.LinkRequest["state"],
-          ...filedOf(row, review),
-        }
-      }
 
       const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, actor: string) {
         yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
@@ -277,8 +263,12 @@ export class Links extends Context.Service<Links, {
         // People are locked before requests.
         yield* lockBoth([read.author, ...(read.person_id === null ? [] : [read.person_id])])
         const row = yield* rows.lock(read.id)
-        const due = row?.effective_at != null && row.effective_at.getTime() <= (yield* Clock.currentTimeMillis)
-        if (row?.state === "pending_review" && due) yield* link(row)
+        const now = yield* Clock.currentTimeMillis
+        if (row?.state !== "pending_review" || row.effective_at === null || row.effective_at.getTime() > now) return
+        const until = yield* objectionUntil(row, now)
+        if (until <= now) return yield* link(row)
+        const later = yield* rows.change(row, { effectiveAt: new Date(until) })
+        yield* timers.set(later.id, timersOf(later, now))
       })
 
       const carryOut: Links["Service"]["carryOut"] = Effect.fn("Links.carryOut")(function* ({ approvedBy, request }) {
@@ -286,7 +276,7 @@ export class Links extends Context.Service<Links, {
           return yield* new Problems.FourEyesCollapsed()
         }
         const now = yield* Clock.currentTimeMillis
-        const effectiveAt = new Date(Math.max(now, request.created_at.getTime() + objectionMillis))
+        const effectiveAt = new Date(Math.max(now, yield* objectionUntil(request, now)))
         const row = yield* rows.change(request, { effectiveAt })
         yield* moved(row, "approved", `person:${approvedBy.at(-1)!}`)
         if (effectiveAt.getTime() <= now) yield* link(row)

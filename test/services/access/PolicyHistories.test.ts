@@ -15,6 +15,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
+import { noticed } from "../people/LinkSteps.ts"
 import { askAccess, codeOf, day, fire, reason, services, sign, timed } from "./RequestWorld.ts"
 
 const runs = 12
@@ -136,6 +137,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
       return yield* transact(links.request({ personId: into, proof_id, reason }))
     }).pipe(Effect.orElseSucceed(() => null))
     if (request === null) return
+    yield* noticed(request.link_request_id)
     yield* signs(request.policy_review!.review_id, ids[4]!, "operator")
     yield* TestClock.adjust(day)
     yield* fire

@@ -1,5 +1,5 @@
 /** Linking two identities, step by step. */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Links } from "../../../services/people/Links.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
@@ -13,10 +13,21 @@ export const ask = (personId: string, proof_id: string) =>
 export const object = (personId: string, linkRequestId: string) =>
   Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId })))
 
-/** A link that `one` asks for, with a token of `other`. */
+/** What the Mailer writes down once the other side's notice has left, or never will. */
+export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state: "sent" | "failed" = "sent") {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`
+    update mails set state = ${state}, sent_at = ${state === "sent" ? now : null}, ended_at = ${now}, not_before = null
+    where subject_id = ${linkRequestId}`
+})
+
+/** A link that `one` asks for, with a token of `other`, who is told at once. */
 export const asked = Effect.fnUntraced(function* (one: string, other: string) {
   const { proof_id } = yield* prove(one, yield* tokenFor(other))
-  return yield* ask(one, proof_id)
+  const link = yield* ask(one, proof_id)
+  yield* noticed(link.link_request_id)
+  return link
 })
 
 export const identitiesOf = Effect.fnUntraced(function* (personId: string) {

@@ -1,0 +1,18 @@
+/** A request to link two identities, as its author and the other side see it. */
+import type * as Wire from "../../../schemas/identity/Requests.ts"
+import { filedOf, type PolicyReviewRow, stamp } from "../../access/PolicyReviews.ts"
+import type { RequestRow } from "../../access/RequestRows.ts"
+
+export const viewOf = (row: RequestRow, review: PolicyReviewRow | null): Wire.LinkRequest => {
+  const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
+  return {
+    link_request_id: row.id,
+    issuer,
+    subject,
+    reason: row.reason,
+    expires_at: stamp(row.expires_at!),
+    effective_at: row.effective_at === null ? null : stamp(row.effective_at),
+    state: row.state as Wire.LinkRequest["state"],
+    ...filedOf(row, review),
+  }
+}

@@ -1,0 +1,50 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { linkNoticeKind, requestTemplates } from "../../../../services/access/RequestLetters.ts"
+import { person } from "../../../support/TestIdentity.ts"
+import { tokenFor } from "../../../support/TestTokens.ts"
+import { day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
+import { ask, noticed, prove } from "../LinkSteps.ts"
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Objections to links", (it) => {
+  it.effect("the day to object begins when the notice has left, however long that took", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [one, other] = [yield* person(), yield* person()]
+      const link = yield* ask(one, (yield* prove(one, yield* tokenFor(other))).proof_id)
+      const state = Effect.map(requestRow(link.link_request_id), (row) => row.state)
+      yield* TestClock.adjust(2 * day)
+      // The mail server has been away since: an approval alone links nothing, and nor does time.
+      yield* sign(link, "operator", w.oz)
+      assert.strictEqual(yield* state, "pending_review")
+      yield* TestClock.adjust(day)
+      yield* fire
+      assert.strictEqual(yield* state, "pending_review")
+      yield* TestClock.adjust(hour)
+      const [notice] = (yield* requestTemplates(new URL("https://portal.example"))).filter(
+        ({ kind }) => kind === linkNoticeKind,
+      )
+      const mail = { id: "m", subjectId: link.link_request_id, recipient: "", args: {} }
+      assert.include((yield* notice!.render(mail))!.text, "nothing takes effect before 2026-03-05 13:00 UTC")
+      yield* noticed(link.link_request_id)
+      yield* TestClock.adjust(23 * hour)
+      yield* fire
+      yield* TestClock.adjust(hour - 1)
+      yield* fire
+      assert.strictEqual(yield* state, "pending_review")
+      yield* TestClock.adjust(1)
+      yield* fire
+      assert.strictEqual(yield* state, "linked")
+
+      // Who cannot be told holds up nothing for longer than a day.
+      const [next, lost] = [yield* person(), yield* person()]
+      const second = yield* ask(next, (yield* prove(next, yield* tokenFor(lost))).proof_id)
+      yield* sign(second, "operator", w.oz)
+      yield* TestClock.adjust(hour)
+      yield* noticed(second.link_request_id, "failed")
+      yield* TestClock.adjust(23 * hour)
+      yield* fire
+      assert.strictEqual((yield* requestRow(second.link_request_id)).state, "linked")
+    })))
+})

@@ -24,13 +24,20 @@ export const account = `select id as person_id, issuer, subject, display_name, e
     (select coalesce(json_agg(json_build_object('project_id', j.project_id, 'name', p.name,
         'relation', case when j.owner then 'owner' else 'user' end,
         'access_state', case when j.active then 'active' when j.revoked then 'revoked' else 'none' end,
-        'effective', case when j.active or j.revoked then 'unknown' else 'not_effective' end) order by j.project_id), '[]')
+        'effective', case when j.active and j.given then 'effective'
+          when j.active or j.revoked and not j.taken then 'unknown' else 'not_effective' end) order by j.project_id), '[]')
       from (
-        select project_id, bool_or(owner) as owner, bool_or(active) as active, bool_or(revoked) as revoked from (
-          select project_id, true as owner, false as active, false as revoked from project_owners
+        select project_id, bool_or(owner) as owner, bool_or(active) as active, bool_or(revoked) as revoked,
+          bool_or(active and acknowledged) as given, bool_and(acknowledged) as taken from (
+          select project_id, true as owner, false as active, false as revoked, true as acknowledged from project_owners
           where person_id = any(${names}) and active and not removed
           union all
-          select project_id, false, state = 'active' and not removed, state = 'revoked' or removed from access
+          select project_id, false, state = 'active' and not removed, state = 'revoked' or removed, exists (
+            select from access_versions v join lifecycle_told told on told.id = v.event_id
+            join lifecycle_consumers c on c.project_id = told.project_id
+              and (c.acknowledged_epoch, c.acknowledged_position) >= (told.epoch, told.position)
+            where v.access_id = a.id and v.access_version = a.access_version)
+          from access a
           where person_id = any(${names}) and state is not null
         ) relation group by project_id
       ) j left join projects p on p.id = j.project_id) as projects

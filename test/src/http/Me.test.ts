@@ -58,6 +58,20 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         { project_id: both, name: "Both", relation: "owner", access_state: "active", effective: "unknown" },
       ])
 
+      // A product that acknowledged how the Access stands has put it into effect.
+      for (const  of of[used, lost]) {
+        yield* sql`insert into lifecycle_consumers (project_id, consumer, acknowledged_epoch, acknowledged_position)
+          select project_id, 'product', epoch, position from lifecycle_heads where project_id = ${of}`
+      }
+      assert.deepStrictEqual(
+        new Map(
+          bodyOf(yield* ask("GET", "/v1/me")).projects.map((one: Record<string, string>) => [
+            ...[one["project_id"], one["effective"]],
+          ]),
+        ),
+        new Map([[owned, "not_effective"], [used, "effective"], [lost, "not_effective"], [both, "unknown"]]),
+      )
+
       // What came with a person who was merged into this one is theirs.
       const old = yield* person()
       yield* member(moss, old, "sponsor")

@@ -12,7 +12,8 @@ import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 const required = (name: string): string => {
   const value = process.env[name]
   if (value === undefined || value === "") {
-    throw new Error(`${name} is not set`)
+    process.stderr.write(`${name} is not set\n`)
+    process.exit(1)
   }
   return value
 }

@@ -1,11 +1,11 @@
 /** `backup`: everything that the database holds, in one file, while the program goes on. */
 import { Clock, Console, Effect, Layer } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { Audit } from "../../services/platform/Audit.ts"
 import { tables } from "../Migrations.ts"
 import { connect } from "./backup/Connection.ts"
 import type { Manifest } from "./backup/Format.ts"
-import { outputTo } from "./backup/Output.ts"
+import { mustBeFree, outputTo } from "./backup/Output.ts"
 import { serverOf } from "./backup/Server.ts"
 import { telling } from "./backup/Telling.ts"
 import { writeBackup } from "./backup/Writing.ts"
@@ -17,6 +17,11 @@ const file = Argument.String("FILE").pipe(
   Argument.withDescription("Where to, readable by this user alone; - is standard output"),
 )
 
+const force = Flag.Boolean("force").pipe(
+  Flag.withDescription("Takes the place of a file that is there already"),
+  Flag.withDefault(false),
+)
+
 /** All that there is has left the database: that is on record. */
 const recorded = Effect.fnUntraced(function* ({ epoch, made_at, parts }: Manifest) {
   yield* (yield* Audit).append({
@@ -25,14 +30,15 @@ const recorded = Effect.fnUntraced(function* ({ epoch, made_at, parts }: Manifes
   })
 })
 
-const run = Effect.fnUntraced(function* (file: string) {
+const run = Effect.fnUntraced(function* (file: string, force: boolean) {
+  if (!force) yield* mustBeFree(file)
   const found = yield* instance
   const urls = yield* serverOf(found, false)
   // By the database's clock, before the view that is written.
   const madeAt = new Date(yield* Effect.provide(Clock.currentTimeMillis, databaseAt(urls)))
   const { clear, tell } = yield* telling
   const db = yield* connect(urls.url)
-  const out = yield* outputTo(file)
+  const out = yield* outputTo(file, { force })
   const manifest = yield* Effect.tryPromise({
     try: () => writeBackup(db, out, { madeAt, tables, tell }),
     catch: (error) => new CliFault({ message: `no backup was made: ${reasonOf(error)}` }),
@@ -57,6 +63,6 @@ const run = Effect.fnUntraced(function* (file: string) {
 
 export const backup = Command.make(
   "backup",
-  { file },
-  Effect.fn("cli.backup")(({ file }) => run(file)),
+  { file, force },
+  Effect.fn("cli.backup")(({ file, force }) => run(file, force)),
 ).pipe(Command.withDescription("Writes the whole database into one file, in one consistent view, while it is in use"))

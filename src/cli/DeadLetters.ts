@@ -35,7 +35,7 @@ const list = Command.make(
   {
     webhook,
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription("At most so many, newest first"),
+      Flag.withDescription("At most so many, newest first (default 50)"),
       Flag.filter((n) => n >= 1 && n <= 10_000, () => "a number from 1 to 10000"),
       Flag.withDefault(50),
     ),

@@ -68,7 +68,7 @@ const announce = Command.make(
   "announce",
   {
     in: durationFlag("in").pipe(
-      Flag.withDescription("No project switches earlier than this from now: 1d where it is left out"),
+      Flag.withDescription("No project switches earlier than this from now (default 1d)"),
       Flag.optional,
     ),
   },

@@ -17,11 +17,11 @@ export const session = Command.make(
   {
     account,
     authenticatedAgo: durationFlag("authenticated-ago").pipe(
-      Flag.withDescription("How long ago the person proved who they are"),
+      Flag.withDescription("How long ago the person proved who they are (default 0s)"),
       Flag.withDefault(Duration.seconds(0)),
     ),
     ttl: durationFlag("ttl").pipe(
-      Flag.withDescription("How long the session lasts"),
+      Flag.withDescription("How long the session lasts (default 1h)"),
       Flag.withDefault(Duration.hours(1)),
     ),
   },

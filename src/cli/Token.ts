@@ -61,23 +61,23 @@ export const token = Command.make(
     issuer: text("issuer", "URI", "The issuer's name, where it is not the person's own or the embedded one"),
     audience: Flag.String("audience").pipe(
       Flag.withMetavar("AUDIENCE"),
-      Flag.withDescription("What the token is for"),
+      Flag.withDescription("What the token is for (default service-management)"),
       Flag.withDefault("service-management"),
     ),
     client: Flag.String("client").pipe(
       Flag.withMetavar("ID"),
-      Flag.withDescription("The client that a person uses"),
+      Flag.withDescription("The client that a person uses (default bailiwick-cli)"),
       Flag.withDefault("bailiwick-cli"),
     ),
     sid: text("sid", "ID", "The session's id at the issuer"),
     acr: text("acr", "VALUE", "How strongly the person signed in, such as urn:service:aal2"),
     amr: text("amr", "a,b", "By which methods (RFC 8176)"),
     authenticatedAgo: durationFlag("authenticated-ago").pipe(
-      Flag.withDescription("How long ago the person proved who they are"),
+      Flag.withDescription("How long ago the person proved who they are (default 0s)"),
       Flag.withDefault(Duration.seconds(0)),
     ),
     ttl: durationFlag("ttl").pipe(
-      Flag.withDescription("How long the token lasts"),
+      Flag.withDescription("How long the token lasts (default 10m)"),
       Flag.withDefault(Duration.minutes(10)),
     ),
   },

@@ -13,6 +13,13 @@ import { lives } from "./Lives.ts"
 import { scene, world } from "./World.ts"
 
 layer(world, { excludeTestServices: true })("the sample product", (it) => {
+  it.effect("names the variable that it lacks in one line", () =>
+    Effect.gen(function* () {
+      const program = yield* start({ module: "examples/product/main.ts", env: { PROJECT_ID: "", BAILIWICK_URL: "x" } })
+      assert.strictEqual(yield* program.exited, 1)
+      assert.strictEqual(program.output(), "PROJECT_ID is not set\n")
+    }))
+
   it.effect("lets in whom it was told of, no longer than that, and goes on after a kill", () =>
     Effect.gen(function* () {
       const { asking, institution, project } = yield* scene

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { type FileHandle, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises"
 import { dirname } from "node:path"
 import process from "node:process"
 import { CliFault } from "../CliFault.ts"
@@ -26,8 +26,27 @@ const synced = async (handle: FileHandle) => {
   await handle.close()
 }
 
-/** Without `finish` nothing is left when the scope closes. */
-export const outputTo = (file: string) =>
+const taken = (file: string) => `${file} is there already: name another file, or type --force`
+
+const isThere = (file: string) => lstat(file).then(() => true, () => false)
+
+/** Fails where something goes by this name: told before what may take hours, and looked at once more after that. */
+export const mustBeFree = (file: string) =>
+  file === "-" ? Effect.void : Effect.flatMap(
+    Effect.promise(() => isThere(file)),
+    (there) => there ? Effect.fail(new CliFault({ message: taken(file) })) : Effect.void,
+  )
+
+/** Takes a name that nobody took meanwhile; where a file cannot have two names, to look is all that can be done. */
+const takeFree = async (unfinished: string, file: string) => {
+  const linked = await link(unfinished, file).then(() => true, () => false)
+  if (linked) return await rm(unfinished)
+  if (await isThere(file)) throw new Error(taken(file))
+  await rename(unfinished, file)
+}
+
+/** Without `finish` nothing is left when the scope closes. `force`: in place of what goes by this name. */
+export const outputTo = (file: string, { force }: { readonly force: boolean }) =>
   file === "-" ? Effect.succeed(stdout) : Effect.acquireRelease(
     Effect.tryPromise({
       try: async () => {
@@ -48,7 +67,7 @@ export const outputTo = (file: string) =>
     },
     finish: async () => {
       await synced(made.handle)
-      await rename(made.unfinished, file)
+      await (force ? rename : takeFree)(made.unfinished, file)
       made.finished = true
       // The name, too.
       await open(dirname(file), "r").then(synced).catch(() => {})

@@ -8,7 +8,7 @@ import { newest } from "../../../src/Migrations.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { lines, servers, slow, type } from "./Terminal.ts"
+import { lines, servers, slow, type, written } from "./Terminal.ts"
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
   it.effect(
@@ -73,22 +73,29 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
   it.effect("answers a wrong invocation in one line, and --help everywhere", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
-      const [unknown, missing, variable, help] = yield* Effect.all([
+      const taken = yield* written(home, "a backup of before")
+      const [unknown, missing, variable, backup, help, token] = yield* Effect.all([
         type(home, {}, ["unknown\u001b[31m"]),
         type(home, {}, ["session"]),
         type(home, { NATS_URL: "nonsense" }, ["tail"]),
+        type(home, {}, ["backup", taken]),
         type(home, {}, ["dead-letters", "replay", "--help"]),
+        type(home, {}, ["token", "--help"]),
       ], { concurrency: 2 })
-      for (const { code, stderr, stdout } of [unknown, missing, variable]) {
+      for (const { code, stderr, stdout } of [unknown, missing, variable, backup]) {
         assert.strictEqual(code, 1)
         assert.strictEqual(stdout, "")
         assert.strictEqual(lines(stderr).length, 1, stderr)
         assert.notInclude(stderr, "\u001b")
       }
+      assert.strictEqual(backup.stderr, `${taken} is there already: name another file, or type --force\n`)
       assert.include(missing.stderr, "--account")
       assert.include(missing.stderr, "deno task cli session --help")
       assert.match(variable.stderr, /^NATS_URL: .*for example NATS_URL=nats:/)
       assert.strictEqual(help.code, 0)
       assert.include(help.stdout, "--since")
+      for (const said of ["service-management", "bailiwick-cli", "0s", "10m"]) {
+        assert.include(token.stdout, `(default ${said})`)
+      }
     }), slow)
 })

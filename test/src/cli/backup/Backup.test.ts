@@ -27,7 +27,7 @@ const options = { tables, tell: () => {} }
 const written = Effect.fnUntraced(function* (file: string, meanwhile: () => Promise<void> = () => Promise.resolve()) {
   const { url } = yield* TestDatabase
   const db = yield* connect(url)
-  const out = yield* outputTo(file)
+  const out = yield* outputTo(file, { force: false })
   let first = true
   const tell = () => {
     if (!first) return

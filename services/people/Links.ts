@@ -61,7 +61,7 @@ export class Links extends Context.Service<Links, {
   >
   /** The other side says no. */
   readonly object: (
-    asked: By & { readonly linkRequestId: string },
+    asked: By & { readonly linkRequestId: string; readonly reason: string | null },
   ) => Effect.Effect<
     Wire.LinkRequest,
     NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError
@@ -101,14 +101,14 @@ export class Links extends Context.Service<Links, {
         return active.has(holder) && !(yield* entangled(holder))
       })
 
-      const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, actor: string) {
+      const moved = Effect.fnUntraced(function* (row: RequestRow, action: string, actor: string, more: object = {}) {
         yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
         yield* audit.append({
           action: `link-request.${action}`,
           actor,
           subject: `request:${row.id}`,
           outcome: "done",
-          details: { other: row.person_id },
+          details: { other: row.person_id, ...more },
         })
       })
 
@@ -191,7 +191,7 @@ export class Links extends Context.Service<Links, {
       )
 
       const object: Links["Service"]["object"] = Effect.fn("Links.object")(
-        function* ({ linkRequestId, personId }) {
+        function* ({ linkRequestId, personId, reason }) {
           if (!isUuid(linkRequestId)) return yield* new NotFound()
           yield* reviews.lockOpen(linkRequestId)
           const row = yield* rows.lock(linkRequestId)
@@ -204,7 +204,7 @@ export class Links extends Context.Service<Links, {
           }
           yield* reviews.supersede(row.id)
           const declined = yield* rows.change(row, { state: "declined" })
-          yield* moved(declined, "objected", `person:${personId}`)
+          yield* moved(declined, "objected", `person:${personId}`, { reason })
           return viewOf(declined, yield* reviews.of(row.id))
         },
       )

@@ -70,7 +70,7 @@ export const requests = HttpApiBuilder.group(
         const { personId, principal } = yield* personIn
         return yield* keyed(
           { principal, payload, status: 200, success: LinkRequest },
-          links.object({ personId, linkRequestId: params.link_request_id }),
+          links.object({ personId, linkRequestId: params.link_request_id, reason: payload.reason ?? null }),
         )
       }),
     })

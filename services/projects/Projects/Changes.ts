@@ -40,13 +40,19 @@ export const changes = Effect.gen(function* () {
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
 
-  const recorded = (action: string, personId: string, project: ProjectRow) =>
+  // No row of these keeps why.
+  const recorded = (
+    action: string,
+    personId: string,
+    project: ProjectRow,
+    more: Readonly<Record<string, string | boolean>>,
+  ) =>
     audit.append({
       action,
       actor: `person:${personId}`,
       subject: `project:${project.id}`,
       outcome: "done",
-      details: { institution: project.institution_id, version: project.revision },
+      details: { institution: project.institution_id, version: project.revision, ...more },
     })
 
   /** A locked project's end, and all that falls with it. */
@@ -64,7 +70,7 @@ export const changes = Effect.gen(function* () {
       },
       ...(yield* falling.sessions(ending)),
     )
-    yield* recorded("project.withdrawn", personId, withdrawn)
+    yield* recorded("project.withdrawn", personId, withdrawn, { reason })
     return { withdrawn, eventId: eventId!, jobId }
   })
 
@@ -106,7 +112,7 @@ export const changes = Effect.gen(function* () {
 
   const changeOwner = Effect.fn("Projects.changeOwner")(
     function* (
-      { active, person_id, personId, projectId }: Wire.OwnerChange & {
+      { active, person_id, personId, projectId, reason }: Wire.OwnerChange & {
         readonly personId: string
         readonly projectId: string
       },
@@ -128,7 +134,9 @@ export const changes = Effect.gen(function* () {
       }
       yield* tellOwners("id", [yield* projects.own(projectId, about.id, active, personId)])
       const version = yield* projects.touch(projectId)
-      yield* recorded("project.owner-changed", personId, { ...project, revision: version })
+      yield* recorded("project.owner-changed", personId, { ...project, revision: version }, {
+        ...{ person: about.id, active, reason },
+      })
       return yield* ownersOf(projectId, version)
     },
   )

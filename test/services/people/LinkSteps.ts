@@ -11,7 +11,7 @@ export const prove = (personId: string, token: string) =>
 export const ask = (personId: string, proof_id: string) =>
   Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
 export const object = (personId: string, linkRequestId: string) =>
-  Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId })))
+  Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId, reason: null })))
 
 /** What the Mailer writes down once the other side's notice has left, or never will. */
 export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state: "sent" | "failed" = "sent") {

@@ -101,6 +101,11 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         200,
       )
       assert.deepInclude(gone, { state: "withdrawn", version: owners.version + 1 })
+      const why = yield* sql<{ action: string; reason: string }>`
+        select action, details ->> 'reason' as reason from audit_records
+        where subject = ${`project:${website.project_id}`} order by id desc limit 2`
+      assert.deepStrictEqual(why.map(({ action }) => action), ["project.withdrawn", "project.owner-changed"])
+      for (const one of why) assert.strictEqual(one.reason, reason)
     }))
 
   it.effect("a key is required on the specification's POSTs, and taken on ours; a replay is the same bytes", () =>

@@ -56,6 +56,10 @@ const limitPattern = {
   ctx: { pattern: "^([1-9][0-9]?|100)$" },
 }
 
+const noUuid = (error: string) => ({
+  ...{ type: "uuid_parsing", msg: `Input should be a valid UUID, ${error}`, ctx: { error } },
+})
+
 const version = (kind: string, field: string): Row => ({
   ...{ kind, field, required: true, good: [1, 2_147_483_647, "7"] },
   bad: [{ sent: 0, said: atLeastOne }, { sent: -1, said: atLeastOne }, { sent: null, said: noInt }],
@@ -123,8 +127,15 @@ export const decidedRows: ReadonlyArray<Row> = [
   },
   {
     ...{ kind: "Grant listing", field: "after_id", required: false },
-    good: ["0199c0de-0000-7000-8000-000000000001"],
-    bad: [],
+    good: ["0199c0de-0000-7000-8000-000000000001", "0199C0DE000070008000000000000001"],
+    bad: [
+      { sent: "", said: noUuid("invalid length: expected length 32 for simple format, found 0") },
+      { sent: "x", said: noUuid("invalid character: found `x` at 1") },
+      {
+        sent: "0199c0de-0000-7000-8000-00000000000",
+        said: noUuid("invalid group length in group 4: expected 12, found 11"),
+      },
+    ],
   },
   {
     ...{ kind: "Idempotency header", field: "idempotency-key", required: true },

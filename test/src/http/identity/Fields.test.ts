@@ -1,0 +1,190 @@
+/**
+ * The field tables over HTTP, row by row (specification 000, Requests and registration; DECISIONS-identity 1.4 to 1.7 for
+ * the bodies that it does not show): what stands at a bound is accepted, what is one past it is refused with exactly one
+ * fault, told whole. The rows are those of FieldRows and DecidedRows.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import { management } from "../../../support/TestManagement.ts"
+import { decidedKinds, decidedRows } from "../../../schemas/identity/DecidedRows.ts"
+import { contact, kinds, type Row, rows as specified } from "../../../schemas/identity/FieldRows.ts"
+import { as, type Headers, key, send } from "./Ask.ts"
+import { type Asked, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { held } from "./Held.ts"
+import { type Stage, stage } from "./Stage.ts"
+
+type Body = Readonly<Record<string, unknown>>
+
+/** The operation that takes each kind. */
+const operations: Readonly<Record<string, string>> = {
+  "RequestFields": "requests.createOrganizationRequest",
+  "Website registration": "websites.registerWebsite",
+  "RequestCreate": "requests.createAccessRequest",
+  "PersonCreate": "requests.createPerson",
+  "Transition": "websites.withdrawWebsite",
+  "EnrollmentCreate": "enrollments.createEnrollment",
+  "LaunchCreate": "websites.proposeLaunch",
+  "OwnerChange": "websites.changeProjectOwner",
+  "Approval": "policies.approvePolicyReview",
+  "LinkCreate": "requests.createLinkRequest",
+  "Contact": "requests.createOrganizationRequest",
+  "Reason": "access-grant-reviews.revokeAccessGrantReview",
+  "GrantProposal": "access-grant-reviews.proposeAccessGrantReview",
+  "LifecycleServiceProposal": "lifecycle-service-grants.proposeLifecycleServiceGrant",
+  "LifecycleServiceApproval": "lifecycle-service-grants.approveLifecycleServiceGrant",
+  "StartAction": "me.startCredentialAction",
+  "Grant listing": "lifecycle-service-grants.listLifecycleServiceGrants",
+  "Idempotency header": "requests.createOrganizationRequest",
+}
+
+/** What the state says of values that the form admits; any other field's are as good as those of the case. */
+const judged: Readonly<Record<string, ReadonlyArray<number>>> = {
+  "Website registration | owner_person_id": [409],
+  "RequestCreate | institution_id": [404],
+  "RequestCreate | project_id": [404],
+  "Transition | expected_version": [200, 409],
+  "LaunchCreate | launch_url": [409],
+  "OwnerChange | person_id": [404],
+  "Approval | role": [409],
+  "LinkCreate | proof_id": [404],
+  "GrantProposal | access_id": [404],
+  "GrantProposal | access_version": [201, 409],
+  "GrantProposal | grant_event_id": [201, 409],
+  "LifecycleServiceApproval | expected_version": [200, 409],
+  // A time that is more than a year off; a target of an action that has none.
+  "LifecycleServiceProposal | expires_at": [201, 422],
+  "StartAction | target_id": [201, 422],
+}
+
+const minimal: Readonly<Record<string, Body>> = Object.fromEntries(
+  Object.entries({ ...kinds, ...decidedKinds }).map(([kind, { minimal }]) => [kind, minimal]),
+)
+const rows = [...specified, ...decidedRows]
+const organization = kinds.RequestFields.minimal
+
+/** Never repeated: what may be a secret, and headers. */
+const silent = new Set(["StartAction", "Idempotency header"])
+
+const section = (kind: string): ReadonlyArray<string | number> =>
+  kind === "Grant listing"
+    ? ["query"]
+    : kind === "Idempotency header"
+    ? ["header"]
+    : kind === "Contact"
+    ? ["body", "contacts", 0]
+    : ["body"]
+
+/** A request of this kind with one field set. */
+const withField = (kind: string, asked: Asked, field: string, value: unknown): Asked & { readonly key: Headers } => {
+  if (kind === "Grant listing") return { ...asked, query: `?${field}=${encodeURIComponent(String(value))}`, key: {} }
+  if (kind === "Idempotency header") return { ...asked, body: organization, key: { [field]: String(value) } }
+  if (kind === "Contact") {
+    return { ...asked, body: { ...organization, contacts: [{ ...contact, [field]: value }] }, key: key() }
+  }
+  return { ...asked, body: { ...asked.body, [field]: value }, key: key() }
+}
+
+const nowhere = { institution_id: "nowhere", project_id: "nowhere", review_id: "nowhere", grant_id: "nowhere" }
+
+const caseOf = (kind: string) => catalogue.find(({ operation }) => operation === operations[kind])!
+
+/** The stage, once for all rows. */
+class Fern extends Context.Service<Fern, Stage>()("bailiwick/test/src/http/identity/Fields") {}
+
+const ask = Effect.fnUntraced(function* (kind: string, personId: string, asked: Asked, headers: Headers) {
+  const operation = operationOf(caseOf(kind))
+  const auth = yield* as(personId)
+  const answer = yield* send(
+    operation.method,
+    pathOf(operation, asked),
+    { ...auth, ...asked.headers, ...headers },
+    asked.body,
+  )
+  return held(operation, answer)
+})
+
+const shown = (sent: unknown) => [...JSON.stringify(sent)].slice(0, 60).join("")
+
+const accepted = Effect.fnUntraced(function* ({ field, good, kind }: Row) {
+  const world = yield* Fern
+  const one = caseOf(kind)
+  const expected = judged[`${kind} | ${field}`] ?? [one.status]
+  const met = new Set<number>()
+  for (const sent of good) {
+    const asked = withField(kind, yield* one.asked(world, world.people[one.by]), field, sent)
+    const { status, text } = yield* ask(kind, world.people[one.by], asked, asked.key)
+    assert.include(expected, status, `${kind} | ${field}: ${shown(sent)} ${text}`)
+    met.add(status)
+  }
+  assert.sameMembers([...met], [...expected])
+})
+
+const refused = Effect.fnUntraced(function* ({ bad, field, kind }: Row) {
+  const { people } = yield* Fern
+  for (const { at = [], said, sent } of bad) {
+    const asked = withField(kind, { params: nowhere, body: minimal[kind]! }, field, sent)
+    const { body, status } = yield* ask(kind, people.stranger, asked, asked.key)
+    assert.strictEqual(status, 422, `${kind} | ${field}: ${shown(sent)}`)
+    const value = at.reduce<unknown>((inner, step) => Reflect.get(Object(inner), step), sent)
+    const fault = { ...said, loc: [...section(kind), field, ...at] }
+    assert.deepStrictEqual(body, { detail: [silent.has(kind) ? fault : { ...fault, input: value }] }, shown(sent))
+  }
+})
+
+layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
+  excludeTestServices: true,
+  timeout: "60 seconds",
+})("the field tables over HTTP", (it) => {
+  it.effect("every row is one of an operation", () =>
+    Effect.sync(() => {
+      assert.isAtLeast(rows.length, 60)
+      for (const { kind } of rows) assert.isDefined(caseOf(kind), kind)
+    }))
+
+  for (const row of rows) {
+    it.effect(`${row.kind} | ${row.field}: takes what stands at its bounds`, () => accepted(row), 30_000)
+    if (row.bad.length > 0) {
+      it.effect(`${row.kind} | ${row.field}: refuses what is past them, and says so`, () => refused(row), 30_000)
+    }
+  }
+
+  for (const kind of Object.keys(kinds)) {
+    it.effect(`${kind}: what its table requires is missed in the table's order, what it does not name is refused`, () =>
+      Effect.gen(function* () {
+        const { people } = yield* Fern
+        const required = rows.filter((row) => row.kind === kind && row.required).map(({ field }) => field)
+        const told = (input: Body) => [
+          ...required.map((field) => ({ type: "missing", loc: ["body", field], msg: "Field required", input })),
+          ...Object.entries(input).map(([name, value]) => ({
+            ...{ type: "extra_forbidden", loc: ["body", name], msg: "Extra inputs are not permitted", input: value },
+          })),
+        ]
+        for (const body of [{}, { other: null, Reason: [1, { a: "b" }] }]) {
+          const answer = yield* ask(kind, people.stranger, { params: nowhere, body }, key())
+          assert.deepStrictEqual(answer.body, { detail: told(body) })
+        }
+      }))
+  }
+
+  it.effect("the least body that the tables admit is taken", () =>
+    Effect.gen(function* () {
+      const world = yield* Fern
+      for (const kind of ["RequestFields", "PersonCreate", "EnrollmentCreate"] as const) {
+        const one = caseOf(kind)
+        const { params = {} } = yield* one.asked(world, world.people[one.by])
+        const body = kind === "PersonCreate" ? { ...minimal[kind], subject: randomUUID() } : minimal[kind]!
+        const { status, text } = yield* ask(kind, world.people[one.by], { params, body }, key())
+        assert.strictEqual(status, 201, text)
+      }
+      const one = caseOf("Website registration")
+      const { params = {}, body = {} } = yield* one.asked(world, world.people[one.by])
+      const least = {
+        ...minimal["Website registration"],
+        owner_person_id: body["owner_person_id"],
+        website: "  least ",
+      }
+      const answer = yield* ask("Website registration", world.people[one.by], { params, body: least }, key())
+      assert.deepInclude(answer.body, { website: "  least ", connector_kind: "standard_oidc", redirect_uris: [] })
+    }))
+})

@@ -5,6 +5,7 @@
  * (specification 000, Errors 2). Jobs of one project go one after another.
  *
  * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
+ * Restored from a backup: a client that was to be made then is looked for first, since it may have been made.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -53,12 +54,16 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const provider = yield* IdentityProvider
       const known = clients(sql, yield* Vault)
 
-      /** The job's project; `ended`: it was decided since that the client is to end. */
+      /**
+       * The job's project. `ended`: it was decided since that the client is to end. `doubtful`: the database was restored,
+       * or failed over, since the job was last touched, and the provider may know of it what was lost here.
+       */
       const project = Effect.fnUntraced(function* (job: Claimed) {
-        const [row] = yield* sql<ProjectRow & { readonly ended: boolean }>`
+        const [row] = yield* sql<ProjectRow & { readonly ended: boolean; readonly doubtful: boolean }>`
           select id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
             exists (select from provider_jobs later where later.project_id = projects.id
-              and later.id > ${job.id}::uuid and later.kind = 'client.disable') as ended
+              and later.id > ${job.id}::uuid and later.kind = 'client.disable') as ended,
+            (select coalesce(${job.updated_at} < coalesce(held_since, opened_at), false) from installation) as doubtful
           from projects where id = ${job.project_id}`
         return row
       })
@@ -75,15 +80,22 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         return begun.length > 0
       })
 
-      const call = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget): Effect.fn.Return<
-        Done,
-        ProviderFault | SqlError.SqlError
-      > {
+      const create = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, doubtful: boolean) {
+        const found = doubtful ? yield* provider.find(job.reference) : null
+        if (found === "unfindable") return yield* new ProviderFault({ reason: "unknown", code: "restored" })
+        return found === null ? yield* provider.create(target) : { client: found, observed: {} }
+      })
+
+      const call = Effect.fnUntraced(function* (
+        job: Claimed,
+        target: ClientTarget,
+        doubtful: boolean,
+      ): Effect.fn.Return<Done, ProviderFault | SqlError.SqlError> {
         const mine = yield* known.of(job.project_id)
         if (job.kind === "client.create") {
           // One that was ended stays so; what takes its place is another client.
           if (mine !== null && !mine.disabled) return "nothing to do"
-          return yield* provider.create(target)
+          return yield* create(job, target, doubtful)
         }
         if (mine === null || mine.disabled) return "nothing to do"
         if (job.kind === "client.update") return yield* provider.update(mine.client, target)
@@ -142,7 +154,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         yield* faultPoint("provider.claimed")
         if (!(yield* begin(job, target))) return
         yield* faultPoint("provider.begun")
-        const answer = yield* Effect.result(call(job, target))
+        const answer = yield* Effect.result(call(job, target, row.doubtful))
         yield* faultPoint("provider.answered")
         if (answer._tag === "Success") yield* settle(job, target, answer.success)
         else if (answer.failure instanceof ProviderFault) yield* fault(job, answer.failure)

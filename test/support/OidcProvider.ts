@@ -30,7 +30,8 @@ export interface Made {
   /** The reference that it was asked for with. */
   readonly software_id: string
   readonly registration_client_uri: string
-  readonly registration_access_token: string
+  /** The last one that was handed out. */
+  registration_access_token: string
   readonly client_secret?: string
   live: boolean
 }
@@ -81,6 +82,10 @@ export const oidcProvider = Effect.gen(function* () {
   provider.on("registration_create.success", ({ body }) => void made.push({ ...body as unknown as Made, live: true }))
   provider.on("registration_delete.success", (_, { clientId }) => {
     for (const one of made) if (one.client_id === clientId) one.live = false
+  })
+  provider.on("registration_update.success", ({ body }, { clientId }) => {
+    const token = String(body["registration_access_token"])
+    for (const one of made) if (one.client_id === clientId) one.registration_access_token = token
   })
   const handle = provider.callback()
   server.on("request", (request, response) => {

@@ -20,7 +20,10 @@ declare module "oidc-provider" {
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>
     use(middleware: (context: Context, next: () => Promise<void>) => Promise<void>): void
     on(event: "registration_create.success", listener: (context: Context) => void): void
-    on(event: "registration_delete.success", listener: (context: Context, client: Client) => void): void
+    on(
+      event: "registration_update.success" | "registration_delete.success",
+      listener: (context: Context, client: Client) => void,
+    ): void
     readonly RegistrationAccessToken: new (of: { readonly client: unknown }) => Token
   }
 }

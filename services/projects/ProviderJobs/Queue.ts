@@ -35,9 +35,8 @@ export const jobQueue = Effect.gen(function* () {
 
   const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    yield* sql`
-      update provider_jobs set held = false, not_before = ${now}, updated_at = ${now}
-      where project_id = ${projectId} and held`
+    // Not touched by it (`updated_at`): it may have been released, and done, before a restore.
+    yield* sql`update provider_jobs set held = false, not_before = ${now} where project_id = ${projectId} and held`
     yield* sql.afterCommit(bells.ring(providerTopic))
   })
 

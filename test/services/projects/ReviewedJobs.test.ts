@@ -6,6 +6,7 @@ import { transact } from "../../../services/platform/Transact.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
+import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { project } from "../../support/TestIdentity.ts"
 import {
@@ -57,6 +58,25 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.deepStrictEqual(yield* sql`select disabled from provider_clients where project_id = ${portal}`, [
         { disabled: false },
       ])
+    }))
+
+  it.effect("after a restore what may have been made is looked for, and made where it is not there", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const { sql } = yield* Database
+      const jobId = yield* add(portal)
+      yield* killedAt("provider.answered")
+      const before = { state: "pending", begun_at: null, last_error: null }
+      yield* sql`update provider_jobs set ${sql.update(before)} where id = ${jobId}::uuid`
+      const other = (yield* world).portal
+      yield* add(other)
+      yield* sql`update installation set held_since = clock_timestamp()`
+      yield* work
+      yield* sql`update installation set held_since = null`
+      for (const id of [portal, other]) {
+        assert.deepStrictEqual((yield* held(id)).map(({ client_id }) => client_id), [yield* clientOf(id)])
+      }
+      assert.strictEqual((yield* newest(oz)).state, "effective")
     }))
 
   it.effect("sent again after the client was to end, a job makes nothing that nobody would end", () =>
@@ -186,6 +206,35 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
         yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
         yield* look
         assert.deepStrictEqual(yield* seen, [{ field: "client_id", observed: "status_401" }])
+      })
+    ))
+
+  it.effect("after a restore a client that was to be made is not made again blindly", () =>
+    atProvider(({ interference, made }) =>
+      Effect.gen(function* () {
+        const { fern, oz, portal } = yield* world
+        const { sql } = yield* Database
+        const jobs = yield* ProviderJobs
+        const { reconcile, retry } = yield* ReviewedJobs
+        const reviewed = yield* project(fern)
+        const jobId = yield* add(portal)
+        yield* add(reviewed, "client.create", true)
+        yield* sql`update installation set held_since = clock_timestamp()`
+        yield* transact(jobs.release(reviewed))
+        yield* work
+        assert.lengthOf(interference.seen, 0)
+        const { ambiguous } = yield* (yield* Operations).diagnostics(oz)
+        assert.deepStrictEqual(ambiguous.map(({ last_error_code }) => last_error_code), ["restored", "restored"])
+        const asked = { personId: oz, jobId, reason }
+        assert.strictEqual((yield* decide(reconcile(asked))).last_error_code, "unfindable")
+        yield* transact(retry(asked))
+        yield* work
+        assert.deepStrictEqual(made.map(({ software_id }) => software_id), [`bailiwick:${portal}`])
+        // What is decided from then on is in no doubt.
+        const later = yield* project(fern)
+        yield* add(later)
+        yield* work
+        assert.lengthOf(made, 2)
       })
     ))
 

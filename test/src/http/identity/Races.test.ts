@@ -1,12 +1,14 @@
 /** Requests that meet: one key fifty times, and a role that is taken away while its holder decides. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber } from "effect"
 import type { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/Database.ts"
+import { tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { type Answer, as, codeOf, key, send } from "./Ask.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { during, waits } from "./During.ts"
 import { held } from "./Held.ts"
 import { type Stage, stage } from "./Stage.ts"
 
@@ -30,6 +32,12 @@ const effects: Readonly<
   "requests.createPerson": (asked) => counted("select from people where subject = $1", asked.body!["subject"]),
   "access-grant-reviews.approveAccessGrantReview": (_asked, { body }) =>
     counted("select from access_review_evidence where action = 'approve' and review_id::text = $1", body.review_id),
+  "lifecycle-service-grants.approveLifecycleServiceGrant": (_asked, { body }) => toldOfGrant("approved", body.id),
+  "lifecycle-service-grants.revokeLifecycleServiceGrant": (_asked, { body }) =>
+    counted(
+      "select from audit_records where action = 'service-grant.revoke' and subject = 'service-grant:' || $1",
+      body.id,
+    ),
   "websites.withdrawWebsite": (_asked, { body }) =>
     counted("select from lifecycle_events where kind = 'project-withdrawn' and project_id = $1", body.project_id),
 }
@@ -37,36 +45,11 @@ const effects: Readonly<
 const counted = (statement: string, value: unknown) =>
   Effect.flatMap(Database, ({ sql }) => Effect.map(sql.unsafe(statement, [value]), (rows) => rows.length))
 
-/** So many wait for a lock of this database. */
-const waits = Effect.fnUntraced(function* (many: number) {
-  const { sql } = yield* Database
-  yield* sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
-    Effect.filterOrFail((rows) => rows.length >= many),
-    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
+const toldOfGrant = (what: "approved" | "revoked", id: string) =>
+  counted(
+    `select from lifecycle_events where kind = 'service-grant-${what}' and payload->'grant'->>'grant_id' = $1`,
+    id,
   )
-})
-
-/** Does `first` in a transaction that ends once `many` wait because of what `meanwhile` began. Gives both. */
-const during = Effect.fnUntraced(function* <A, E, R, B, F, S>(
-  first: Effect.Effect<A, E, R>,
-  meanwhile: Effect.Effect<B, F, S>,
-  many = 1,
-) {
-  const { sql } = yield* Database
-  const [ready, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const holder = yield* first.pipe(
-    Effect.tap(() => Deferred.succeed(ready, undefined)),
-    Effect.tap(() => Deferred.await(end)),
-    sql.withTransaction,
-    Effect.forkChild,
-  )
-  yield* Deferred.await(ready)
-  const other = yield* Effect.forkChild(meanwhile)
-  yield* waits(many)
-  yield* Deferred.succeed(end, undefined)
-  return [yield* Fiber.join(holder), yield* Fiber.join(other)] as const
-})
 
 const remove = (personId: string) =>
   Effect.flatMap(
@@ -85,6 +68,25 @@ const deciding = [
   { operation: "access-grant-reviews.approveAccessGrantReview", table: "access_reviews", id: "review_id" },
   { operation: "lifecycle-service-grants.approveLifecycleServiceGrant", table: "service_grants", id: "grant_id" },
   { operation: "policies.approvePolicyReview", table: "policy_reviews", id: "review_id" },
+] as const
+
+/** What is approved by one and ended by another; and where it stands after both. */
+const ending = [
+  {
+    ...{ approve: "access-grant-reviews.approveAccessGrantReview", id: "review_id", table: "access_reviews" },
+    revoke: "access-grant-reviews.revokeAccessGrantReview",
+    told: (what: "approved" | "revoked", id: string) =>
+      counted(
+        `select from lifecycle_events where kind = 'access-review-${what}'
+        and payload->'review'->>'review_id' = $1`,
+        id,
+      ),
+  },
+  {
+    ...{ approve: "lifecycle-service-grants.approveLifecycleServiceGrant", id: "grant_id", table: "service_grants" },
+    revoke: "lifecycle-service-grants.revokeLifecycleServiceGrant",
+    told: toldOfGrant,
+  },
 ] as const
 
 /** How many of this row there are that nobody has decided on. */
@@ -175,4 +177,101 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         yield* restore(administrator)
       }
     }), 60_000)
+
+  it.effect(
+    "what is approved and ended at once is ended, and told of as often as it was decided",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const world = yield* stage
+        const { administrator, administrator2 } = world.people
+        for (const { approve, id, revoke, table, told } of ending) {
+          for (const first of ["approve", "revoke"]) {
+            const asked = yield* caseOf(approve).asked(world, administrator)
+            const row = asked.params![id]!
+            const approving = sent(caseOf(approve), asked, administrator)
+            const revoking = sent(caseOf(revoke), { ...asked, body: { reason: asked.body!["reason"] } }, administrator2)
+            const [one, other] = first === "approve" ? [approving, revoking] as const : [revoking, approving] as const
+            const locked = sql`select from ${sql(table)} where id = ${row}::uuid for update`
+            const queued = Effect.gen(function* () {
+              const before = yield* Effect.forkChild(one)
+              yield* waits(1)
+              const after = yield* Effect.forkChild(other)
+              return [yield* Fiber.join(before), yield* Fiber.join(after)] as const
+            })
+            const [, answers] = yield* during(locked, queued, 2)
+            const [approved, revoked] = first === "approve" ? answers : [answers[1], answers[0]]
+            const known = first === "approve" ? [null, null] : ["invalid_state", null]
+            assert.deepStrictEqual([approved, revoked].map((answer) => codeOf(answer)[1]), known, `${approve} ${first}`)
+            assert.strictEqual(yield* counted(`select from ${table} where id::text = $1 and state = 'revoked'`, row), 1)
+            const tellings = [yield* told("approved", row), yield* told("revoked", row)]
+            // Of a review each decision is told; of a grant that was never approved nobody hears.
+            assert.deepStrictEqual(tellings, first === "approve" ? [1, 1] : [0, table === "access_reviews" ? 1 : 0])
+          }
+        }
+      }),
+    60_000,
+  )
+
+  it.effect("what a decision is about is what it was when the decision is made", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const world = yield* stage
+      const { administrator } = world.people
+      const review = caseOf("access-grant-reviews.approveAccessGrantReview")
+      const proposed = Effect.gen(function* () {
+        const asked = yield* review.asked(world, administrator)
+        const [about] = yield* sql<{ id: string; institution_id: string; project_id: string; person_id: string }>`
+          select a.id, a.institution_id, a.project_id, a.person_id from access a join access_reviews r on r.access_id = a.id
+          where r.id = ${asked.params!["review_id"]!}::uuid`
+        const change = tell("access", { ...about, version: 2, role: "editor", state: "active" })
+        return { asked, change, reviewId: asked.params!["review_id"]! }
+      })
+
+      const late = yield* proposed
+      const [, superseded] = yield* during(late.change, sent(review, late.asked, administrator))
+      assert.deepStrictEqual(codeOf(superseded), [409, "access_version_superseded"])
+      assert.strictEqual(yield* undecided("access_reviews", late.reviewId), 1)
+
+      // A decision that has read the version keeps it to its end, and the change comes after.
+      const early = yield* proposed
+      const locked = sql`select from access_reviews where id = ${early.reviewId}::uuid for update`
+      const both = Effect.gen(function* () {
+        const deciding = yield* Effect.forkChild(sent(review, early.asked, administrator))
+        yield* waits(1)
+        const changing = yield* Effect.forkChild(early.change)
+        const answer = yield* Fiber.join(deciding)
+        yield* Fiber.join(changing)
+        return answer
+      })
+      const [, approved] = yield* during(locked, both, 2)
+      assert.deepStrictEqual([approved.status, approved.body.access?.version], [200, 1])
+
+      const grant = caseOf("lifecycle-service-grants.approveLifecycleServiceGrant")
+      const asked = yield* grant.asked(world, administrator)
+      const withdrawn = sql`update projects set state = 'withdrawn' where id = ${world.project}`
+      const [, refused] = yield* during(withdrawn, sent(grant, asked, administrator))
+      assert.deepStrictEqual([codeOf(refused), refused.body.state], [[409, "invalid_state"], "withdrawn"])
+    }), 60_000)
+
+  it.effect("who says what they saw decides on that alone", () =>
+    Effect.gen(function* () {
+      const world = yield* stage
+      const { administrator } = world.people
+      const { sql } = yield* Database
+      for (const operation of ["approveAccessGrantReview", "revokeAccessGrantReview"]) {
+        const one = caseOf(`access-grant-reviews.${operation}`)
+        const asked = yield* one.asked(world, administrator)
+        const [row] = yield* sql<{ evidence_digest: string }>`
+          select evidence_digest from access_reviews where id = ${asked.params!["review_id"]!}::uuid`
+        const seen = `"${row!.evidence_digest}"`
+        const stale = `"sha256:${"0".repeat(64)}"`
+        for (const sentTags of [stale, `W/${seen}`, row!.evidence_digest, `${seen} ${stale}`, ""]) {
+          const answer = yield* sent(one, asked, administrator, { ...key(), "if-match": sentTags })
+          assert.deepStrictEqual(codeOf(answer), [412, "precondition_failed"], sentTags)
+        }
+        const good = yield* sent(one, asked, administrator, { ...key(), "if-match": [stale, seen] as never })
+        assert.deepStrictEqual([good.status, good.headers["etag"]], [200, `"${good.body.evidence_digest}"`])
+      }
+    }))
 })

@@ -150,8 +150,13 @@ it.effect("60 s of skew, and no more", () =>
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
     const verifier = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
-    for (const claims of [{ exp: now - 59 }, { nbf: now + 59 }, { auth_time: now + 59 }]) {
+    const inside = [{ exp: now - 59 }, { nbf: now + 60 }, { auth_time: now + 60 }]
+    // When a token was made is nobody's business: its issuer says how long it lasts.
+    for (const claims of [...inside, { iat: now + 86_400 }, { iat: now - 365 * 86_400 }]) {
       assert.strictEqual(yield* outcome(verifier, yield* sign(key, { ...good, ...claims })), "in")
+    }
+    for (const claims of [{ exp: now - 60 }, { nbf: now + 61 }, { auth_time: now + 61 }]) {
+      assert.strictEqual(yield* outcome(verifier, yield* sign(key, { ...good, ...claims })), "invalid_token")
     }
   }))
 

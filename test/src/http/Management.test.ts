@@ -36,6 +36,8 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         "another scheme": { authorization: `Basic ${btoa("a:b")}` },
         "no token": { authorization: "Bearer " },
         "two tokens": { authorization: `Bearer ${good} ${good}` },
+        "two headers": { authorization: `Bearer ${good}, Bearer ${good}` },
+        "a header of another name": { "x-authorization": `Bearer ${good}` },
         "a mail key": as(key.key),
         "a cookie's token": as(yield* mintSession({ accountId: someone })),
         "the token as a cookie": { cookie: `mail_session=${good}` },
@@ -76,6 +78,10 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         [...headers].filter(([name]) => name !== "x-request-id" && name !== "date")
       assert.deepStrictEqual(told(short), told(ordinary))
       assert.strictEqual((yield* call("GET", "/v1/me", { ...as(good), accept: "text/html" })).status, 406)
+      // One subject at two issuers is two people.
+      const twin = yield* person({ issuer: "https://twin.example", subject: someone })
+      assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", as(yield* tokenFor(twin)))).person_id, twin)
+      assert.strictEqual(bodyOf(short).person_id, someone)
       // And the other way round: the mail service knows no such token.
       assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/api-keys/", as(good))), [401, "invalid_credentials"])
     }))

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
@@ -175,5 +176,34 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       yield* sql`update projects set state = 'withdrawn' where id = ${w.portal}`
       assert.strictEqual(yield* tagOf(propose(w)), "InvalidState")
       assert.strictEqual((yield* list(w, w.ada))[0]!.id, one.id)
+    })))
+
+  it.effect("is of the issuer that it names, or of the only one there is", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const among = (issuers: ReadonlyArray<string>, service_issuer?: string | null) =>
+        propose(w, service_issuer === undefined ? {} : { service_issuer }).pipe(
+          Effect.provide(ServiceGrants.layer({ issuers }).pipe(Layer.provide(Roles.layer))),
+          Effect.match({
+            onFailure: (problem) => problem instanceof HTTPValidationError ? problem.detail : String(problem),
+            onSuccess: (grant) => grant.service_issuer,
+          }),
+        )
+      const missing = [{ loc: ["body", "service_issuer"], msg: "Field required", type: "missing" }]
+      const two = ["https://a.example", "https://b.example"]
+      for (const left of [undefined, null]) {
+        assert.strictEqual(yield* among([two[0]!], left), two[0])
+        assert.deepStrictEqual<unknown>(yield* among([], left), missing)
+        assert.deepStrictEqual<unknown>(yield* among(two, left), missing)
+      }
+      for (const issuers of [[], two]) {
+        assert.strictEqual(yield* among(issuers, "https://c.example"), "https://c.example")
+      }
+
+      // The longest names of both are still what a token can be looked up by.
+      const long = (length: number) =>
+        Array.from({ length }, () => String.fromCodePoint(0x20000 + Math.floor(Math.random() * 0xa000))).join("")
+      const { id } = yield* propose(w, { service_id: long(200), service_issuer: long(400) })
+      assert.strictEqual((yield* approve(w, w.ada, id)).state, "approved")
     })))
 })

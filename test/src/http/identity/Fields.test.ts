@@ -12,6 +12,7 @@ import { contact, kinds, type Row, rows as specified } from "../../../schemas/id
 import { as, type Headers, key, send } from "./Ask.ts"
 import { type Asked, catalogue, operationOf, pathOf } from "./Catalogue.ts"
 import { held } from "./Held.ts"
+import { judgedBodies, type Refused } from "./Judged.ts"
 import { type Stage, stage } from "./Stage.ts"
 
 type Body = Readonly<Record<string, unknown>>
@@ -34,6 +35,7 @@ const operations: Readonly<Record<string, string>> = {
   "LifecycleServiceProposal": "lifecycle-service-grants.proposeLifecycleServiceGrant",
   "LifecycleServiceApproval": "lifecycle-service-grants.approveLifecycleServiceGrant",
   "StartAction": "me.startCredentialAction",
+  "FinishAction": "me.completeCredentialAction",
   "Grant listing": "lifecycle-service-grants.listLifecycleServiceGrants",
   "Idempotency header": "requests.createOrganizationRequest",
 }
@@ -64,7 +66,7 @@ const rows = [...specified, ...decidedRows]
 const organization = kinds.RequestFields.minimal
 
 /** Never repeated: what may be a secret, and headers. */
-const silent = new Set(["StartAction", "Idempotency header"])
+const silent = new Set(["StartAction", "FinishAction", "Idempotency header"])
 
 const section = (kind: string): ReadonlyArray<string | number> =>
   kind === "Grant listing"
@@ -85,23 +87,26 @@ const withField = (kind: string, asked: Asked, field: string, value: unknown): A
   return { ...asked, body: { ...asked.body, [field]: value }, key: key() }
 }
 
-const nowhere = { institution_id: "nowhere", project_id: "nowhere", review_id: "nowhere", grant_id: "nowhere" }
+const nowhere = {
+  ...{ institution_id: "nowhere", project_id: "nowhere", review_id: "nowhere", grant_id: "nowhere" },
+  intent_id: "nowhere",
+}
 
 const caseOf = (kind: string) => catalogue.find(({ operation }) => operation === operations[kind])!
 
 /** The stage, once for all rows. */
 class Fern extends Context.Service<Fern, Stage>()("bailiwick/test/src/http/identity/Fields") {}
 
-const ask = Effect.fnUntraced(function* (kind: string, personId: string, asked: Asked, headers: Headers) {
+const ask = Effect.fnUntraced(function* (
+  kind: string,
+  personId: string,
+  asked: Asked,
+  headers: Headers,
+  body: string | Body | undefined = asked.body,
+) {
   const operation = operationOf(caseOf(kind))
-  const auth = yield* as(personId)
-  const answer = yield* send(
-    operation.method,
-    pathOf(operation, asked),
-    { ...auth, ...asked.headers, ...headers },
-    asked.body,
-  )
-  return held(operation, answer)
+  const all = { ...(yield* as(personId)), ...asked.headers, ...headers }
+  return held(operation, yield* send(operation.method, pathOf(operation, asked), all, body), String(body))
 })
 
 const shown = (sent: unknown) => [...JSON.stringify(sent)].slice(0, 60).join("")
@@ -131,6 +136,69 @@ const refused = Effect.fnUntraced(function* ({ bad, field, kind }: Row) {
     assert.deepStrictEqual(body, { detail: [silent.has(kind) ? fault : { ...fault, input: value }] }, shown(sent))
   }
 })
+
+type Step = string | number
+const valueAt = (value: unknown, path: ReadonlyArray<Step>) =>
+  path.reduce<unknown>((inner, step) => Reflect.get(Object(inner), step), value)
+
+/** The value that is repeated: the refused one, the object that misses a member, `{}` for what is no JSON. */
+const inputOf = (type: string, text: string, path: ReadonlyArray<Step>): unknown =>
+  type === "json_invalid"
+    ? {}
+    : type !== "missing"
+    ? valueAt(JSON.parse(text), path)
+    : path.length === 0
+    ? null
+    : valueAt(JSON.parse(text), path.slice(0, -1))
+
+const sentAs = Effect.fnUntraced(function* (kind: string, text: string) {
+  const { people } = yield* Fern
+  const whole = text.startsWith(",") ? `${JSON.stringify(minimal[kind]).slice(0, -1)}${text}}` : text
+  const headers = { ...key(), "content-type": "application/json" }
+  return { whole, answer: yield* ask(kind, people.stranger, { params: nowhere }, headers, whole) }
+})
+
+const judgedAlike = Effect.fnUntraced(function* (kind: string, [text, ...faults]: Refused) {
+  const { answer, whole } = yield* sentAs(kind, text)
+  const detail = faults.map(([said, ...path]) => ({
+    ...{ ...said, loc: ["body", ...path] },
+    ...(silent.has(kind) ? {} : { input: inputOf(said.type, whole, path) }),
+  }))
+  assert.deepStrictEqual(answer.body, { detail }, text)
+})
+
+const notFinite = { type: "finite_number", msg: "Input should be a finite number" }
+const expectingValue = {
+  ...{ type: "json_invalid", msg: "JSON decode error", ctx: { error: "Expecting value" }, input: {} },
+}
+const tags = "'webauthn.create', 'totp', 'confirm'"
+
+/** Where FastAPI fails or repeats what may be a secret, and where our bounds are narrower (RULES, Trust). */
+const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: ReadonlyArray<object>]> = [
+  ["Transition", ',"expected_version":1e400', { ...notFinite, loc: ["body", "expected_version"] }],
+  ["Transition", ',"reason":-1e999,"other":[1E+400]', { ...notFinite, loc: ["body", "reason"] }, {
+    ...{ ...notFinite, loc: ["body", "other", 0] },
+  }],
+  ["Transition", `,"expected_version":${"9".repeat(400)}`, { ...notFinite, loc: ["body", "expected_version"] }],
+  ["Reason", "NaN", { ...expectingValue, loc: ["body", 0] }],
+  ["Reason", '{"reason":-Infinity}', { ...expectingValue, loc: ["body", 10] }],
+  ["Reason", `${"[".repeat(33)}${"]".repeat(33)}`, {
+    ...{ ...expectingValue, loc: ["body", 32], ctx: { error: "Nesting deeper than 32 levels" } },
+  }],
+  ["Reason", '{"reason":"\\ud83d 12345678"}', {
+    ...{ type: "string_unicode", loc: ["body", "reason"], input: "\ud83d 12345678" },
+    msg: "Input should be a valid string, unable to parse raw data as a unicode string",
+  }],
+  ["Reason", '{"reason":"\\u0000 12345678"}', {
+    ...{ type: "string_pattern_mismatch", loc: ["body", "reason"], input: "\u0000 12345678" },
+    ...{ msg: "String should match pattern '^[^\\x00]*$'", ctx: { pattern: "^[^\\x00]*$" } },
+  }],
+  ["FinishAction", '{"proof":{"type":"a secret by mistake"}}', {
+    ...{ type: "union_tag_invalid", loc: ["body", "proof"] },
+    msg: `Input tag found using 'type' does not match any of the expected tags: ${tags}`,
+    ctx: { discriminator: "'type'", expected_tags: tags },
+  }],
+]
 
 layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
   excludeTestServices: true,
@@ -166,6 +234,36 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
         }
       }))
   }
+
+  for (const [kind, refusals] of Object.entries(judgedBodies)) {
+    it.effect(
+      `${kind}: is refused as pydantic refuses it`,
+      () => Effect.forEach(refusals, (refused) => judgedAlike(kind, refused)),
+      30_000,
+    )
+  }
+
+  it.effect("what pydantic has no answer to, or too much of one, is refused in its manner", () =>
+    Effect.forEach(
+      ours,
+      Effect.fnUntraced(function* ([kind, text, ...detail]) {
+        assert.deepStrictEqual((yield* sentAs(kind, text)).answer.body, { detail }, text)
+      }),
+    ))
+
+  it.effect("an integer has no largest one: what no version reaches is another version", () =>
+    Effect.gen(function* () {
+      const world = yield* Fern
+      const one = caseOf("Transition")
+      const asked = yield* one.asked(world, world.people[one.by])
+      for (const expected_version of ["9007199254740993", "9".repeat(300), 2 ** 70]) {
+        const answer = yield* ask("Transition", world.people[one.by], {
+          ...asked,
+          body: { ...asked.body, expected_version },
+        }, key())
+        assert.strictEqual(answer.body.code, "version_conflict")
+      }
+    }))
 
   it.effect("the least body that the tables admit is taken", () =>
     Effect.gen(function* () {

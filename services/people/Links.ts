@@ -135,6 +135,8 @@ export class Links extends Context.Service<Links, {
         )}, ${expiresAt})
           on conflict do nothing returning 1`
         if (made.length === 0) return yield* new Problems.ProofConsumed()
+        const [actor, subject] = [`person:${personId}`, `link-proof:${id}`]
+        yield* audit.append({ action: "link-proof.made", actor, subject, outcome: "done", details: { other: holder } })
         return { proof_id: id, expires_at: stamp(expiresAt) }
       })
 

@@ -185,6 +185,11 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
       assert.notInclude(wrong.text, "secret-of-somebody")
       assert.notInclude((yield* post(one, "/v1/me/link-proofs", { token: 12_345 }, null)).text, "12345")
       const { proof_id } = is(yield* post(one, "/v1/me/link-proofs", { token: yield* tokenFor(other) }, null), 201)
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select action, actor from audit_records where subject = ${`link-proof:${proof_id}`}`,
+        [{ action: "link-proof.made", actor: `person:${one}` }],
+      )
       const link = is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 201)
       is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 409, "proof_consumed")
       is(yield* post(one, `/v1/link-requests/${link.link_request_id}/object`, {}), 403, "role_required")

@@ -17,9 +17,17 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
+import { Conflict } from "../platform/Transact.ts"
 import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
 import { listing } from "./AccessReviews/Listing.ts"
-import { receiptOf, reviewColumns, type ReviewRow } from "./AccessReviews/Rows.ts"
+import {
+  type AccessRow,
+  type LockedRow,
+  receiptOf,
+  reviewColumns,
+  reviewedPerson,
+  type ReviewRow,
+} from "./AccessReviews/Rows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type RoleFault =
@@ -28,6 +36,8 @@ type RoleFault =
   | Problems.MembershipNotActive
   | Problems.NotCurrentSponsor
   | Problems.RoleRequired
+
+type VersionFault = Problems.AccessNotActive | Problems.AccessVersionSuperseded | Conflict
 
 /** A decision on one review. */
 export interface ReviewDecision {
@@ -52,12 +62,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     proposal: GrantProposal & { readonly personId: string; readonly institutionId: string },
   ) => Effect.Effect<
     GrantReceipt,
-    | RoleFault
-    | Problems.AccessNotActive
-    | Problems.AccessVersionSuperseded
-    | Problems.GrantEventMismatch
-    | Problems.ReviewExists
-    | SqlError.SqlError
+    RoleFault | VersionFault | Problems.GrantEventMismatch | Problems.ReviewExists | SqlError.SqlError
   >
   /** `stepUp` is asked after the caller's rights and before the state (order of checks). */
   readonly approve: (
@@ -65,13 +70,12 @@ export class AccessReviews extends Context.Service<AccessReviews, {
   ) => Effect.Effect<
     GrantReceipt,
     | RoleFault
+    | VersionFault
     | Problems.FourEyesRequired
     | Problems.Held
     | Problems.InsufficientUserAuthentication
     | Problems.PreconditionFailed
     | Problems.InvalidState
-    | Problems.AccessNotActive
-    | Problems.AccessVersionSuperseded
     | SqlError.SqlError
   >
   readonly revoke: (
@@ -95,6 +99,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const list = yield* listing
 
       const columns = sql.literal(reviewColumns)
+      const about = sql.literal(reviewedPerson)
 
       const recorded = (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
         Effect.map(
@@ -108,24 +113,21 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           ([id]) => id!,
         )
 
-      /** The Access at exactly this version; locked against a change until the end. */
+      /** The Access at exactly this version, with its grant Event; locked against a change until the end. */
       const activeVersion = Effect.fnUntraced(function* (institutionId: string, accessId: string, version: number) {
-        const [access] = yield* sql<{ state: string; access_version: number; project_id: string; person_id: string }>`
-          select case when removed then 'revoked' else state end as state, access_version, project_id, person_id
-          from access where id = ${accessId} and institution_id = ${institutionId} for share`
+        const [access] = yield* sql<AccessRow>`
+          select case when a.removed then 'revoked' else a.state end as state, a.access_version, a.project_id,
+            a.person_id, v.digest as access_digest, e.id::text as event_id, e.position, e.digest
+          from access a
+          left join access_versions v on v.access_id = a.id and v.access_version = ${version}
+          left join lifecycle_told e on e.id = v.event_id
+          where a.id = ${accessId} and a.institution_id = ${institutionId} for share of a`
         if (access === undefined) return yield* new NotFound()
         if (access.state !== "active") return yield* new Problems.AccessNotActive()
         if (access.access_version !== version) return yield* new Problems.AccessVersionSuperseded()
+        // A version that was made while its Access was waited for is seen by the next statement only.
+        if (access.event_id === null) return yield* new Conflict()
         return access
-      })
-
-      const grantEvent = Effect.fnUntraced(function* (accessId: string, version: number) {
-        const [event] = yield* sql<{ access_digest: string; id: string; position: bigint; digest: string }>`
-          select v.digest as access_digest, e.id::text as id, e.position, e.digest
-          from access_versions v join lifecycle_told e on e.id = v.event_id
-          where v.access_id = ${accessId} and v.access_version = ${version}`
-        if (event === undefined) return yield* Effect.die(new Error("An Access version without its grant Event"))
-        return event
       })
 
       const propose = Effect.fn("AccessReviews.propose")(
@@ -136,8 +138,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
         ) {
           yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor")
           const access = yield* activeVersion(institutionId, access_id, access_version)
-          const event = yield* grantEvent(access_id, access_version)
-          if (grant_event_id != null && grant_event_id.toLowerCase() !== event.id) {
+          if (grant_event_id != null && grant_event_id.toLowerCase() !== access.event_id) {
             return yield* new Problems.GrantEventMismatch()
           }
           const [id, decisionId] = yield* ids.batch(2)
@@ -146,9 +147,9 @@ export class AccessReviews extends Context.Service<AccessReviews, {
             decision_id: decisionId!,
             access_id,
             access_version,
-            access_digest: event.access_digest,
-            grant_event_id: event.id,
-            grant_event_digest: event.digest,
+            access_digest: access.access_digest,
+            grant_event_id: access.event_id,
+            grant_event_digest: access.digest,
             proposed_by: personId,
             proposed_at: new Date(yield* Clock.currentTimeMillis),
             sponsor_reason: reason,
@@ -158,7 +159,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
             institution_id: institutionId,
             project_id: access.project_id,
             person_id: access.person_id,
-            grant_event_position: event.position,
+            grant_event_position: access.position,
             decision_digest: decisionDigest(decided),
             state: "proposed",
             approved_by: null,
@@ -175,7 +176,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
               person_id, grant_event_id, grant_event_position, grant_event_digest, state, decision_id, decision_digest,
               proposed_by, proposed_at, sponsor_reason, evidence_digest, evidence_count)
             values (${row.id}::uuid, ${institutionId}, ${row.project_id}, ${access_id}, ${access_version},
-              ${row.access_digest}, ${row.person_id}, ${event.id}::uuid, ${event.position}, ${event.digest}, 'proposed',
+              ${row.access_digest}, ${row.person_id}, ${row.grant_event_id}::uuid, ${row.grant_event_position},
+              ${row.grant_event_digest}, 'proposed',
               ${row.decision_id}::uuid, ${row.decision_digest}, ${personId}, ${row.proposed_at}, ${reason},
               ${entry.digest}, 1)
             on conflict (access_id, access_version) where state in ('proposed', 'approved') do nothing
@@ -188,8 +190,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
 
       const lock = Effect.fnUntraced(function* ({ institutionId, reviewId }: ReviewDecision) {
         if (!isUuid(reviewId)) return yield* new NotFound()
-        const [row] = yield* sql<ReviewRow>`
-          select ${columns} from access_reviews
+        const [row] = yield* sql<LockedRow>`
+          select ${columns}, ${about} from access_reviews
           where id = ${reviewId}::uuid and institution_id = ${institutionId} for update`
         return row ?? (yield* new NotFound())
       })
@@ -209,14 +211,12 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           : Effect.fail(new Problems.PreconditionFailed())
 
       const tell = Effect.fnUntraced(
-        function* (kind: "access-review-approved" | "access-review-revoked", row: ReviewRow) {
-          const [person] = yield* sql<{ id: string; issuer: string; subject: string }>`
-          select id, issuer, subject from people where id = ${row.person_id} and issuer is not null`
+        function* (kind: "access-review-approved" | "access-review-revoked", row: LockedRow) {
           const [eventId] = yield* positions.append({
             kind,
             projectId: row.project_id,
             institutionId: row.institution_id,
-            ...(person === undefined ? {} : { person }),
+            ...(row.person === null ? {} : { person: row.person }),
             payload: { review: { review_id: row.id, access_id: row.access_id, version: row.access_version } },
             initiatedBy: "admin",
           })
@@ -239,9 +239,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           if (row.state !== "proposed") {
             return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed"] })
           }
-          yield* version
-          const event = yield* grantEvent(row.access_id, row.access_version)
-          if (event.digest !== row.grant_event_digest || event.access_digest !== row.access_digest) {
+          const access = yield* version
+          if (access.digest !== row.grant_event_digest || access.access_digest !== row.access_digest) {
             return yield* Effect.die(new Error(`What review ${row.id} is about has changed`))
           }
           const entries = yield* chain.read(row)
@@ -256,7 +255,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
         },
       )
 
-      const close = Effect.fnUntraced(function* (row: ReviewRow, personId: string, reason: string) {
+      const close = Effect.fnUntraced(function* (row: LockedRow, personId: string, reason: string) {
         const entries = yield* chain.read(row)
         const entry = yield* chain.next(row, entries, { action: "revoke", personId, reason })
         const eventId = yield* tell("access-review-revoked", row)
@@ -285,8 +284,9 @@ export class AccessReviews extends Context.Service<AccessReviews, {
 
       const end = Effect.fn("AccessReviews.end")(function* (reviewId: string, reason: string) {
         const [row] = isUuid(reviewId)
-          ? yield* sql<ReviewRow>`
-            select ${columns} from access_reviews where id = ${reviewId}::uuid and state <> 'revoked' for update`
+          ? yield* sql<LockedRow>`
+            select ${columns}, ${about} from access_reviews
+            where id = ${reviewId}::uuid and state <> 'revoked' for update`
           : []
         if (row === undefined) return false
         yield* close(row, nobody, reason)

@@ -125,17 +125,17 @@ export class Requests extends Context.Service<Requests, {
       const access = Effect.fn("Requests.access")(
         function* ({ institution_id, personId, project_id, reason }: Wire.RequestCreate & By) {
           if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
-          const [project] = yield* sql<{ state: string }>`
-            select state from projects
+          const [project] = yield* sql<{ held: boolean; state: string }>`
+            select state, exists (
+              select from access
+              where project_id = ${project_id} and person_id = ${personId} and state = 'active' and not removed) as held
+            from projects
             where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
           if (project === undefined) return yield* new NotFound()
           if (project.state === "withdrawn") {
             return yield* new Problems.InvalidState({ state: project.state, allowed: ["registered", "launched"] })
           }
-          const held = yield* sql`
-            select from access
-            where project_id = ${project_id} and person_id = ${personId} and state = 'active' and not removed limit 1`
-          if (held.length > 0) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
+          if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
           const now = yield* Clock.currentTimeMillis
           yield* clear(
             yield* sql<RequestRow>`

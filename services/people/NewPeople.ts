@@ -45,10 +45,15 @@ export class NewPeople extends Context.Service<NewPeople, {
             if (!may) return yield* new RoleRequired()
             const id = yield* ids.next
             const now = new Date(yield* Clock.currentTimeMillis)
-            const named = yield* sql`
-              insert into identities (issuer, subject, person_id, linked_at, made_by)
-              values (${issuer}, ${subject}, ${id}, ${now}, ${by.personId})
-              on conflict do nothing returning 1`.pipe(
+            const made = yield* sql`
+              with named as (
+                insert into identities (issuer, subject, person_id, linked_at, made_by)
+                values (${issuer}, ${subject}, ${id}, ${now}, ${by.personId})
+                on conflict do nothing returning person_id
+              )
+              insert into people (id, issuer, subject, status, made_by, created_at, updated_at)
+              select person_id, ${issuer}, ${subject}, 'active', ${by.personId}, ${now}, ${now} from named
+              returning 1`.pipe(
               Effect.catchIf((error) => SqlError.isSqlError(error) && isDataFault(error), () =>
                 HTTPValidationError.at(
                   ["body", "subject"],
@@ -56,10 +61,7 @@ export class NewPeople extends Context.Service<NewPeople, {
                   "Value error, issuer and subject are too long together",
                 )),
             )
-            if (named.length === 0) return yield* new PersonExists()
-            yield* sql`
-              insert into people (id, issuer, subject, status, made_by, created_at, updated_at)
-              values (${id}, ${issuer}, ${subject}, 'active', ${by.personId}, ${now}, ${now})`
+            if (made.length === 0) return yield* new PersonExists()
             yield* audit.append({
               action: "person.created",
               actor: by.principal,

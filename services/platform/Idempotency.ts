@@ -13,6 +13,7 @@ import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Idempotency.ts"
 import { canonical } from "./Canonical.ts"
 import { Database } from "./Database.ts"
+import { gathered, type Kind, write } from "./Gathered.ts"
 import { type Conflict, transact } from "./Transact.ts"
 import { Vault } from "./Vault.ts"
 
@@ -134,6 +135,18 @@ export class Idempotency extends Context.Service<Idempotency, {
         return made !== undefined
       })
 
+      /** What the receipt will say, written with all else that the command only adds: one statement before COMMIT. */
+      const closing: Kind<{ readonly asked: Asked; readonly status: number; readonly kept: string }> = {
+        name: "idempotency_receipts",
+        parts: ([{ asked, kept, status }]) => [{
+          name: "closed_receipt",
+          statement: sql`
+            update idempotency_receipts set status = ${status}, body = ${kept}
+            where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
+              and key = ${asked.key}`,
+        }],
+      }
+
       const receipt = Effect.fnUntraced(function* (asked: Asked) {
         const [row] = yield* sql<{ fingerprint: Uint8Array; kid: string; status: number; body: string }>`
           select fingerprint, kid, status, body from idempotency_receipts
@@ -158,10 +171,7 @@ export class Idempotency extends Context.Service<Idempotency, {
       const once = Effect.fnUntraced(function* <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) {
         if (!(yield* open(asked))) return (yield* receipt(asked)) ?? (yield* inProgress)
         const { answer, kept } = done(told, yield* command)
-        yield* sql`
-          update idempotency_receipts set status = ${answer.status}, body = ${kept}
-          where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
-            and key = ${asked.key}`
+        yield* write(sql, closing, [{ asked, status: answer.status, kept }])
         return answer
       })
 
@@ -169,7 +179,7 @@ export class Idempotency extends Context.Service<Idempotency, {
         const work = asked.key === null
           ? Effect.map(command, (result) => done(told, result).answer)
           : once(asked, told, command)
-        return Effect.provideService(transact(work), Database, database)
+        return Effect.provideService(transact(gathered(sql, work)), Database, database)
       }
 
       const run: Idempotency["Service"]["run"] = (asked, told, command) => {

@@ -6,6 +6,7 @@ import { Clock, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
 import { digestOf, genesis } from "../../platform/Canonical.ts"
+import { insertion, write } from "../../platform/Gathered.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { type Evidence, identityOf, type ReviewRow } from "./Rows.ts"
 
@@ -95,14 +96,21 @@ export const evidence = (sql: PgClient.PgClient) => {
     return { ...open, digest: entryDigest(row, open) }
   })
 
-  const add = (
-    { action, at, digest, nth, person_id, prev_digest, reason, receipt_id }: EvidenceRow,
-    reviewId: string,
-  ) =>
-    sql`
-      insert into access_review_evidence (review_id, nth, receipt_id, action, person_id, at, reason, digest, prev_digest)
-      values (${reviewId}::uuid, ${nth}, ${receipt_id}::uuid, ${action}, ${person_id}, ${at}, ${reason}, ${digest},
-        ${prev_digest})`
+  const rows = insertion(sql, "access_review_evidence", {
+    review_id: "uuid",
+    nth: "integer",
+    receipt_id: "uuid",
+    action: "text",
+    person_id: "text",
+    at: "timestamptz",
+    reason: "text",
+    digest: "text",
+    prev_digest: "text",
+  })
+
+  /** Adds an entry in the current transaction (Gathered.ts). */
+  const add = (entry: EvidenceRow, reviewId: string) =>
+    write(sql, rows, [{ ...entry, at: entry.at.toISOString(), review_id: reviewId }])
 
   return { read, next, add }
 }

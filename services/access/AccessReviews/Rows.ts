@@ -34,6 +34,27 @@ export const reviewColumns = `id::text as id, institution_id, project_id, access
   approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
   evidence_count`
 
+interface GrantEvent {
+  readonly access_digest: string
+  readonly event_id: string
+  readonly position: bigint
+  readonly digest: string
+}
+
+/** An Access, and the grant Event of the version that was asked for. */
+export type AccessRow =
+  & { readonly state: string; readonly access_version: number; readonly project_id: string; readonly person_id: string }
+  & (GrantEvent | { readonly [Key in keyof GrantEvent]: null })
+
+/** A row that is about to change, and its person as products know them; null for who is not known. */
+export interface LockedRow extends ReviewRow {
+  readonly person: { readonly id: string; readonly issuer: string; readonly subject: string } | null
+}
+
+/** Of a `LockedRow`, beside `reviewColumns`. */
+export const reviewedPerson = `(select json_build_object('id', p.id, 'issuer', p.issuer, 'subject', p.subject)
+  from people p where p.id = access_reviews.person_id and p.issuer is not null) as person`
+
 /** What a review is about and who decided it: the same in a receipt and in the list. */
 export const identityOf = (row: ReviewRow) => ({
   institution_id: row.institution_id,

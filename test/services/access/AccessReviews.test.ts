@@ -4,7 +4,9 @@ import { TestClock } from "effect/testing"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { gathered } from "../../../services/platform/Gathered.ts"
 import { transact } from "../../../services/platform/Transact.ts"
+import { counting } from "../../support/Statements.ts"
 import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { verified } from "./EvidenceChain.ts"
 
@@ -78,6 +80,22 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
         "access-review-approved",
         "access-review-revoked",
       ])
+    })))
+
+  it.effect("decides on few ways to the database and back, what is only added going at the end", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const reviews = yield* AccessReviews
+      const { sql } = yield* Database
+      const decide = <A, E, R>(command: Effect.Effect<A, E, R>) => counting(transact(gathered(sql, command)))
+      const by = { institutionId: w.fern, reason }
+      const proposal = { access_id: w.accessId, access_version: 1, personId: w.sam }
+      const [proposing, { review_id: reviewId }] = yield* decide(reviews.propose({ ...by, ...proposal }))
+      const decision = { ...by, personId: w.ada, reviewId }
+      const [approving] = yield* decide(reviews.approve({ ...decision, stepUp: Effect.void }))
+      const [revoking] = yield* decide(reviews.revoke(decision))
+      // Of an approval, and of a revocation, three give the event its place.
+      assert.deepStrictEqual([proposing, approving, revoking], [4, 12, 8])
     })))
 
   it.effect("chains the evidence so that anyone can check it", () =>

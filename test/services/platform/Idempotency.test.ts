@@ -2,12 +2,17 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
+import { Audit } from "../../../services/platform/Audit.ts"
 import { type Asked, Idempotency, type Told } from "../../../services/platform/Idempotency.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { counting as statementsOf } from "../../support/Statements.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { vault } from "../../support/TestVault.ts"
 
-const services = Idempotency.layer.pipe(Layer.provideMerge(vault), Layer.provideMerge(TestDatabase.layer))
+const services = Layer.merge(Idempotency.layer, Audit.layer).pipe(
+  Layer.provideMerge(vault),
+  Layer.provideMerge(TestDatabase.layer),
+)
 
 const told: Told<{ readonly n: number }> = { status: 201, encode: (result) => JSON.stringify(result) }
 
@@ -124,6 +129,18 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const once: Told<{ readonly n: number }> = { ...told, keep: () => `{"n":null}` }
       assert.strictEqual((yield* run(request, once, secret)).body, `{"n":42}`)
       assert.strictEqual((yield* run(request, once, secret)).body, `{"n":null}`)
+    }))
+
+  it.effect("closes the receipt with what the command adds, in one statement", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const audit = yield* Audit
+      const entry = { action: "thing.done", actor: null, subject: null, outcome: "done" as const }
+      const request = asked()
+      const command = Effect.as(audit.append(entry), { n: 1 })
+      const [statements] = yield* statementsOf(run(request, told, command))
+      assert.strictEqual(statements, 2)
+      assert.isTrue((yield* run(request, told, command)).replayed)
     }))
 
   it.effect("does without a key what it is asked", () =>

@@ -7,9 +7,11 @@ import { EnvironmentHeld, InvalidState, PreviewChanged, VersionConflict } from "
 import type { Decision } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
+import { digestOf } from "../../platform/Canonical.ts"
 import { Database } from "../../platform/Database.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
+import { targetOf } from "../ProviderJobs/Targets.ts"
 import { launchFieldsOf } from "./answers.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
 
@@ -38,21 +40,29 @@ export const launches = Effect.gen(function* () {
   const requests = requestRows(sql)
 
   const pathOf = Effect.fnUntraced(function* (project: ProjectRow) {
-    const [row] = yield* sql<{ waiting: boolean; disabled: boolean | null; ending: boolean; asked: boolean }>`
+    const [row] = yield* sql<{
+      waiting: boolean
+      disabled: boolean | null
+      expected: string | null
+      ending: boolean
+      asked: boolean
+    }>`
       select exists (select from requests
           where kind = 'website' and project_id = ${project.id} and state = 'submitted') as waiting,
         (select disabled from provider_clients where project_id = ${project.id}) as disabled,
+        (select expected_digest from provider_clients where project_id = ${project.id}) as expected,
         exists (select from provider_jobs where project_id = ${project.id} and kind = 'client.disable'
           and state in ('pending', 'ambiguous')) as ending,
         exists (select from provider_jobs where project_id = ${project.id} and state <> 'effective') as asked`
-    const { asked, disabled, ending, waiting } = row!
+    const { asked, disabled, ending, expected, waiting } = row!
     // One that is still to be ended would be ended after the launch.
     const client = disabled === true || ending
       ? "disabled"
       : disabled === false || project.client_id !== null
       ? "live"
       : "none"
-    return { reviewed: !waiting, client, asked } as const
+    const known = expected === null || expected === digestOf(targetOf(project))
+    return { reviewed: !waiting, client, asked, known } as const
   })
 
   /** Launches what is complete, holds what is not. */
@@ -66,17 +76,15 @@ export const launches = Effect.gen(function* () {
     const missing = missingOf(project, path)
     if (missing !== null) {
       const state = "held" as const
-      const unchanged = project.state === state && request.state === state && request.held_reason === missing
-      if (!unchanged) {
-        yield* projects.change(project, { state, heldReason: missing, heldFrom: project.held_from })
-      }
+      const unchanged = request.state === state && request.held_reason === missing
+      // What it waits for next is nobody's decision, and no version.
+      if (project.state === state) yield* projects.explain(project.id, missing)
+      else yield* projects.change(project, { state, heldReason: missing, heldFrom: project.held_from })
       const held = unchanged ? request : yield* requests.change(request, { state, heldReason: missing })
       return yield* timers.set(held.id, timersOf(held, yield* Clock.currentTimeMillis))
     }
     // What the directory completed after the client was made is not at the provider yet.
-    if (request.held_reason === "redirect_uri_missing") {
-      yield* jobs.add({ kind: "client.update", projectId: project.id })
-    }
+    if (!path.known) yield* jobs.add({ kind: "client.update", projectId: project.id })
     const { launch_url } = launchFieldsOf(request)
     const launched = yield* projects.change(project, { state: "launched", launchUrl: launch_url })
     const [eventId] = yield* positions.append({

@@ -95,6 +95,10 @@ export const projectRows = (sql: PgClient.PgClient) => {
       return changed!
     }),
 
+    /** Says what a locked row that is held waits for. */
+    explain: (id: string, heldReason: string) =>
+      sql`update projects set held_reason = ${heldReason} where id = ${id} and held_reason is distinct from ${heldReason}`,
+
     /** Counts up the version for a decision that leaves the state alone. */
     touch: Effect.fnUntraced(function* (id: string): Effect.fn.Return<number, SqlError.SqlError> {
       const [row] = yield* sql<{ revision: number }>`

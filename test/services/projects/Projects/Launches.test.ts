@@ -1,0 +1,136 @@
+/** What an approved launch waits for, and what it finds when it asks again. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../../../services/platform/Database.ts"
+import { transact } from "../../../../services/platform/Transact.ts"
+import { missingOf } from "../../../../services/projects/Projects/Launches.ts"
+import { Rollouts } from "../../../../services/projects/Rollouts.ts"
+import { owner, project, tell } from "../../../support/TestIdentity.ts"
+import {
+  fire,
+  projectRow,
+  propose,
+  requestRow,
+  services,
+  sign,
+  timed,
+  website,
+  workJobs,
+  world,
+} from "../../access/RequestWorld.ts"
+
+type Project = Parameters<typeof missingOf>[0]
+type Path = Parameters<typeof missingOf>[1]
+
+const connector = {
+  connector_kind: "service_connector",
+  connector_product: "shop",
+  preview_digest: "sha256:1",
+} as const
+const complete = {
+  rollout: null,
+  connector_kind: "standard_oidc",
+  connector_product: null,
+  preview_digest: null,
+  redirect_uris: ["https://portal.fern.example/cb"],
+} as const
+const done: Path = { reviewed: true, client: "live" }
+
+const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
+  [null, {}, {}],
+  ["rollout_held", { rollout: "hold", redirect_uris: [] }, { reviewed: false }],
+  ["registration_unreviewed", { redirect_uris: [] }, { reviewed: false, client: "none" }],
+  ["redirect_uri_missing", { redirect_uris: [] }, { client: "none" }],
+  [null, { ...connector, redirect_uris: [] }, {}],
+  ["connector_incomplete", { ...connector, connector_product: null }, {}],
+  ["connector_incomplete", { ...connector, connector_product: "" }, {}],
+  ["connector_incomplete", { ...connector, preview_digest: null }, { client: "none" }],
+  ["client_not_provisioned", {}, { client: "none" }],
+  ["client_disabled", {}, { client: "disabled" }],
+]
+
+describe("a launch waits for", () => {
+  for (const [missing, more, path] of cases) {
+    it(`${missing ?? "nothing"}: ${JSON.stringify({ ...more, ...path })}`, () => {
+      assert.strictEqual(missingOf({ ...complete, ...more } as unknown as Project, { ...done, ...path }), missing)
+    })
+  }
+})
+
+layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true, timeout: "60 seconds" })(
+  "Held launches",
+  (it) => {
+    it.effect("a project of the directory's has its client made when it is launched", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* world
+        const id = yield* project(w.fern, { state: "registered" })
+        yield* owner(id, w.pat)
+        yield* sign(yield* propose(id, w.pat), "administrator", w.ada)
+        assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_not_provisioned" })
+        yield* workJobs
+        yield* TestClock.adjust(60_000)
+        yield* fire
+        assert.strictEqual((yield* projectRow(id)).state, "launched")
+      })))
+
+    it.effect("a connector is launched once the directory has completed it", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* world
+        const fields = { connector_kind: "service_connector", connector_product: "shop", state: "registered" } as const
+        const id = yield* project(w.fern, fields)
+        yield* owner(id, w.pat)
+        const launch = yield* propose(id, w.pat)
+        yield* sign(launch, "administrator", w.ada)
+        assert.deepInclude(yield* requestRow(launch.launch_id), { state: "held", held_reason: "connector_incomplete" })
+        const { sql } = yield* Database
+        const [row] = yield* sql<{ website: string; version: string; environment: string }>`
+          select website, version::text as version, environment from projects where id = ${id}`
+        yield* workJobs
+        yield* tell("project", {
+          ...{ ...fields, ...row, id, version: Number(row!.version) + 1 },
+          ...{ institution_id: w.fern, name: "Shop", preview_digest: "sha256:1" },
+        })
+        yield* TestClock.adjust(60_000)
+        yield* fire
+        assert.strictEqual((yield* projectRow(id)).state, "launched")
+      })))
+
+    it.effect("what the directory completed while the rollout was on hold reaches the client, too", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* world
+        const rollouts = yield* Rollouts
+        const address = `https://${randomUUID()}.example`
+        const made = yield* website(w, w.pat, { website: address }, [])
+        const id = made.project_id
+        yield* sign(made, "administrator", w.ada)
+        yield* workJobs
+        const launch = yield* propose(id, w.pat)
+        yield* sign(launch, "administrator", w.abe)
+        assert.strictEqual((yield* requestRow(launch.launch_id)).held_reason, "redirect_uri_missing")
+        yield* transact(rollouts.set(id, "hold", "a drill"))
+        yield* TestClock.adjust(60_000)
+        yield* fire
+        assert.strictEqual((yield* requestRow(launch.launch_id)).held_reason, "rollout_held")
+        yield* tell("project", {
+          ...{ id, version: 1, institution_id: w.fern, name: "Portal", website: address, environment: "staging" },
+          ...{
+            connector_kind: "standard_oidc",
+            state: "registered",
+            redirect_uris: ["https://portal.fern.example/cb"],
+          },
+        })
+        yield* transact(rollouts.set(id, "release", "a drill"))
+        yield* TestClock.adjust(60_000)
+        yield* fire
+        assert.strictEqual((yield* projectRow(id)).state, "launched")
+        yield* workJobs
+        const { sql } = yield* Database
+        const [client] = yield* sql<{ uris: ReadonlyArray<string> }>`
+          select metadata -> 'redirect_uris' as uris from embedded_clients e
+          join provider_clients c on c.client_id = e.client_id where c.project_id = ${id}`
+        assert.deepStrictEqual(client!.uris, ["https://portal.fern.example/cb"])
+      })))
+  },
+)

@@ -70,6 +70,10 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
         body?: object,
       ) {
         const writes = method !== "GET"
+        const sayable = token === null || /^[\x21-\x7e]+$/.test(Redacted.value(token))
+        if (!sayable || !/^https?:/.test(URL.parse(url)?.protocol ?? "")) {
+          return yield* new ProviderFault({ reason: "refused", code: "unusable_management" })
+        }
         const asked = outbound.ask(url, {
           trusted: true,
           method,

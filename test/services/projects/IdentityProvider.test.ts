@@ -130,6 +130,22 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
       assert.deepInclude(fault, { reason: "refused", code: "status_401" })
     }))
 
+  it.effect("is asked nothing with a credential that no header can carry", () =>
+    Effect.gen(function* () {
+      const provider = yield* IdentityProvider
+      const { interference } = yield* Real
+      const { client } = yield* provider.create(another())
+      const before = interference.seen.length
+      for (const token of ["one\ntwo", "\u{1F511}", "\u0000"]) {
+        const fault = yield* Effect.flip(provider.read({ ...client, managementToken: Redacted.make(token) }))
+        assert.strictEqual(fault.reason, "refused")
+        assert.notInclude(JSON.stringify(fault), token)
+      }
+      const nowhere = yield* Effect.flip(provider.disable({ ...client, managementUri: "reg/one" }))
+      assert.deepStrictEqual([nowhere.reason, nowhere.code], ["refused", "unusable_management"])
+      assert.lengthOf(interference.seen, before)
+    }))
+
   it.effect("refuses what is no client", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider

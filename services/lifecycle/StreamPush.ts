@@ -34,7 +34,6 @@ export class StreamPush extends Context.Service<StreamPush, {
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/StreamPush") {
-  /** `timeoutMillis` is that of Outbound. */
   static readonly layer = (publicUrl: URL, options: Partial<Patience> = {}) =>
     Layer.effect(
       StreamPush,
@@ -42,8 +41,7 @@ export class StreamPush extends Context.Service<StreamPush, {
         const { sql } = yield* Database
         const bells = yield* Bells
         const scope = yield* Effect.scope
-        const timeoutMillis = options.timeoutMillis ?? patience.timeoutMillis
-        const limits: Patience = { ...patience, leaseMillis: 3 * timeoutMillis, ...options }
+        const limits: Patience = { ...patience, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
         const told = yield* bells.bell(lifecycleTopic)

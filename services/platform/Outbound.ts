@@ -43,6 +43,8 @@ export interface Post {
   /** Bytes of the body to keep of a 2xx, and of any other response; at most 64 KiB are read at all. */
   readonly keepOnSuccess: number
   readonly keepOnFailure: number
+  /** Cuts it off, as the deadline does. */
+  readonly signal?: AbortSignal
 }
 
 /** A request to an operator's URL came to nothing; `reason` as in `Outcome.error`, or `too_large`. */
@@ -123,6 +125,7 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
       const exchange = begin({ keepOnSuccess, keepOnFailure, read: readOfPost }, resolve)
       const { allowed, origin, path } = target(request.url)
       if (!allowed) return exchange.fail("blocked_address")
+      request.signal?.addEventListener("abort", () => exchange.expire())
       dispatch(origin, { origin, path, method: "POST", headers: identity(headers), body }, exchange)
     })
 

@@ -69,7 +69,7 @@ const recovery = RecoveryWorker.layer.pipe(
 export const lifecycleWorkers = (config: AppConfig, publicUrl: URL) =>
   Layer.mergeAll(LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer, recovery).pipe(
     Layer.provide(Messages.layer(publicUrl)),
-    Layer.provide(StreamPush.layer(publicUrl, { timeoutMillis: config.webhooksTimeout })),
+    Layer.provide(StreamPush.layer(publicUrl)),
     Layer.provide(KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline })),
     Layer.provide(SigningKeys.layer),
   )

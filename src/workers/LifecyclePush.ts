@@ -10,6 +10,6 @@ export const LifecyclePush = {
     const { bell, free, turn } = yield* StreamPush
     const healthyTurn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? turn : Effect.succeed(false))
     yield* loop("lifecycle push", bell, 1_000, healthyTurn)
-    yield* every("lifecycle push's claims", 5_000, free)
+    yield* every("lifecycle push's claims", 1_000, free)
   })),
 }

@@ -1,8 +1,6 @@
 /** How long and how often a push is tried. */
 export interface Patience {
-  /** The deadline of one POST, as Outbound has it. */
-  readonly timeoutMillis: number
-  /** At least three times that. */
+  /** How long what a killed process held is nobody's. While a POST lasts it is renewed, however long that takes. */
   readonly leaseMillis: number
   /** After the first failure in a row; doubled by each, and up to a tenth more. */
   readonly firstDelayMillis: number
@@ -19,8 +17,7 @@ export interface Patience {
 }
 
 export const patience: Patience = {
-  timeoutMillis: 10_000,
-  leaseMillis: 30_000,
+  leaseMillis: 6_000,
   firstDelayMillis: 1_000,
   maxDelayMillis: 600_000,
   failuresInARow: 20,

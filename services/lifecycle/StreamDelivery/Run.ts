@@ -19,6 +19,7 @@ import { streamStatus } from "../Streams/Status.ts"
 import { type Agenda, agendas, type Item } from "./Agenda.ts"
 import { checks } from "./Checks.ts"
 import { type Claimed, Course } from "./Course.ts"
+import { keeping } from "./Keeping.ts"
 import type { Opened } from "./Opening.ts"
 import { delayAfter, type Patience } from "./Patience.ts"
 import { type Served, servedStreams } from "./Served.ts"
@@ -56,7 +57,9 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   const { setStatus } = yield* streamStatus(publicUrl)
 
   const keep = { leaseMillis: patience.leaseMillis }
-  const room = patience.timeoutMillis * 1.5
+  /** What is left of a lease where a POST begins; while it lasts the lease is renewed. */
+  const room = patience.leaseMillis / 2
+  const kept = yield* keeping(patience.leaseMillis)
 
   const authorization = ({ authorization_header: bytes, id, vault_kid: kid }: Served): Record<string, string> =>
     bytes === null || kid === null ? {} : {
@@ -65,10 +68,12 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
       ),
     }
 
-  const post = Effect.fnUntraced(function* (served: Served, { message }: Item) {
+  /** Null: it was cut off, since the claim may be another's by now. */
+  const post = Effect.fnUntraced(function* (course: Course, served: Served, { message }: Item) {
     yield* faultPoint("push.before")
-    const outcome = yield* Effect.promise(() =>
+    const outcome = yield* kept(course, (signal) =>
       outbound.post({
+        signal,
         url: served.endpoint_url ?? "",
         headers: {
           "content-type": "application/secevent+jwt",
@@ -79,9 +84,9 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         body: message,
         keepOnSuccess: 0,
         keepOnFailure,
-      })
-    )
+      }))
     yield* faultPoint("push.after")
+    if (outcome === null) return null
     const verdict = verdictOf(outcome)
     yield* Metric.update(Metric.withAttributes(pushes, { outcome: verdict._tag }), 1)
     return verdict
@@ -165,7 +170,8 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   })
 
   const handle = Effect.fnUntraced(function* (course: Course, served: Served, item: Item): Step {
-    const verdict = yield* post(served, item)
+    const verdict = yield* post(course, served, item)
+    if (verdict === null) return "over"
     if (verdict._tag === "delivered") return yield* taken(course, served, item)
     if (verdict._tag === "failed") return yield* notTaken(course, served, item, verdict.reason)
     const { code, said } = verdict.refusal

@@ -1,11 +1,10 @@
 /** Push-based delivery, by the modules of the OpenID conformance suite for transmitters, and what they leave open. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import { Deferred, Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
 import { Streams } from "../../../services/lifecycle/Streams.ts"
-import { StreamPush } from "../../../services/lifecycle/StreamPush.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
@@ -21,21 +20,15 @@ import {
   pushing,
   type Receiving,
   receiving,
+  restsAt,
   rowOf,
+  seen,
   stream,
   streaming,
   subjects,
   tellAll,
-  timeoutMillis,
 } from "./StreamWorld.ts"
 import { pinsFor, publicUrl } from "./World.ts"
-
-/** Waits until the stream is as it should be. */
-const seen = (streamId: string, good: (row: Effect.Success<ReturnType<typeof rowOf>>) => boolean) =>
-  until("the stream", rowOf(streamId), good, 15)
-
-const restsAt = (streamId: string, position: number) =>
-  seen(streamId, (row) => row.position === position && row.claim === null)
 
 const enable = Effect.fnUntraced(function* ({ receiver }: Receiving, stream_id: string) {
   yield* (yield* Streams).setStatus(receiver, { stream_id, status: "enabled" })
@@ -280,66 +273,5 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
       const { sql } = yield* Database
       assert.lengthOf(yield* sql`select from lifecycle_stream_failing where stream_id = ${streamId}::uuid`, 0)
       assert.isNull((yield* placesOf(here)).delivered)
-    }))
-
-  it.effect("of two pushers one serves a stream at a time; who froze begins nothing once its lease is over", () =>
-    Effect.gen(function* () {
-      const here = yield* receiving
-      const held: Array<() => void> = []
-      const { arrivals, heard, url } = yield* pushed((_, nth) =>
-        nth > 1 ? 202 : new Promise((resolve) => held.push(() => resolve(202)))
-      )
-      const streamId = yield* stream(here, push(url()))
-      const ids = yield* tellAll(here, subjects(3))
-      const one = yield* StreamPush
-      const other = yield* Layer.build(StreamPush.layer(publicUrl, { timeoutMillis, leaseMillis: 3_000 }))
-      const two = Context.get(other, StreamPush)
-      yield* one.turn
-      yield* until("the first", Effect.sync(() => arrivals), ({ length }) => length === 1)
-      const { claim } = yield* rowOf(streamId)
-      assert.isFalse(yield* two.turn)
-      assert.strictEqual((yield* rowOf(streamId)).claim, claim)
-
-      // As if the first had been frozen: its lease is over, and another takes the stream.
-      const { sql } = yield* Database
-      yield* sql`update lifecycle_streams set lease_until = '2001-01-01' where id = ${streamId}::uuid`
-      yield* two.free
-      const taking = yield* Effect.forkChild(Effect.repeat(two.turn, { until: (more) => !more }))
-      yield* Fiber.join(taking)
-      const told = yield* Queue.takeN(heard, 3)
-      assert.deepStrictEqual(told.map(({ jti }) => jti), [...ids])
-      held.forEach((go) => go())
-      yield* Queue.take(heard)
-      yield* restsAt(streamId, (yield* placesOf(here)).head)
-      assert.deepStrictEqual(arrivals.map(({ jti }) => jti), [ids[0], ...ids])
-    }))
-
-  it.effect("a pusher that is stopped gives its streams back, with what they took", () =>
-    Effect.gen(function* () {
-      const here = yield* receiving
-      const { arrivals, heard, url } = yield* pushed()
-      const streamId = yield* stream(here, push(url()))
-      const before = (yield* placesOf(here)).head
-      yield* tellAll(here, subjects(2))
-      const scope = yield* Scope.make()
-      const built = yield* Layer.buildWithScope(StreamPush.layer(publicUrl, { warmMillis: 600_000 }), scope)
-      yield* Context.get(built, StreamPush).turn
-      yield* Queue.takeN(heard, 2)
-      assert.isNotNull((yield* seen(streamId, ({ position }) => position === before + 2)).claim)
-      yield* Scope.close(scope, Exit.void)
-      assert.isNull((yield* rowOf(streamId)).claim)
-
-      // In the middle of a message: nobody knows whether it was taken.
-      const third = yield* pushed(() => "silence")
-      const slow = yield* stream(here, push(third.url()))
-      yield* tellAll(here, subjects(1))
-      const other = yield* Scope.make()
-      const stopping = yield* Layer.buildWithScope(StreamPush.layer(publicUrl), other)
-      yield* Context.get(stopping, StreamPush).turn
-      yield* until("it", Effect.sync(() => third.arrivals), ({ length }) => length === 1)
-      yield* Scope.close(other, Exit.void)
-      const { claim, position } = yield* rowOf(slow)
-      assert.deepStrictEqual([claim, position], [null, before + 2])
-      assert.isAtLeast(arrivals.length, 2)
     }))
 })

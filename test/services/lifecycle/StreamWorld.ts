@@ -15,6 +15,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/RateLimits.ts"
 import { transact } from "../../../services/platform/Transact.ts"
+import { until } from "../../e2e/support/until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/servers.ts"
 import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "./World.ts"
@@ -22,21 +23,22 @@ import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "./Wor
 /** The deadline of a POST. */
 export const timeoutMillis = 500
 
-const ground = transmitter.pipe(
-  Layer.provideMerge(
-    Outbound.layer({ allowedCidrs: ["127.0.0.0/8"], certificateAuthorities: [], timeoutMillis, ownPorts: [] }),
-  ),
-)
+const ground = (timeoutMillis: number) =>
+  transmitter.pipe(
+    Layer.provideMerge(
+      Outbound.layer({ allowedCidrs: ["127.0.0.0/8"], certificateAuthorities: [], timeoutMillis, ownPorts: [] }),
+    ),
+  )
 
 /** Brisk, so that nobody waits for a second try. */
-const brisk = { timeoutMillis, leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
+const brisk = { leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
-export const streaming = (options: Partial<Patience> = {}) =>
+export const streaming = (options: Partial<Patience> = {}, deadlineMillis = timeoutMillis) =>
   Layer.mergeAll(
     Streams.layer(publicUrl),
     StreamDelivery.layer(publicUrl),
     StreamPush.layer(publicUrl, { ...brisk, ...options }),
-  ).pipe(Layer.provide(RateLimits.layer), Layer.provideMerge(ground))
+  ).pipe(Layer.provide(RateLimits.layer), Layer.provideMerge(ground(deadlineMillis)))
 
 export interface Receiving extends Scene {
   readonly grantId: string
@@ -181,11 +183,19 @@ export const rowOf = Effect.fnUntraced(function* (id: string) {
     readonly reached: bigint | null
     readonly attempts: number
     readonly claim: bigint | null
+    readonly lease_until: Date | null
     readonly last_error: string | null
     readonly verified_at: Date | null
   }>`select * from lifecycle_streams where id = ${id}::uuid`
   return { ...row!, position: Number(row!.position) }
 })
+
+/** Waits until the stream is as it should be. */
+export const seen = (streamId: string, good: (row: Effect.Success<ReturnType<typeof rowOf>>) => boolean) =>
+  until("the stream", rowOf(streamId), good, 15)
+
+export const restsAt = (streamId: string, position: number) =>
+  seen(streamId, (row) => row.position === position && row.claim === null)
 
 /** Where the project's history is, how far the receiver has it, and of how many messages is known how long they took. */
 export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {

@@ -1,0 +1,132 @@
+/** Who pushes to a stream: one process at a time, whatever becomes of it and however long its receiver takes. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
+import { StreamPush } from "../../../services/lifecycle/StreamPush.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { until } from "../../e2e/support/until.ts"
+import { serve } from "../platform/Outbound/servers.ts"
+import {
+  placesOf,
+  push,
+  pushed,
+  receiving,
+  restsAt,
+  rowOf,
+  seen,
+  stream,
+  streaming,
+  subjects,
+  tellAll,
+} from "./StreamWorld.ts"
+import { publicUrl } from "./World.ts"
+
+layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Claims of streams", (it) => {
+  it.effect("of two pushers one serves a stream at a time; who froze begins nothing once its lease is over", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const held: Array<() => void> = []
+      const { arrivals, heard, url } = yield* pushed((_, nth) =>
+        nth > 1 ? 202 : new Promise((resolve) => held.push(() => resolve(202)))
+      )
+      const streamId = yield* stream(here, push(url()))
+      const ids = yield* tellAll(here, subjects(3))
+      const one = yield* StreamPush
+      const other = yield* Layer.build(StreamPush.layer(publicUrl, { leaseMillis: 3_000 }))
+      const two = Context.get(other, StreamPush)
+      yield* one.turn
+      yield* until("the first", Effect.sync(() => arrivals), ({ length }) => length === 1)
+      const { claim } = yield* rowOf(streamId)
+      assert.isFalse(yield* two.turn)
+      assert.strictEqual((yield* rowOf(streamId)).claim, claim)
+
+      // As if the first had been frozen: its lease is over, and another takes the stream.
+      const { sql } = yield* Database
+      yield* sql`update lifecycle_streams set lease_until = '2001-01-01' where id = ${streamId}::uuid`
+      yield* two.free
+      const taking = yield* Effect.forkChild(Effect.repeat(two.turn, { until: (more) => !more }))
+      yield* Fiber.join(taking)
+      const told = yield* Queue.takeN(heard, 3)
+      assert.deepStrictEqual(told.map(({ jti }) => jti), [...ids])
+      held.forEach((go) => go())
+      yield* Queue.take(heard)
+      yield* restsAt(streamId, (yield* placesOf(here)).head)
+      assert.deepStrictEqual(arrivals.map(({ jti }) => jti), [ids[0], ...ids])
+    }))
+
+  it.effect("a pusher that is stopped gives its streams back, with what they took", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const { arrivals, heard, url } = yield* pushed()
+      const streamId = yield* stream(here, push(url()))
+      const before = (yield* placesOf(here)).head
+      yield* tellAll(here, subjects(2))
+      const scope = yield* Scope.make()
+      const built = yield* Layer.buildWithScope(StreamPush.layer(publicUrl, { warmMillis: 600_000 }), scope)
+      yield* Context.get(built, StreamPush).turn
+      yield* Queue.takeN(heard, 2)
+      assert.isNotNull((yield* seen(streamId, ({ position }) => position === before + 2)).claim)
+      yield* Scope.close(scope, Exit.void)
+      assert.isNull((yield* rowOf(streamId)).claim)
+
+      // In the middle of a message: nobody knows whether it was taken.
+      const third = yield* pushed(() => "silence")
+      const slow = yield* stream(here, push(third.url()))
+      yield* tellAll(here, subjects(1))
+      const other = yield* Scope.make()
+      const stopping = yield* Layer.buildWithScope(StreamPush.layer(publicUrl), other)
+      yield* Context.get(stopping, StreamPush).turn
+      yield* until("it", Effect.sync(() => third.arrivals), ({ length }) => length === 1)
+      yield* Scope.close(other, Exit.void)
+      const { claim, position } = yield* rowOf(slow)
+      assert.deepStrictEqual([claim, position], [null, before + 2])
+      assert.isAtLeast(arrivals.length, 2)
+    }))
+})
+
+/** No deadline ends a POST here. */
+const patient = streaming({ leaseMillis: 3_000 }, 60_000)
+
+layer(patient, { excludeTestServices: true })("A receiver that takes longer than a lease", (it) => {
+  it.effect("is pushed to by nobody else meanwhile", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const answer = yield* Deferred.make<number>()
+      const { arrivals, heard, url } = yield* pushed(() => Effect.runPromise(Deferred.await(answer)))
+      const streamId = yield* stream(here, push(url()))
+      yield* tellAll(here, subjects(1))
+      const one = yield* StreamPush
+      const two = Context.get(yield* Layer.build(StreamPush.layer(publicUrl, { leaseMillis: 3_000 })), StreamPush)
+      yield* one.turn
+      const { claim, lease_until } = yield* rowOf(streamId)
+      const other = Effect.andThen(two.free, two.turn)
+      yield* until("a third lease", Effect.andThen(other, rowOf(streamId)), (row) =>
+        row.lease_until!.getTime() > lease_until!.getTime() + 3_000, 15)
+      assert.strictEqual((yield* rowOf(streamId)).claim, claim)
+      yield* Deferred.succeed(answer, 202)
+      yield* Queue.take(heard)
+      yield* restsAt(streamId, (yield* placesOf(here)).head)
+      assert.lengthOf(arrivals, 1)
+    }))
+
+  it.effect("hears no more of it once another has the claim", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const { sql } = yield* Database
+      const [begun, cut] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const { port } = yield* serve((_, response) => {
+        response.on("close", () => Deferred.doneUnsafe(cut, Effect.void))
+        Deferred.doneUnsafe(begun, Effect.void)
+      })
+      const streamId = yield* stream(here, push(`http://127.0.0.1:${port}/`))
+      const before = (yield* rowOf(streamId)).position
+      yield* tellAll(here, subjects(1))
+      yield* (yield* StreamPush).turn
+      yield* Deferred.await(begun)
+      yield* sql`
+        update lifecycle_streams set claim = nextval('claims'), lease_until = '2999-01-01'
+        where id = ${streamId}::uuid`
+      yield* Deferred.await(cut)
+      const row = yield* rowOf(streamId)
+      assert.deepStrictEqual([row.position, row.last_error], [before, null])
+    }))
+})

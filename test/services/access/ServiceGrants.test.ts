@@ -130,27 +130,6 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual((yield* revoke(w, w.ada, id)).state, "revoked")
     })))
 
-  it.effect("pages through 120 grants under inserts, none missed and none twice", () =>
-    noon(Effect.gen(function* () {
-      const w = yield* world
-      const many = (n: number) => Effect.all(Array.from({ length: n }, () => propose(w)), { concurrency: 8 })
-      const before = (yield* many(100)).map(({ id }) => id)
-      const pages: Array<string> = []
-      const writing = yield* Effect.forkChild(many(20))
-      let after: string | null = null
-      for (;;) {
-        const page: ReadonlyArray<{ readonly id: string }> = yield* list(w, w.olga, 7, after)
-        pages.push(...page.map(({ id }) => id))
-        const last = page.at(-1)
-        if (last !== undefined) after = last.id
-        else if (writing.pollUnsafe() !== undefined) break
-      }
-      assert.lengthOf(new Set(pages), pages.length)
-      assert.lengthOf(pages, 120)
-      assert.includeMembers(pages, before)
-      assert.deepStrictEqual(pages, [...pages].sort())
-    })))
-
   it.effect("is shown to owners, administrators and operators only", () =>
     noon(Effect.gen(function* () {
       const w = yield* world

@@ -1,14 +1,15 @@
-/** Requests that meet: one key fifty times, and a role that is taken away while its holder decides. */
+/** Requests that meet: one key fifty times, and decisions while what they rest on changes. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/Database.ts"
 import { tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { type Answer, as, codeOf, key, send } from "./Ask.ts"
+import { type Answer, as, ask, codeOf, done, key, send } from "./Ask.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
 import { during, waits } from "./During.ts"
+import { counted, effects, toldOfGrant } from "./Effects.ts"
+import { reason } from "./Catalogue/Case.ts"
 import { held } from "./Held.ts"
 import { type Stage, stage } from "./Stage.ts"
 
@@ -19,37 +20,6 @@ const sent = Effect.fnUntraced(function* (one: Case, asked: Asked, personId: str
   const all = { ...(yield* as(personId)), ...asked.headers, ...headers }
   return held(operation, yield* send(operation.method, pathOf(operation, asked), all, asked.body))
 })
-
-/** Where each effect can be counted. */
-const effects: Readonly<
-  Record<string, (asked: Asked, answer: Answer) => Effect.Effect<number, SqlError.SqlError, Database>>
-> = {
-  "access-grant-reviews.proposeAccessGrantReview": (asked) =>
-    counted("select from access_reviews where access_id = $1", asked.body!["access_id"]),
-  "websites.registerWebsite": (asked) => counted("select from projects where website = $1", asked.body!["website"]),
-  "enrollments.createEnrollment": (asked) =>
-    counted("select from requests where fields ->> 'recipient' = $1", asked.body!["recipient"]),
-  "requests.createPerson": (asked) => counted("select from people where subject = $1", asked.body!["subject"]),
-  "access-grant-reviews.approveAccessGrantReview": (_asked, { body }) =>
-    counted("select from access_review_evidence where action = 'approve' and review_id::text = $1", body.review_id),
-  "lifecycle-service-grants.approveLifecycleServiceGrant": (_asked, { body }) => toldOfGrant("approved", body.id),
-  "lifecycle-service-grants.revokeLifecycleServiceGrant": (_asked, { body }) =>
-    counted(
-      "select from audit_records where action = 'service-grant.revoke' and subject = 'service-grant:' || $1",
-      body.id,
-    ),
-  "websites.withdrawWebsite": (_asked, { body }) =>
-    counted("select from lifecycle_events where kind = 'project-withdrawn' and project_id = $1", body.project_id),
-}
-
-const counted = (statement: string, value: unknown) =>
-  Effect.flatMap(Database, ({ sql }) => Effect.map(sql.unsafe(statement, [value]), (rows) => rows.length))
-
-const toldOfGrant = (what: "approved" | "revoked", id: string) =>
-  counted(
-    `select from lifecycle_events where kind = 'service-grant-${what}' and payload->'grant'->>'grant_id' = $1`,
-    id,
-  )
 
 const remove = (personId: string) =>
   Effect.flatMap(
@@ -274,4 +244,35 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         assert.deepStrictEqual([good.status, good.headers["etag"]], [200, `"${good.body.evidence_digest}"`])
       }
     }))
+
+  it.effect(
+    "following Link through 120 grants while they are written misses none and repeats none",
+    () =>
+      Effect.gen(function* () {
+        const { people: { owner }, project } = yield* stage
+        const path = `/v1/projects/${project}/lifecycle-service-grants`
+        const body = { service_id: "fern-backend", capabilities: ["events.read"], environment: "production", reason }
+        const propose = Effect.map(ask(owner, "POST", path, body), (answer) => String(done(answer).id))
+        const many = (n: number) => Effect.all(Array.from({ length: n }, () => propose), { concurrency: 8 })
+        const first = yield* many(100)
+        const writing = yield* Effect.forkChild(many(20))
+        const read: Array<string> = []
+        for (let next: string | undefined = `${path}?limit=7`; next !== undefined;) {
+          const written = writing.pollUnsafe() !== undefined
+          const { body, headers }: Answer = yield* ask(owner, "GET", next)
+          const ids: ReadonlyArray<string> = body.map(({ id }: { id: string }) => id)
+          read.push(...ids)
+          const link: string | undefined = ids.length === 7
+            ? `<${path}?limit=7&after_id=${ids.at(-1)}>; rel="next"`
+            : undefined
+          assert.strictEqual(headers["link"], link)
+          // A page that is not full is the last for now; whoever comes back reads on after what they have.
+          next = link?.slice(1, link.indexOf(">")) ?? (written ? undefined : `${path}?limit=7&after_id=${read.at(-1)}`)
+        }
+        const all = [...first, ...yield* Fiber.join(writing)]
+        assert.lengthOf(all, 120)
+        assert.deepStrictEqual(read, all.toSorted())
+      }),
+    60_000,
+  )
 })

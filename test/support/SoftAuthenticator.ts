@@ -34,6 +34,10 @@ export interface Creation {
   readonly synced?: boolean
   /** To answer with the credential of before. */
   readonly credentialId?: Buffer
+  /** What the answer calls the credential, where that is not its id. */
+  readonly calledId?: string
+  /** The page stands in a frame of another origin's. */
+  readonly framed?: boolean
 }
 
 /** What `PublicKeyCredential.toJSON()` gives after `create()`. */
@@ -60,12 +64,13 @@ export const create = (how: Creation) => {
     type: "webauthn.create",
     challenge: how.challenge,
     origin: how.origin,
-    crossOrigin: false,
+    crossOrigin: how.framed === true,
   })
   const attachment = how.attachment ?? "platform"
+  const id = how.calledId ?? credentialId.toString("base64url")
   return {
-    id: credentialId.toString("base64url"),
-    rawId: credentialId.toString("base64url"),
+    id,
+    rawId: id,
     type: "public-key",
     response: {
       clientDataJSON: Buffer.from(client).toString("base64url"),

@@ -3,6 +3,7 @@
  * not matter here, that its user was verified does, since it counts as two factors.
  */
 import { generateRegistrationOptions, verifyRegistrationResponse } from "@simplewebauthn/server"
+import { decodeClientDataJSON } from "@simplewebauthn/server/helpers"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { RegistrationResponse } from "../../../schemas/identity/CredentialActions.ts"
@@ -72,6 +73,10 @@ export interface Registered {
   readonly backupState: boolean
 }
 
+/** The portal's page stood in a frame of another origin's, which it never does by itself (7.1, `crossOrigin`). */
+const isFramed = ({ response }: RegistrationResponse): boolean =>
+  decodeClientDataJSON(response.clientDataJSON).crossOrigin === true
+
 const isDiscoverable = ({ clientExtensionResults: results }: RegistrationResponse): boolean => {
   const properties = results?.["credProps"]
   return typeof properties === "object" && properties !== null && Reflect.get(properties, "rk") === true
@@ -102,6 +107,7 @@ export const registered = (party: RelyingParty, challenge: string, response: Reg
       if (!result.verified) return null
       const { aaguid, credential, credentialBackedUp, credentialDeviceType } = result.registrationInfo
       if (Buffer.from(credential.id, "base64url").length > longestCredentialId) return null
+      if (credential.id !== response.id || isFramed(response)) return null
       const transports = [...new Set(response.response.transports ?? [])]
       const platform = response.authenticatorAttachment === "platform" ||
         response.authenticatorAttachment !== "cross-platform" && transports.includes("internal")

@@ -69,6 +69,8 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
         "another domain": { rpId: "evil.example" },
         "a user who was not verified": { verified: false },
         "a credential that somebody has": { credentialId: taken },
+        "a page in a stranger's frame": { framed: true },
+        "an id that is not the credential's": { calledId: "c29tZWJvZHk" },
         "a credential id longer than 1,023 bytes": { credentialId: Buffer.alloc(1_024, "x") },
         "an id that no index holds": { credentialId: randomBytes(8_192) },
       }

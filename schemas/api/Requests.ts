@@ -1,5 +1,5 @@
 /** What people ask for on their own account, and people themselves (specification 000, Requests and registration). */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
@@ -19,6 +19,7 @@ import {
 import { NotFound } from "../problems/Floor.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
@@ -37,6 +38,14 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Ask for Access to a project; a Sponsor and an administrator decide"),
     HttpApiEndpoint.get("listOwnRequests", "/v1/me/requests", {
+      query: {
+        /** A decimal integer from 1 to 100 without leading zeros. */
+        limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "100" }).pipe(
+          Schema.withDecodingDefaultKey(Effect.succeed("100")),
+        ),
+        /** The last of the page before: what is older follows. */
+        after_id: Schema.optionalKey(QueryUuid),
+      },
       success: OwnRequests,
       error: Problems.RoleRequired,
     }).annotate(OpenApi.Summary, "One's own requests of every kind, newest first"),

@@ -22,7 +22,7 @@ import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
 import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
 import { accessOf, membershipOf, organizationOf } from "./Requests/answers.ts"
-import { ownRequests } from "./Requests/Listing.ts"
+import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
 
 type RoleFault =
   | NotFound
@@ -54,8 +54,8 @@ export class Requests extends Context.Service<Requests, {
   readonly membership: (
     asked: Wire.MembershipChange & By & { readonly institutionId: string },
   ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError>
-  /** The person's own requests of every kind, the newest 100. */
-  readonly mine: (personId: string) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
+  /** The person's own requests of every kind, newest first, the newest 100 where no page is asked for. */
+  readonly mine: (personId: string, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
   /** Carries out an organization, access or membership request that everybody signed. */
   readonly carryOut: (
     decision: Decision,

@@ -40,9 +40,10 @@ export const requests = HttpApiBuilder.group(
           service.access({ ...payload, personId }),
         )
       }),
-      listOwnRequests: Effect.fnUntraced(function* () {
+      listOwnRequests: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
-        return yield* service.mine(personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        const page = { limit: Number(query.limit), afterId: query.after_id ?? null }
+        return yield* service.mine(personId, page).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
       createPerson: Effect.fnUntraced(function* ({ payload }) {
         const by = yield* Caller

@@ -13,7 +13,13 @@ interface Row extends RequestRow {
   readonly required_roles: PolicyReviewRow["required_roles"]
 }
 
-const newest = 100
+export interface OwnPage {
+  readonly limit: number
+  /** The last of the page before. */
+  readonly afterId: string | null
+}
+
+const newest: OwnPage = { limit: 100, afterId: null }
 
 const stampOrNull = (date: Date | null) => date === null ? null : stamp(date)
 
@@ -37,7 +43,10 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
 
 export const ownRequests = (reads: PgClient.PgClient) => {
   const { columns } = requestRows(reads)
-  return Effect.fn("Requests.mine")(function* (personId: string): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
+  return Effect.fn("Requests.mine")(function* (
+    personId: string,
+    { afterId, limit }: OwnPage = newest,
+  ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
     const rows = yield* reads<Row>`
       select ${columns}, m.state as mail_state, v.id as review_id, v.required_roles
       from requests r
@@ -45,7 +54,9 @@ export const ownRequests = (reads: PgClient.PgClient) => {
       left join lateral (
         select v.id::text as id, v.required_roles from policy_reviews v where v.request_id = r.id
         order by v.state <> 'open', v.id desc limit 1) v on true
-      where r.author in (select id from people where id = ${personId} or merged_into = ${personId}) order by r.id desc limit ${newest}`
+      where r.author in (select id from people where id = ${personId} or merged_into = ${personId})
+        and (${afterId}::uuid is null or r.id < ${afterId}::uuid)
+      order by r.id desc limit ${limit}`
     const now = yield* Clock.currentTimeMillis
     return { items: rows.map((row) => viewOf(row, now)) }
   })

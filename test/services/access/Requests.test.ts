@@ -211,6 +211,16 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
         ...{ job_id: null, created_at: asked.created_at, policy_review: asked.policy_review },
       })
       assert.deepStrictEqual(yield* mine(w.abe), { items: [] })
+      const older = yield* Effect.flatMap(Requests, (requests) =>
+        requests.mine(w.pat, { limit: 1, afterId: asked.request_id }))
+      assert.deepStrictEqual(
+        older.items.map(({ kind }) =>
+          kind
+        ),
+        ["organization"],
+      )
+      const beyond = { limit: 1, afterId: older.items[0]!.id }
+      assert.deepStrictEqual(yield* Effect.flatMap(Requests, (requests) => requests.mine(w.pat, beyond)), { items: [] })
     })))
 
   it.effect("what was asked and decided cannot be rewritten, not even by the tables' owner", () =>

@@ -174,6 +174,7 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         bad.body.detail.map(({ loc, type }: { loc: ReadonlyArray<string>; type: string }) => [loc.join("."), type]),
         [["query.limit", "string_pattern_mismatch"], ["query.after_id", "uuid_parsing"]],
       )
+      assert.deepStrictEqual((yield* get(pat, "/v1/me/requests?limit=0&after_id=x")).body, bad.body)
       assert.deepStrictEqual(is(yield* get(pat, "/v1/policies/reviews?state=nonsense"), 200), { items: [] })
     }))
 

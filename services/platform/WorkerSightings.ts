@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer, Schedule, type Scope } from "effect"
 import { Database } from "./Database.ts"
 
 const everyMillis = 10_000
+const firstMillis = 1_000
 const keptMillis = 24 * 3_600_000
 
 class Names extends Context.Reference<Set<string>>("bailiwick/services/platform/WorkerSightings/Names", {
@@ -46,6 +47,11 @@ export const WorkerSightings = {
           Effect.catchCause((cause) => Effect.logDebug("sightings of workers were not written", cause)),
         )
       yield* Effect.addFinalizer(() => seen(true))
-      yield* seen(false).pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+      // Loops begin after this layer is built: they are told of soon, not at the next turn.
+      yield* seen(false).pipe(
+        Effect.repeat(Schedule.spaced(everyMillis)),
+        Effect.delay(firstMillis),
+        Effect.forkScoped,
+      )
     })),
 }

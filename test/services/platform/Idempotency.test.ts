@@ -59,6 +59,31 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* committed, 1)
     }))
 
+  it.effect("asks elsewhere once for what is answered again, and again after it was refused", () =>
+    Effect.gen(function* () {
+      const { runAfter } = yield* Idempotency
+      const { command, committed } = yield* counting
+      const request = asked()
+      const seen = { asked: 0 }
+      const asking = (refused: boolean) =>
+        Effect.suspend(() => {
+          seen.asked++
+          return refused ? Effect.fail(new NotFound({})) : Effect.succeed(command)
+        })
+      assert.strictEqual(yield* tagOf(runAfter(request, told, asking(true))), "NotFound")
+      const all = yield* Effect.all(
+        Array.from({ length: 5 }, () => runAfter(request, told, asking(false))),
+        { concurrency: "unbounded" },
+      )
+      assert.deepStrictEqual(new Set(all.map(({ body }) => body)), new Set([`{"n":1}`]))
+      assert.strictEqual(all.filter(({ replayed }) => !replayed).length, 1)
+      assert.deepStrictEqual([seen.asked, yield* committed], [2, 1])
+      const other = { ...request, body: { name: "two" } }
+      assert.strictEqual(yield* tagOf(runAfter(other, told, asking(false))), "IdempotencyKeyReused")
+      assert.isFalse((yield* runAfter({ ...request, key: null }, told, asking(false))).replayed)
+      assert.deepStrictEqual([seen.asked, yield* committed], [3, 2])
+    }))
+
   it.effect("knows another request by method, path, body, If-Match and portal binding", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency

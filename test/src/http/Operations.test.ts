@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import { Diagnostics } from "../../../schemas/identity/Operations.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { Ids } from "../../../services/platform/Ids.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
@@ -74,5 +75,33 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
       assert.strictEqual(own.status, 200, own.text)
       assert.deepStrictEqual(decoded(own.body).lifecycle_lag.map((lag) => lag.project_id), [project])
       assert.deepStrictEqual(decoded(own.body).lifecycle_broker_subscribers, [])
+    }))
+
+  it.effect("the newest hundred jobs are told, and of workers whether they run, are silent or have stopped", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const operator = yield* bearer(yield* person({ operator: true }))
+      const ids = yield* (yield* Ids).batch(101)
+      const now = new Date()
+      yield* sql`
+        insert into provider_jobs (id, kind, project_id, state, reference, created_at, updated_at, not_before)
+        select id, 'client.update', 'none', 'effective', 'none', ${now}, ${now}, ${now}
+        from unnest(${[...ids]}::uuid[]) id`
+      const jobs = yield* send("GET", "/v1/jobs", operator)
+      assert.deepStrictEqual(
+        jobs.body.items.map(({ job_id }: { job_id: string }) => job_id),
+        [...ids].reverse().slice(0, 100),
+      )
+      const ago = (seconds: number) => new Date(now.getTime() - seconds * 1_000)
+      yield* sql`
+        insert into worker_sightings (worker, instance, last_seen_at, stopped)
+        values ('provider', 'alive', ${ago(25)}, false), ('provider', 'dead', ${ago(31)}, false),
+          ('provider', 'over', ${ago(3)}, true)`
+      const { workers } = decoded((yield* send("GET", "/v1/operations/diagnostics", operator)).body)
+      const states = workers.filter(({ instance }) => ["alive", "dead", "over"].includes(instance))
+      assert.deepStrictEqual(states.map(({ instance, state }) => [instance, state]), [
+        ...[["alive", "running"], ["dead", "stale"], ["over", "stopped"]],
+      ])
+      assert.deepStrictEqual(states.map(({ backlog }) => backlog), [0, 0, 0])
     }))
 })

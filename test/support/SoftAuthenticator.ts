@@ -32,6 +32,8 @@ export interface Creation {
   readonly attachment?: "platform" | "cross-platform"
   /** A passkey that its maker copies to other devices. */
   readonly synced?: boolean
+  /** How often it has signed; never where it is left out. */
+  readonly counter?: number
   /** To answer with the credential of before. */
   readonly credentialId?: Buffer
   /** What the answer calls the credential, where that is not its id. */
@@ -49,11 +51,14 @@ export const create = (how: Creation) => {
   const key = cbor(new Map<number, Cbor>([[1, 2], [3, -7], [-1, 1], [-2, coordinate(x)], [-3, coordinate(y)]]))
   // User present, user verified, backup eligible and backed up, attested credential data (6.1).
   const flags = 0x41 | (how.verified === false ? 0 : 0x04) | (how.synced === true ? 0x18 : 0)
+  const counter = Buffer.alloc(4)
+  counter.writeUInt32BE(how.counter ?? 0)
   const length = Buffer.alloc(2)
   length.writeUInt16BE(credentialId.length)
   const authData = Buffer.concat([
     sha256(how.rpId),
-    Buffer.from([flags, 0, 0, 0, 0]),
+    Buffer.from([flags]),
+    counter,
     Buffer.alloc(16),
     length,
     credentialId,

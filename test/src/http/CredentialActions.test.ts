@@ -20,8 +20,10 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.deepStrictEqual(challenge.public_key.rp, { name: "Bailiwick", id: "portal.example" })
       assert.deepInclude(challenge.public_key.user, { name: "ada@fern.example", displayName: "Ada" })
       assert.notInclude(Buffer.from(challenge.public_key.user.id, "base64url").toString("latin1"), me)
-      assert.deepStrictEqual(challenge.public_key.excludeCredentials, [])
-      const credential = create({ challenge: challenge.public_key.challenge, ...creation, synced: true })
+      assert.deepInclude(challenge.public_key, { excludeCredentials: [], attestation: "none", timeout: 600_000 })
+      assert.strictEqual(challenge.public_key.authenticatorSelection.userVerification, "required")
+      const made = { challenge: challenge.public_key.challenge, ...creation, synced: true, counter: 7 }
+      const credential = create(made)
       const done = bodyOf(
         yield* complete(ask, intent.intent_id, { proof: { type: "webauthn.create", credential } }),
       )
@@ -37,6 +39,11 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       })
       const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
       assert.deepStrictEqual(list, { items: [done.authenticator], total: 1 })
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select sign_count::int, credential_id from authenticators where person_id = ${me}`,
+        [{ sign_count: 7, credential_id: credential.id }],
+      )
 
       // From now on two factors are asked for, and the credential is not made twice.
       assert.deepStrictEqual(codeOf(yield* ask("POST", actions, { kind: "passkey.register" })), [

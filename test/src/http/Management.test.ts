@@ -167,6 +167,13 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         assert.deepStrictEqual(codeOf(yield* call("GET", path, other)), [401, "invalid_token"])
       }
       assert.strictEqual(yield* there(mine), "in")
+      const after = bodyOf(yield* call("GET", "/v1/me/sessions", mine)).items
+      assert.deepStrictEqual(
+        after.map((one: { current: boolean; state: string; revoked_at: string | null }) => [
+          ...[one.current, one.state, one.revoked_at !== null],
+        ]).toSorted(),
+        [[false, "revoked", true], [true, "active", false]],
+      )
       // A later token of the dead session is as dead, whatever it says of itself.
       assert.strictEqual(
         yield* there(yield* bearer(someone, { sid: "other", acr: "urn:service:aal3" })),
@@ -196,6 +203,8 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         }
       }
       bodyOf(yield* call("GET", "/v1/me", mine))
+      // And any other token of the kept session, whenever its person signed in.
+      bodyOf(yield* call("GET", "/v1/me", yield* bearer(someone, { sid: "mine", authTime: before - 60 })))
       // Who signs in again is in.
       bodyOf(yield* call("GET", "/v1/me", yield* bearer(someone, { sid: "new", authTime: before + 60 })))
     }))

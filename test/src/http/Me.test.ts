@@ -163,6 +163,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         from generate_series(1, 1000) n`
       const many = bodyOf(yield* silent("GET", "/v1/me/sessions"))
       assert.deepStrictEqual([many.total, many.items.length], [1_002, 1_000])
+      assert.deepStrictEqual([many.items[0].state, many.items.at(-1).state], ["active", "expired"])
     }))
 
   it.effect("account-wide changes of the feed show at once", () =>

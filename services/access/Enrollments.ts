@@ -22,6 +22,7 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { parse, sameAddress } from "../platform/MailAddress.ts"
 import { Mails } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
+import { Outbox } from "../platform/Outbox.ts"
 import { Timers } from "../platform/Timers.ts"
 import { type Decision, filedOf, openedOf, type PolicyReviewRow, PolicyReviews, stamp } from "./PolicyReviews.ts"
 import { invitationKind, invitationToken } from "./RequestLetters.ts"
@@ -75,7 +76,7 @@ export class Enrollments extends Context.Service<Enrollments, {
       const timers = yield* Timers
       const tokens = yield* OneShotTokens
       const rows = requestRows(sql)
-      const { hasAdministrator, seat, stateOf } = memberships(sql)
+      const { hasAdministrator, isSuspended, seat } = memberships(sql, yield* Outbox)
 
       const moved = Effect.fnUntraced(
         function* (row: RequestRow, action: string, personId: string, more: Readonly<Record<string, string>> = {}) {
@@ -145,9 +146,8 @@ export class Enrollments extends Context.Service<Enrollments, {
         }
         const role = (yield* hasAdministrator(institutionId)) ? "member" as const : "administrator" as const
         // Whoever suspended a member did not mean that an older invitation undoes it.
-        const before = yield* stateOf(institutionId, personId, role)
-        if (before === "suspended") {
-          return yield* new Problems.InvalidState({ state: before, allowed: ["invited", "active", "ended"] })
+        if (yield* isSuspended(institutionId, personId)) {
+          return yield* new Problems.InvalidState({ state: "suspended", allowed: ["invited", "active", "ended"] })
         }
         const resultId = yield* seat({
           institutionId,
@@ -183,9 +183,11 @@ export class Enrollments extends Context.Service<Enrollments, {
             where id = ${personId} and status = 'active' and not removed for share`
           if (person === undefined) return yield* new Problems.InvalidToken()
           yield* mustBeOpen(sql)
-          const [found] = yield* sql<{ id: string }>`
-            select id::text as id from requests where token_hash = ${tokens.hash(token)} and kind = 'enrollment'`
+          const [found] = yield* sql<{ id: string; institution_id: string }>`
+            select id::text as id, institution_id from requests
+            where token_hash = ${tokens.hash(token)} and kind = 'enrollment'`
           if (found === undefined) return yield* new NotFound()
+          yield* sql`select from institutions where id = ${found.institution_id} for share`
           yield* reviews.lockOpen(found.id)
           const row = (yield* rows.lock(found.id))!
           const state = stateAt(row, yield* Clock.currentTimeMillis)

@@ -5,8 +5,10 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import { decisionMessage, type MembershipDecided } from "../../schemas/bus/Decisions.ts"
 import type { MembershipRole, MembershipState } from "../../schemas/identity/Directory.ts"
 import { Ids } from "../platform/Ids.ts"
+import type { Outbox } from "../platform/Outbox.ts"
 
 export interface Seat {
   readonly institutionId: string
@@ -18,7 +20,35 @@ export interface Seat {
   readonly approvedBy: ReadonlyArray<string>
 }
 
-export const memberships = (sql: PgClient.PgClient) => {
+/**
+ * A membership of a database that took another's place is suspended or ended as it was meanwhile, which nobody here did.
+ * One that is not known is kept as such, lest the directory bring it back. Gives whether anything changed.
+ */
+export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient, told: MembershipDecided) {
+  const { id, institution_id, person_id, role, state } = told
+  if (state !== "suspended" && state !== "ended") return false
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const [row] = yield* sql<{ changed: boolean }>`
+    with known as materialized (
+      select id, state from institution_memberships
+      where institution_id = ${institution_id} and person_id = canonical_person(${person_id}) and role = ${role}
+        and not removed for update
+    ), ended as (
+      update institution_memberships t
+      set state = ${state}, state_decided = true, revision = t.revision + 1, updated_at = ${now}
+      from known k where t.id = k.id and k.state not in ('ended', ${state}) returning 1
+    ), made as (
+      insert into institution_memberships (id, institution_id, person_id, role, state, state_decided, created_at,
+        updated_at)
+      select ${id}, ${institution_id}, canonical_person(${person_id}), ${role}, ${state}, true, ${now}, ${now}
+      where not exists (select from known) on conflict do nothing returning 1
+    )
+    select exists (select from ended) or exists (select from made) as changed`
+  return row!.changed
+})
+
+/** What is decided is told on DIRECTORY, too. */
+export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) => {
   /**
    * Gives the membership this state, in the current transaction; one that has it keeps its history. Gives its id. Whoever
    * was merged meanwhile is seated as the person that they turned out to be.
@@ -26,7 +56,7 @@ export const memberships = (sql: PgClient.PgClient) => {
   const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
     const acceptedAt = to.state === "active" ? now : null
-    const [written] = yield* sql<{ id: string }>`
+    const [written] = yield* sql<{ id: string; person_id: string }>`
       insert into institution_memberships as t (id, institution_id, person_id, role, state, state_decided, accepted_at,
         made_by, approved_by, created_at, updated_at)
       values (${yield* (yield* Ids)
@@ -39,8 +69,15 @@ export const memberships = (sql: PgClient.PgClient) => {
         effective_from = case when excluded.state = 'active' then null else t.effective_from end,
         expires_at = case when excluded.state = 'active' then null else t.expires_at end
       where t.state <> excluded.state or t.effective_from > ${now} or t.expires_at <= ${now}
-      returning id`
-    if (written !== undefined) return written.id
+      returning id, person_id`
+    if (written !== undefined) {
+      const { institutionId: institution_id, role, state } = to
+      yield* outbox.add(decisionMessage({
+        ...{ kind: "institution_membership", ...written, institution_id, role, state },
+        decided_at: now.toISOString(),
+      }))
+      return written.id
+    }
     const [kept] = yield* sql<{ id: string }>`
       select id from institution_memberships
       where institution_id = ${to.institutionId} and person_id = canonical_person(${to.personId}) and role = ${to.role}
@@ -48,18 +85,14 @@ export const memberships = (sql: PgClient.PgClient) => {
     return kept!.id
   })
 
-  /** The state of a person's membership in one role; null where there is none. */
-  const stateOf = Effect.fnUntraced(
-    function* (
-      institutionId: string,
-      personId: string,
-      role: MembershipRole,
-    ): Effect.fn.Return<MembershipState | null, SqlError.SqlError> {
-      const [row] = yield* sql<{ state: MembershipState }>`
+  /** Whether a person is suspended in the institution, in whatever role; their memberships stay locked. */
+  const isSuspended = Effect.fnUntraced(
+    function* (institutionId: string, personId: string): Effect.fn.Return<boolean, SqlError.SqlError> {
+      const held = yield* sql<{ state: MembershipState }>`
         select state from institution_memberships
-        where institution_id = ${institutionId} and person_id = canonical_person(${personId}) and role = ${role}
-          and not removed for update`
-      return row?.state ?? null
+        where institution_id = ${institutionId} and person_id = canonical_person(${personId}) and not removed
+        order by id for update`
+      return held.some(({ state }) => state === "suspended")
     },
   )
 
@@ -77,5 +110,5 @@ export const memberships = (sql: PgClient.PgClient) => {
     return found.length > 0
   })
 
-  return { seat, stateOf, hasAdministrator }
+  return { seat, isSuspended, hasAdministrator }
 }

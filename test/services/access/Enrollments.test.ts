@@ -284,5 +284,12 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollmen
       yield* sign(asked, "administrator", w.ada)
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(asked.enrollment_id))), "invalid_state")
       assert.strictEqual((yield* membershipsOf(w.fern, ned))[0]!.state, "suspended")
+      // Nor into another role: where nobody administrates, that would make an administrator.
+      const [moss, sol] = [yield* institution(), yield* person()]
+      yield* member(moss, sol, "sponsor")
+      yield* member(moss, ned, "member", { state: "suspended" })
+      const first = yield* enroll(moss, sol, "sus@new.example")
+      yield* sign(first, "administrator", w.oz)
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(first.enrollment_id))), "invalid_state")
     })))
 })

@@ -133,7 +133,7 @@ const viewOf = (row, now) => {
     acknowledgement: acknowledgementOf(row),
     effective_access: {
       state: row.observed_at === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
-      ...{ observed_at: row.observed_at, drift: false },
+      ...{ observed_at: row.observed_at, drift: row.drift },
     },
     validity: { current: reasons.length === 0, reasons },
   }

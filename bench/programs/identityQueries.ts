@@ -50,7 +50,7 @@ export const roles = `select m.role, ${effective("$3")} as effective
 /** Of the many rows of one institution, what is the same for all of a sponsor's or a holder's is asked for once. */
 export const reviews = `with sponsors as (
     select distinct m.person_id from institution_memberships m
-    join people p on p.id = m.person_id and p.status = 'active' and not p.removed
+    join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
     join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
     where m.institution_id = $1 and m.role = 'sponsor' and m.state = 'active' and not m.removed
       and coalesce(m.effective_from <= $2, true) and coalesce(m.expires_at > $2, true)
@@ -64,16 +64,23 @@ export const reviews = `with sponsors as (
     case when a.removed then 'revoked' else a.state end as access_state, a.access_version as current_version,
     l.installed_version, e.id as told, e.created_at as queued_at, had.delivered_at, done.acknowledged_at,
     done.acknowledged_epoch, done.acknowledged_position, done.installed_version as acknowledged_version,
-    seen.observed_at, s.person_id is not null as sponsor_current, coalesce(o.ended, false) as membership_ended
+    seen.observed_at, s.person_id is not null as sponsor_current, coalesce(o.ended, false) as membership_ended,
+    d.key is not null as drift
   from access_reviews r
   left join access a on a.id = r.access_id
   left join projects l on l.id = r.project_id
   left join lifecycle_told e on e.id = coalesce(r.revocation_event_id, r.approval_event_id)
   left join sponsors s on s.person_id = r.proposed_by
   left join left_over o on o.person_id = r.person_id
+  left join lifecycle_drift d on d.project_id = r.project_id and d.key = 'access/' || r.access_id
   left join lateral (
-    select min(c.delivered_at) as delivered_at from lifecycle_consumers c
-    where c.project_id = e.project_id and (c.delivered_epoch, c.delivered_position) >= (e.epoch, e.position)
+    select min(at) as delivered_at from (
+      select c.delivered_at as at from lifecycle_consumers c
+      where c.project_id = e.project_id and (c.delivered_epoch, c.delivered_position) >= (e.epoch, e.position)
+      union all
+      select n.given_at from lifecycle_given n
+      where (n.project_id, n.epoch, n.position) = (e.project_id, e.epoch, e.position)
+    ) taken
   ) had on true
   left join lateral (
     select c.* from lifecycle_consumers c

@@ -56,13 +56,13 @@ export const reviewedPerson = `(select json_build_object('id', p.id, 'issuer', p
   from people p where p.id = access_reviews.person_id and p.issuer is not null) as person`
 
 /** What a review is about and who decided it: the same in a receipt and in the list. */
-export const identityOf = (row: ReviewRow) => ({
+export const identityOf = (row: ReviewRow, decidedAt = row.proposed_at.toISOString()) => ({
   institution_id: row.institution_id,
   access: { access_id: row.access_id, version: row.access_version, digest: row.access_digest },
   sponsor_decision: {
     decision_id: row.decision_id,
     person_id: row.proposed_by,
-    decided_at: row.proposed_at.toISOString(),
+    decided_at: decidedAt,
     digest: row.decision_digest,
     locked: true as const,
   },

@@ -4,11 +4,14 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
 import { IdentityProvider, unmanaged } from "./IdentityProvider.ts"
 import { clients } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
+
+type Mine = NonNullable<Effect.Success<ReturnType<ReturnType<typeof clients>["of"]>>>
 
 const atOnce = 10
 const restMillis = 10 * 60_000
@@ -24,12 +27,17 @@ export class ClientDrift extends Context.Service<ClientDrift, {
       const provider = yield* IdentityProvider
       const known = clients(sql, yield* Vault)
 
+      /** Notes it of the client that was looked at: not of one that was changed or ended since. */
       const note = Effect.fnUntraced(function* (
         projectId: string,
-        clientId: string,
+        { client: { clientId }, expected }: Mine,
         found: ReturnType<typeof driftOf>,
       ) {
         const now = new Date(yield* Clock.currentTimeMillis)
+        const same = yield* sql`
+          select from provider_clients where project_id = ${projectId} and client_id = ${clientId}
+            and expected_digest = ${digestOf(expected)} and not disabled for update`
+        if (same.length === 0) return
         const rows = found.map(({ expected, field, observed }) => ({ field, expected, observed }))
         yield* sql`
           delete from client_drift where project_id = ${projectId}
@@ -46,25 +54,20 @@ export class ClientDrift extends Context.Service<ClientDrift, {
       const examine = Effect.fnUntraced(function* (projectId: string) {
         const mine = yield* known.of(projectId)
         if (mine === null || mine.disabled) return
-        const { client } = mine
-        const answer = yield* Effect.result(provider.read(client))
+        const wholly = (observed: string) =>
+          note(projectId, mine, [{ field: "client_id", expected: "present", observed }])
+        const answer = yield* Effect.result(provider.read(mine.client))
         if (answer._tag === "Failure") {
           const { code, reason } = answer.failure
           // RFC 7592 has one answer for a client that is gone and for a credential that is not its own any more. A
           // provider that does not answer now is asked again in its turn.
-          if (reason === "refused" && code !== unmanaged) {
-            yield* note(projectId, client.clientId, [{ field: "client_id", expected: "present", observed: code }])
-          }
+          if (reason === "refused" && code !== unmanaged) yield* wholly(code)
           return
         }
         const seen = answer.success
-        if (seen === null) {
-          return yield* note(projectId, client.clientId, [{
-            ...{ field: "client_id", expected: "present", observed: "absent" },
-          }])
-        }
-        yield* known.renew(projectId, client, seen.client)
-        yield* note(projectId, client.clientId, driftOf(mine.expected, seen.observed))
+        if (seen === null) return yield* wholly("absent")
+        yield* known.renew(projectId, mine.client, seen.client)
+        yield* note(projectId, mine, driftOf(mine.expected, seen.observed))
       })
 
       const look = Effect.gen(function* () {

@@ -1,6 +1,7 @@
 /** What an operator may do about jobs that failed or are ambiguous, and what even an operator may not. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
@@ -206,6 +207,29 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
         yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
         yield* look
         assert.deepStrictEqual(yield* seen, [{ field: "client_id", observed: "status_401" }])
+      })
+    ))
+
+  it.effect("what was seen of a client before it ended is not noted after", () =>
+    atProvider(({ interference }) =>
+      Effect.gen(function* () {
+        const { portal } = yield* world
+        const { sql } = yield* Database
+        yield* add(portal)
+        yield* work
+        yield* sql`update provider_clients set looked_at = 'epoch'`
+        const arrived = yield* Deferred.make<ServerResponse>()
+        interference.cut = "after"
+        interference.instead = (response) => Deferred.doneUnsafe(arrived, Effect.succeed(response))
+        const looking = yield* Effect.forkChild((yield* ClientDrift).look)
+        const response = yield* Deferred.await(arrived)
+        interference.cut = null
+        yield* add(portal, "client.disable")
+        yield* work
+        response.writeHead(200).end(JSON.stringify({ client_id: yield* clientOf(portal), client_name: "Another" }))
+        assert.strictEqual(yield* Fiber.join(looking), 1)
+        assert.deepStrictEqual(interference.seen, ["POST 201", "GET cut", "DELETE 204"])
+        assert.isEmpty(yield* sql`select field from client_drift`)
       })
     ))
 

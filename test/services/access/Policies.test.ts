@@ -7,17 +7,23 @@ import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { member, person, project } from "../../support/TestIdentity.ts"
 import {
+  acceptInvitation,
   askAccess,
   codeOf,
   day,
+  decline,
   enroll,
   organization,
+  own,
   reason,
   requestRow,
+  revokeInvitation,
   services,
   sign,
   timed,
+  tokenOf,
   website,
+  withdraw,
   world,
 } from "./RequestWorld.ts"
 
@@ -153,5 +159,36 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies"
         "2025-11-01T12:00:00Z",
       )} where person_id = ${ann}`
       assert.strictEqual((yield* sign(own, "administrator", ann)).state, "open")
+    })))
+
+  it.effect("while the installation is held nothing is approved or accepted; what takes away goes on", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "ned@held.example" })
+      const { sql } = yield* Database
+      const [sent, back] = [
+        yield* enroll(w.fern, w.sam, "ned@held.example"),
+        yield* enroll(w.fern, w.sam, "x@y.example"),
+      ]
+      yield* sign(sent, "administrator", w.ada)
+      const made = yield* website(w, w.pat)
+      const portal = yield* project(w.fern)
+      const asked = [yield* askAccess(w.fern, portal, w.pat), yield* askAccess(w.fern, portal, w.oz)] as const
+      yield* Effect.gen(function* () {
+        yield* sql`update installation set state = 'held', held_since = ${new Date(0)}, held_reason = 'restored'`
+        assert.strictEqual(yield* codeOf(sign(asked[0], "sponsor", w.sam)), "held")
+        assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "held")
+        assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(sent.enrollment_id))), "held")
+        assert.strictEqual(yield* codeOf(own(made.project_id, w.ada, w.oz)), "held")
+        // Who may not is told so first.
+        assert.strictEqual(yield* codeOf(sign(asked[0], "sponsor", w.abe)), "role_required")
+        assert.strictEqual((yield* decline(asked[1], "sponsor", w.sam)).state, "declined")
+        assert.strictEqual((yield* revokeInvitation(w.fern, back.enrollment_id, w.ada)).state, "revoked")
+        assert.strictEqual((yield* withdraw(w.fern, made.project_id, w.ada, 1)).state, "withdrawn")
+      }).pipe(Effect.ensuring(
+        Effect.orDie(sql`update installation set state = 'open', held_since = null, held_reason = null`),
+      ))
+      assert.strictEqual((yield* sign(asked[0], "sponsor", w.sam)).state, "open")
+      assert.strictEqual((yield* acceptInvitation(ned, yield* tokenOf(sent.enrollment_id))).state, "accepted")
     })))
 })

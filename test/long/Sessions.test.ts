@@ -1,0 +1,91 @@
+/**
+ * Who may go on is asked of the database with every request: what one process ended, another refuses at once, though no
+ * bell rings between them (each has a broker account of its own), and a process that comes back refuses it, too.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { randomUUID } from "node:crypto"
+import { copyFileSync } from "node:fs"
+import { join } from "node:path"
+import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
+import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
+import { home } from "../support/Processes.ts"
+import { TestBus } from "../support/TestBus.ts"
+import { api } from "../e2e/support/Api.ts"
+import { type IdentityWorld, ids, world } from "../e2e/support/Identity.ts"
+import { instance } from "../e2e/support/Instance.ts"
+
+/** Another process on the same database, of the same issuer, that hears nothing of the first. */
+const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
+  const folder = yield* home
+  copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
+  const other = yield* instance({
+    ...around.env(),
+    PORT: "0",
+    BAILIWICK_HOME: folder,
+    BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
+    NATS_URL: Redacted.value((yield* TestBus.make).url),
+  })
+  yield* other.start()
+  return other
+})
+
+describe("sessions on several processes", () => {
+  it.live("what one process ended no other takes", () =>
+    Effect.gen(function* () {
+      const around = yield* world()
+      const other = yield* deaf(around)
+      const processes = [around.instance, other]
+
+      /** What each of the processes says to a session of pat's. */
+      const says = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
+        return yield* Effect.forEach(
+          processes,
+          ({ origin }) => Effect.map(api(origin, headers).get("/v1/me"), ({ json, status }) => json.code ?? status),
+        )
+      })
+      const session = Effect.fnUntraced(function* (sid: string) {
+        const { mintAccessToken } = yield* EmbeddedIssuer
+        const token = yield* mintAccessToken({ issuer: demoIssuer, subject: "pat", clientId: "portal", sid })
+        return { authorization: `Bearer ${token}` }
+      }, Effect.provide(around.issuer))
+      const act = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, action: object) {
+        const { post } = api(around.instance.origin, headers)
+        const { json } = yield* post("/v1/me/credential-actions", action)
+        const done = yield* post(`/v1/me/credential-actions/${json.intent_id}/complete`, {
+          proof: { type: "confirm", acknowledged: true },
+        })
+        assert.strictEqual(done.status, 200, done.text)
+        return done.json
+      })
+
+      const [mine, second, third, unseen] = yield* Effect.all(["a", "b", "c", "d"].map(session))
+      for (const headers of [mine!, second!, third!]) assert.deepStrictEqual(yield* says(headers), [200, 200])
+      const { json } = yield* api(around.instance.origin, second!).get("/v1/me/sessions")
+      const { session_id } = json.items.find((one: { current: boolean }) => one.current)
+      const revoked = yield* act(mine!, { kind: "session.revoke", target_id: session_id })
+      assert.strictEqual(revoked.sessions_revoked, 1)
+      assert.deepStrictEqual(yield* says(second!), ["invalid_token", "invalid_token"])
+      assert.deepStrictEqual(yield* says(third!), [200, 200])
+
+      yield* act(mine!, { kind: "sessions.revoke_others" })
+      // Also what was signed in by then, and nobody had seen.
+      for (const headers of [third!, unseen!]) {
+        assert.deepStrictEqual(yield* says(headers), ["invalid_token", "invalid_token"])
+      }
+      assert.deepStrictEqual(yield* says(mine!), [200, 200])
+
+      yield* other.end("SIGKILL")
+      yield* other.start()
+      for (const headers of [second!, third!, unseen!]) {
+        assert.deepStrictEqual(yield* says(headers), ["invalid_token", "invalid_token"])
+      }
+      assert.deepStrictEqual(yield* says(mine!), [200, 200])
+
+      yield* around.apply({
+        ...{ kind: "person", id: ids.pat, version: Date.now(), issuer: demoIssuer, subject: "pat" },
+        ...{ status: "suspended", display_name: `Pat ${randomUUID()}` },
+      })
+      assert.deepStrictEqual(yield* says(mine!), ["invalid_token", "invalid_token"])
+    }).pipe(Effect.scoped))
+})

@@ -171,6 +171,8 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "FourEyesRequired")
       yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
+      const theirs = yield* propose({ ...w, accessId: yield* access(w.fern, w.portal, w.ada) })
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, theirs.review_id))), "done", "the beneficiary may")
     })))
 
   it.effect("counts two as two unless one made or approved the other within 90 days, by whatever name", () =>

@@ -17,6 +17,7 @@ import { needs, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { Outbox } from "../platform/Outbox.ts"
 import { Timers } from "../platform/Timers.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
@@ -73,7 +74,7 @@ export class Requests extends Context.Service<Requests, {
       const versions = yield* AccessVersions
       const people = persons(sql)
       const rows = requestRows(sql)
-      const { seat } = memberships(sql)
+      const { seat } = memberships(sql, yield* Outbox)
 
       /** The person as they are now, whoever they turned out to be; null where they are not active. */
       const active = Effect.fnUntraced(function* (personId: string) {

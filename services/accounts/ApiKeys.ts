@@ -3,6 +3,7 @@
  * is exact under concurrent creates, because each holds the account's row from its count to its commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import { decisionMessage } from "../../schemas/bus/Decisions.ts"
 import type { Credential, Principal } from "../../schemas/api/Credentials.ts"
 import { apiKeyLimits, type Plan } from "../../schemas/mail/Account.ts"
 import type { CreatedApiKey, Permission } from "../../schemas/mail/ApiKey.ts"
@@ -11,6 +12,7 @@ import { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { Outbox } from "../platform/Outbox.ts"
 import { keyNotices } from "./KeyNotices.ts"
 import { newKey } from "./KeySecret.ts"
 import { hashOf, Principals, who } from "./Principals.ts"
@@ -36,6 +38,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
       const audit = yield* Audit
+      const outbox = yield* Outbox
       const principals = yield* Principals
       const notices = yield* keyNotices
 
@@ -114,6 +117,9 @@ export class ApiKeys extends Context.Service<ApiKeys, {
             subject: `api-key:${keyId}`,
             outcome: "done",
           })
+          yield* outbox.add(decisionMessage({
+            ...{ kind: "api_key", id: keyId, account_id: accountId, revoked_at: now.toISOString() },
+          }))
           yield* notices.revoked(accountId, ended.key_prefix)
         },
         sql.withTransaction,

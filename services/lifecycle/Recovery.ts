@@ -17,6 +17,7 @@ import { faultPoint } from "../platform/Faults.ts"
 import { type HeldReason, type InstallationRow, readInstallation } from "../platform/Installation.ts"
 import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/LostTransfers.ts"
 import { ensureEpoch, settleEpoch } from "./Epochs.ts"
+import { lostDecisions } from "./Epochs/Decided.ts"
 import { lostHistory } from "./Epochs/Lost.ts"
 import { KeyRotation } from "./KeyRotation.ts"
 import { reapplying } from "./Epochs/Reapplied.ts"
@@ -38,6 +39,7 @@ export class Recovery extends Context.Service<Recovery, {
       const { sql } = yield* Database
       const audit = yield* Audit
       const bus = yield* Bus
+      const decisions = yield* lostDecisions
       const history = yield* lostHistory
       const invited = yield* invitations
       const keys = yield* KeyRotation
@@ -68,7 +70,7 @@ export class Recovery extends Context.Service<Recovery, {
       /** Whether the stream is the one that this database told, or it had told none. */
       const knows = Effect.fnUntraced(function* (
         { streams }: InstallationRow,
-        stream: "LIFECYCLE" | "TRANSFERS",
+        stream: "LIFECYCLE" | "TRANSFERS" | "DIRECTORY",
         since: number,
       ) {
         const { created } = yield* bus.mark(stream)
@@ -107,8 +109,10 @@ export class Recovery extends Context.Service<Recovery, {
         // Consumers may have gone over meanwhile, and believe the old key no more.
         if (yield* keys.resume([...lost.keys])) reapplied++
         for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
+        const decided = yield* decisions.read(since)
+        for (const decision of decided.decisions) if (yield* decisions.reapply(decision)) reapplied++
         const told = new Map<string, ToldTransfer>()
-        let unreadable = 0
+        let { unreadable } = decided
         yield* bus.history("TRANSFERS", since, (messages) =>
           Effect.sync(() => {
             for (const { data } of messages) {
@@ -163,7 +167,7 @@ export class Recovery extends Context.Service<Recovery, {
           yield* done("tokens_renewed_at", epoch)
           yield* faultPoint("recovery.renewed")
         }
-        for (const stream of ["LIFECYCLE", "TRANSFERS"] as const) {
+        for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
           if (!(yield* knows(found, stream, since))) return yield* stays("stream_gone")
         }
         // Once at once, and once more when all that came in meanwhile is there to be taken away from.

@@ -3,11 +3,14 @@
  * second factors (aal2); the last of them cannot be removed, which holds since whoever changes any of a person's
  * authenticators holds all of their rows.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, type Redacted } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
+import { decisionMessage } from "../../schemas/bus/Decisions.ts"
 import type { AuthenticatorKind, AuthenticatorView, CredentialType } from "../../schemas/identity/CredentialActions.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { Outbox } from "../platform/Outbox.ts"
 import { Vault } from "../platform/Vault.ts"
 import { hashOf, newCodes } from "./Authenticators/RecoveryCodes.ts"
 import type { Registered } from "./Authenticators/Webauthn.ts"
@@ -64,6 +67,10 @@ export const viewOf = (one: Authenticator, all: ReadonlyArray<Authenticator>): A
   }
 }
 
+/** One that was removed before this database took another's place. Gives whether it was there. */
+export const dropAuthenticator = (sql: PgClient.PgClient, id: string) =>
+  Effect.map(sql`delete from authenticators where id = ${id}::uuid returning 1`, (gone) => gone.length > 0)
+
 type InTransaction<A> = Effect.Effect<A, SqlError.SqlError>
 
 export class Authenticators extends Context.Service<Authenticators, {
@@ -93,6 +100,15 @@ export class Authenticators extends Context.Service<Authenticators, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const vault = yield* Vault
+      const outbox = yield* Outbox
+
+      /** That they are gone is told on DIRECTORY, too. */
+      const remove = Effect.fnUntraced(function* (which: Statement.Fragment) {
+        const removed_at = new Date(yield* Clock.currentTimeMillis).toISOString()
+        const gone = yield* sql<{ id: string; person_id: string }>`
+          delete from authenticators where ${which} returning id::text as id, person_id`
+        yield* outbox.add(...gone.map((one) => decisionMessage({ kind: "authenticator", ...one, removed_at })))
+      })
 
       const select = (personId: string, lock: boolean) =>
         sql<Authenticator>`
@@ -135,9 +151,10 @@ export class Authenticators extends Context.Service<Authenticators, {
 
       const replaceCodes = Effect.fnUntraced(function* (personId: string, label: string) {
         const { id, now } = yield* fresh
-        yield* sql`
-          delete from authenticators where kind = 'recovery_codes'
-            and person_id in (select id from people where id = ${personId} or merged_into = ${personId})`
+        yield* remove(
+          sql`kind = 'recovery_codes'
+            and person_id in (select id from people where id = ${personId} or merged_into = ${personId})`,
+        )
         yield* sql`
           insert into authenticators (id, person_id, kind, label, created_at)
           values (${id}::uuid, ${personId}, 'recovery_codes', ${label}, ${now})`
@@ -157,7 +174,7 @@ export class Authenticators extends Context.Service<Authenticators, {
         addTotp,
         replaceCodes,
         rename: (id, label) => Effect.asVoid(sql`update authenticators set label = ${label} where id = ${id}::uuid`),
-        remove: (id) => Effect.asVoid(sql`delete from authenticators where id = ${id}::uuid`),
+        remove: (id) => remove(sql`id = ${id}::uuid`),
       })
     }),
   )

@@ -1,12 +1,20 @@
 /** What keeps a held installation from opening by itself, over the whole app: its worker looks once a second. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import type { Principal } from "../../../schemas/api/Credentials.ts"
+import type { MembershipRole, MembershipState } from "../../../schemas/identity/Directory.ts"
+import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { settleEpoch } from "../../../services/lifecycle/Epochs.ts"
+import { Authenticators } from "../../../services/people/Authenticators.ts"
+import { memberships } from "../../../services/people/Memberships.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/Installation.ts"
+import { Outbox } from "../../../services/platform/Outbox.ts"
+import { transact } from "../../../services/platform/Transact.ts"
 import { until } from "../../e2e/support/until.ts"
-import { access, institution, person, project } from "../../support/TestIdentity.ts"
+import { access, institution, member, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 
 const installation = Effect.flatMap(Database, ({ sql }) => readInstallation(sql))
@@ -56,6 +64,79 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           })),
         )
       }), 60_000)
+
+    it.effect(
+      "what ended in the lost time and stands in nobody's lifecycle ends again, and nothing that was given back",
+      () =>
+        Effect.gen(function* () {
+          const { sql } = yield* Database
+          const { seat } = memberships(sql, yield* Outbox)
+          const authenticators = yield* Authenticators
+          const [fern, gone, back, late] = yield* Effect.all([institution(), person(), person(), person()])
+          const seats = [yield* member(fern, gone, "administrator"), yield* member(fern, back, "sponsor")]
+          const to = (personId: string, role: MembershipRole, state: MembershipState) =>
+            transact(seat({ ...{ institutionId: fern, personId, role, state }, madeBy: "sam", approvedBy: ["ada"] }))
+          const keyId = randomUUID()
+          const accountId = randomUUID()
+          const authenticator = randomUUID()
+          const having = sql`
+          insert into authenticators (id, person_id, kind, label, created_at)
+          values (${authenticator}::uuid, ${gone}, 'recovery_codes', 'Codes', 'epoch')`
+          yield* having
+          yield* sql`
+          insert into api_keys (id, account_id, name, hash, key_prefix, permissions, is_active, created_at)
+          values (${keyId}::uuid, ${accountId}::uuid, 'ci', ${
+            Buffer.alloc(32, 1)
+          }, 'mail_k_12345678', '{send}', true, 'epoch')`
+
+          yield* to(gone, "administrator", "ended")
+          yield* to(back, "sponsor", "suspended")
+          yield* to(back, "sponsor", "active")
+          yield* to(late, "member", "active")
+          yield* to(late, "member", "ended")
+          const { id: fresh } = yield* transact(authenticators.replaceCodes(gone, "Codes"))
+          yield* (yield* ApiKeys).revoke({ accountId } as Principal["Service"], keyId)
+          yield* until(
+            "published",
+            sql`select from outbox where stream = 'DIRECTORY' and published_at is null`,
+            (rows) => rows.length === 0,
+          )
+          const said = yield* sql<{ payload: string }>`select payload from outbox where stream = 'DIRECTORY'`
+          assert.lengthOf(said, 7)
+          assert.notMatch(JSON.stringify(said), /hash|secret|code|label|mail_k_/i)
+
+          // As a backup of before has it.
+          yield* sql`
+          update institution_memberships set state = 'active', state_decided = false where id = any(${seats}::text[])`
+          yield* sql`delete from institution_memberships where person_id = ${late}`
+          yield* sql`update api_keys set is_active = true, revoked_at = null where id = ${keyId}::uuid`
+          yield* sql`delete from authenticators where id = ${fresh}::uuid`
+          yield* having
+          const { epoch } = yield* installation
+          yield* failOver
+          yield* comes("open again", (row) => row.epoch === epoch + 1 && row.state === "open")
+          assert.deepStrictEqual(
+            yield* sql`
+            select person_id, state, state_decided from institution_memberships where institution_id = ${fern}
+            order by array_position(${[gone, back, late]}::text[], person_id)`,
+            [
+              { person_id: gone, state: "ended", state_decided: true },
+              { person_id: back, state: "active", state_decided: false },
+              { person_id: late, state: "ended", state_decided: true },
+            ],
+          )
+          assert.deepStrictEqual(yield* sql`select is_active from api_keys where id = ${keyId}::uuid`, [{
+            is_active: false,
+          }])
+          assert.deepStrictEqual(yield* sql`select from authenticators where person_id = ${gone}`, [])
+          const audited = yield* sql<{ subject: string }>`
+          select subject from audit_records where action = 'recovery.reapplied' order by subject`
+          assert.includeMembers(audited.map(({ subject }) => subject), [
+            ...[`api-key:${keyId}`, `authenticator:${authenticator}`, `institution-membership:${seats[0]}`],
+          ])
+        }),
+      60_000,
+    )
 
     it.effect("a history that somebody told under our number is never gone on with", () =>
       Effect.gen(function* () {

@@ -1,0 +1,11 @@
+/** API keys of a database that took another's place: whatever was revoked meanwhile is again. */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+
+/** Gives whether the key was there, and active. */
+export const endKey = Effect.fnUntraced(function* (sql: PgClient.PgClient, id: string) {
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const ended = yield* sql`
+    update api_keys set is_active = false, revoked_at = ${now} where id = ${id}::uuid and is_active returning 1`
+  return ended.length > 0
+})

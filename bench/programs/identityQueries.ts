@@ -55,8 +55,9 @@ export const reviews = `with sponsors as (
     where m.institution_id = $1 and m.role = 'sponsor' and m.state = 'active' and not m.removed
       and coalesce(m.effective_from <= $2, true) and coalesce(m.expires_at > $2, true)
   ), left_over as (
-    select person_id, bool_and(removed or state = 'ended') as ended from institution_memberships
-    where institution_id = $1 group by person_id
+    select m.person_id, bool_and(m.removed or m.state = 'ended') as ended
+    from (select distinct person_id from access_reviews where institution_id = $1) r
+    join institution_memberships m on m.person_id = r.person_id and m.institution_id = $1 group by m.person_id
   )
   select r.id, r.institution_id, r.project_id, r.person_id, r.access_id, r.access_version, r.access_digest,
     r.decision_id, r.proposed_by, r.proposed_at, r.decision_digest, r.grant_event_id, r.grant_event_position,

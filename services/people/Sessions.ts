@@ -81,7 +81,7 @@ export class Sessions extends Context.Service<Sessions, {
   ) => Effect.Effect<ReadonlyArray<Happening>, NotFound | SqlError.SqlError>
   /** Ends all of the person's sessions but the present one, in the current transaction. */
   readonly revokeOthers: (me: Me) => Effect.Effect<ReadonlyArray<Happening>, SqlError.SqlError>
-  /** Deletes sessions that are not shown any more, at most 10,000; gives how many. */
+  /** Deletes sessions that are not shown any more, but for those that were ended, at most 10,000; gives how many. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/Sessions") {
   static readonly layer = Layer.effect(
@@ -140,12 +140,13 @@ export class Sessions extends Context.Service<Sessions, {
             returning sid`,
         )
       })
-      // A token of a session outlives neither its session's expiry nor, by far, these 90 days.
+      // What was ended stays ended: its issuer, whom nobody told, may give tokens for it for as long as it likes.
       const prune = Effect.gen(function* () {
         const before = new Date((yield* Clock.currentTimeMillis) - kept)
         const gone = yield* sql`
           delete from sessions where id in (
-            select id from sessions where expires_at < ${before} and last_seen_at < ${before} limit 10000
+            select id from sessions
+            where expires_at < ${before} and last_seen_at < ${before} and revoked_at is null limit 10000
           ) returning 1`
         return gone.length
       })

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { OwnAccount } from "../../../schemas/identity/Account.ts"
+import { Sessions } from "../../../services/people/Sessions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
@@ -164,6 +165,25 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       const many = bodyOf(yield* silent("GET", "/v1/me/sessions"))
       assert.deepStrictEqual([many.total, many.items.length], [1_002, 1_000])
       assert.deepStrictEqual([many.items[0].state, many.items.at(-1).state], ["active", "expired"])
+    }))
+
+  it.effect("a session that was not seen for long is forgotten, one that was ended stays so", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const me = yield* person()
+      const then = new Date((now() - 91 * 86_400) * 1_000)
+      for (const [sid, revoked] of [["left", null], ["ended", then]] as const) {
+        yield* sql`
+          insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr,
+            revoked_at)
+          values (gen_random_uuid(), ${issuer}, ${`${sid} ${me}`}, ${me}, 'portal', ${then}, ${then}, ${then}, 'unknown',
+            '{}', ${revoked}::timestamptz)`
+      }
+      assert.strictEqual(yield* (yield* Sessions).prune, 1)
+      assert.deepStrictEqual(yield* sql`select sid from sessions where person_id = ${me}`, [{ sid: `ended ${me}` }])
+      const ended = yield* asking(me, { sid: `ended ${me}` })
+      assert.deepStrictEqual(codeOf(yield* ended("GET", "/v1/me")), [401, "invalid_token"])
+      bodyOf(yield* (yield* asking(me, { sid: `left ${me}` }))("GET", "/v1/me"))
     }))
 
   it.effect("account-wide changes of the feed show at once", () =>

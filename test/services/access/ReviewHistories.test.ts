@@ -166,6 +166,13 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     if (!two) m.canonical.forEach((one, i) => m.canonical[i] = one === who ? into : one)
   })
 
+  const hold = (held: boolean) => {
+    m.held = held
+    return held
+      ? sql`update installation set state = 'held', held_since = ${new Date()}, held_reason = 'restored'`
+      : sql`update installation set state = 'open', held_since = null, held_reason = null`
+  }
+
   const place = Effect.fnUntraced(function* (quarters: number) {
     const [head] = yield* sql<{ position: bigint }>`select position from lifecycle_heads where project_id = ${portal}`
     return quarters === 0 ? null : BigInt(Math.ceil(Number(head!.position) * quarters / 3))
@@ -199,11 +206,13 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
         return vouch(step)
       case "merge":
         return become(step)
+      case "hold":
+        return hold(step.held)
       case "follow":
         return follow(step)
     }
   }
-  for (const one of steps) yield* take(one)
+  yield* Effect.forEach(steps, take).pipe(Effect.ensuring(Effect.orDie(hold(false))))
 
   assert.deepInclude(yield* theAccess, {
     ...{ state: m.access.state, role: m.access.role, access_version: m.access.version },

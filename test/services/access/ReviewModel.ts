@@ -16,6 +16,7 @@ export type Step =
   | { readonly do: "seat"; readonly who: number; readonly role: Role; readonly state: SeatState }
   | ({ readonly do: "vouch"; readonly who: number } & Vouched)
   | { readonly do: "merge"; readonly who: number; readonly into: number }
+  | { readonly do: "hold"; readonly held: boolean }
   | { readonly do: "follow"; readonly delivered: number; readonly acknowledged: number }
 
 /** Which evidence a decision names: none, the review's first, its newest. */
@@ -66,6 +67,7 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("merge"), who, into: decider }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("hold"), held: fc.constantFrom(true, false, false) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("follow"), delivered: nth, acknowledged: nth }) },
 ) as fc.Arbitrary<Step>
 
@@ -86,11 +88,14 @@ export interface Model {
   readonly canonical: Array<number>
   readonly vouched: Map<number, Vouched>
   readonly access: { version: number; state: "active" | "revoked"; role: string }
+  /** Whether the installation activates nothing now. */
+  held: boolean
 }
 
 export const fresh = (): Model => ({
   ...{ reviews: [], seats: new Map(), canonical: Array.from({ length: people }, (_, n) => n), vouched: new Map() },
   access: { version: 1, state: "active", role: "user" },
+  held: false,
 })
 
 export const isGone = (m: Model, n: number) => m.canonical[n] !== n
@@ -133,7 +138,8 @@ const unseen = (review: Reviewed, seen: Seen) =>
 
 export const approving = (m: Model, n: number, review: Reviewed, seen: Seen): string =>
   refusal(m, n, "administrator") ??
-    (independent(m, n, review.proposer) ? null : "FourEyesRequired") ?? unseen(review, seen) ??
+    (independent(m, n, review.proposer) ? null : "FourEyesRequired") ?? (m.held ? "Held" : null) ??
+    unseen(review, seen) ??
     (review.state === "proposed" ? null : "InvalidState") ?? versionFault(m, review.version) ?? "done"
 
 export const revoking = (m: Model, n: number, review: Reviewed, seen: Seen): string => {

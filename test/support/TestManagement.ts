@@ -5,7 +5,7 @@
  * What it gives besides are the services below it, so that a test can put the directory's lines in (`TestIdentity`) and
  * look at the rows; the home's issuer speaks for every issuer (`TestTokens`).
  */
-import { ConfigProvider, Context, Effect, Layer, Logger, References } from "effect"
+import { Cause, ConfigProvider, Context, Effect, Exit, Layer, Logger, References, Tracer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -21,19 +21,34 @@ const publicUrl = "http://127.0.0.1:8080"
 /** A service that may write people. */
 export const writer = { issuer, clientId: "hr" }
 
-/** What the program logged, a line of JSON each. */
-export class Logged extends Context.Service<Logged, { readonly lines: Array<string> }>()(
-  "bailiwick/test/support/TestManagement/Logged",
-) {
-  static readonly layer = Layer.sync(Logged, () => Logged.of({ lines: [] }))
+/** What the program logged, a line of JSON each; and what its spans say, each thing once, where they are looked at. */
+export class Logged extends Context.Service<Logged, {
+  readonly lines: Array<string>
+  readonly spans: Set<string>
+}>()("bailiwick/test/support/TestManagement/Logged") {
+  static readonly layer = Layer.sync(Logged, () => Logged.of({ lines: [], spans: new Set() }))
 }
 
-const logs = Layer.unwrap(Effect.map(Logged, ({ lines }) =>
-  Layer.mergeAll(
-    Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))]),
-    Layer.succeed(References.MinimumLogLevel, "Trace"),
-    Layer.succeed(References.TracerEnabled, false),
-  )))
+/** As a collector would get it: names, attributes, and why it failed. */
+class Told extends Tracer.NativeSpan {
+  spans: Set<string> | null = null
+  override end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
+    this.spans?.add([this.name, ...[...this.attributes].map((entry) => entry.map(String).join("="))].join(" "))
+    if (Exit.isFailure(exit)) this.spans?.add(Cause.pretty(exit.cause))
+    super.end(endTime, exit)
+  }
+}
+
+const tracer = (spans: Set<string>) => Tracer.make({ span: (options) => Object.assign(new Told(options), { spans }) })
+
+const logs = (traced: boolean) =>
+  Layer.unwrap(Effect.map(Logged, ({ lines, spans }) =>
+    Layer.mergeAll(
+      Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))]),
+      Layer.succeed(References.MinimumLogLevel, "Trace"),
+      Layer.succeed(References.TracerEnabled, traced),
+      Layer.succeed(Tracer.Tracer, tracer(spans)),
+    )))
 
 const home = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-management-"))),
@@ -51,7 +66,7 @@ const settings = (more: Readonly<Record<string, string>>) => ({
   ...more,
 })
 
-const served = (more: Readonly<Record<string, string>>) =>
+const served = (more: Readonly<Record<string, string>>, traced: boolean) =>
   Layer.unwrap(Effect.gen(function* () {
     const { ownerUrl, url } = yield* TestDatabase
     const bus = yield* TestBus.make
@@ -63,8 +78,8 @@ const served = (more: Readonly<Record<string, string>>) =>
     return app(config, places).pipe(
       Layer.provideMerge(EmbeddedIssuer.layer({ home: folder, issuer: new URL("/dev/issuer", publicUrl).href })),
     )
-  })).pipe(Layer.provide(logs))
+  })).pipe(Layer.provide(logs(traced)))
 
 /** The app; `more` are variables of its environment (INTERFACE). No limit on requests unless it is named. */
-export const management = (more: Readonly<Record<string, string>> = {}) =>
-  served(more).pipe(Layer.provideMerge(Layer.merge(TestDatabase.layer, Logged.layer)), Layer.orDie)
+export const management = (more: Readonly<Record<string, string>> = {}, { traced = false } = {}) =>
+  served(more, traced).pipe(Layer.provideMerge(Layer.merge(TestDatabase.layer, Logged.layer)), Layer.orDie)

@@ -63,7 +63,7 @@ layer(
   management({
     MANAGEMENT_READ_RATE: "100000",
     IDENTITY_PROVIDER: JSON.stringify({ registration_endpoint: closed }),
-  }),
+  }, { traced: true }),
   { excludeTestServices: true, timeout: "60 seconds" },
 )("cli audit", (it) => {
   it.effect("leads from each failing status of the identity API to one redacted record", () =>
@@ -195,6 +195,8 @@ layer(
       const places = yield* everyPlace
       const looked = shapes()
       assert.isAbove(looked.length, 100)
+      // The search finds what it may.
+      assert.include(places.get("spans")!, "POST /v1/jobs/{job_id}/retry")
       for (const [place, text] of places) {
         assert.deepStrictEqual(looked.filter((shape) => text.includes(shape)), [], place)
       }

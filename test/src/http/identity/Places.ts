@@ -1,17 +1,18 @@
-/** Everywhere that a secret could have stayed: every row of the database, and the log. */
+/** Everywhere that a secret could have stayed: every row of the database, the log, and spans where they are looked at. */
 import { Effect } from "effect"
 import { Database } from "../../../../services/platform/Database.ts"
 import { Logged } from "../../../support/TestManagement.ts"
 import { secrets } from "./Ask.ts"
 
-/** Each table's rows, and what the program logged, as text. */
+/** Each table's rows, what the program logged, and what its spans say, as text. */
 export const everyPlace = Effect.gen(function* () {
   const { sql } = yield* Database
   const tables = yield* sql<{ name: string }>`
     select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition
       and has_table_privilege(c.oid, 'select') order by 1`
-  const places = new Map<string, string>([["the log", (yield* Logged).lines.join("\n")]])
+  const { lines, spans } = yield* Logged
+  const places = new Map<string, string>([["the log", lines.join("\n")], ["spans", [...spans].join("\n")]])
   for (const { name } of tables) {
     const [row] = yield* sql<{ text: string | null }>`
       select string_agg(row_to_json(t)::text, E'\n') as text from ${sql(name)} t`

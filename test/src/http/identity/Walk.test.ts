@@ -58,7 +58,7 @@ const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>
       () => Effect.orDie(owner`alter table ${owner(`${table}_away`)} rename to ${owner(table)}`),
     ))
 
-layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "100000" }), {
+layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "100000" }, { traced: true }), {
   excludeTestServices: true,
   timeout: "60 seconds",
 })("The document, walked", (it) => {
@@ -277,7 +277,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     60_000,
   )
 
-  it.effect("no secret of all this is in a row, a log line or a receipt", () =>
+  it.effect("no secret of all this is in a row, a log line, a span or a receipt", () =>
     Effect.gen(function* () {
       const me = yield* person()
       const strong = yield* as(me, { acr: "urn:service:aal2" })
@@ -302,7 +302,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
       assert.isAbove(places.get("idempotency_receipts")!.length, 1_000)
       // The search finds what it may.
       assert.include(places.get("audit_records")!, me)
-      assert.include(places.get("the log")!, "/v1/enrollments/{token}/accept")
+      for (const place of ["the log", "spans"]) assert.include(places.get(place)!, "/v1/enrollments/{token}/accept")
       for (const [place, text] of places) {
         const found = looked.filter((shape) => text.includes(shape))
         assert.deepStrictEqual(found, [], place)

@@ -67,6 +67,7 @@ export class NewPeople extends Context.Service<NewPeople, {
               actor: by.principal,
               subject: `person:${id}`,
               outcome: "done",
+              details: { reason },
             })
             return {
               person_id: id,

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
 import { codeOf, reason, writer } from "../access/RequestWorld.ts"
@@ -27,6 +28,11 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("NewPeople
       const made = yield* create(subject, by(oz))
       assert.deepInclude(made, { issuer, subject, state: "active", version: 1, policy_review: null })
       assert.deepStrictEqual(yield* identitiesOf(made.person_id), [subject])
+      const { sql } = yield* Database
+      assert.deepStrictEqual(
+        yield* sql`select action, actor, details from audit_records where subject = ${`person:${made.person_id}`}`,
+        [{ action: "person.created", actor: "somebody", details: { reason } }],
+      )
       assert.strictEqual(yield* codeOf(create(subject, by(null))), "person_exists")
       yield* create(subject, by(null), "")
       assert.strictEqual(yield* codeOf(create(randomUUID(), by(sam))), "role_required")

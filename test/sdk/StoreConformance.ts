@@ -8,6 +8,7 @@ import * as Ledger from "../../sdk/Ledger.ts"
 import { Gap } from "../../sdk/Refusal.ts"
 import { ask, type Store } from "../../sdk/Store.ts"
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../sdk/Verify.ts"
+import { entries, whatBefell, withdrawn } from "./Entries.ts"
 import { chained, granted, makeKey, now, own, pinsTo, projectId, revoked, snapshotOf, type Told } from "./Tokens.ts"
 
 const key = await makeKey()
@@ -222,54 +223,11 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
     })
 
     it("says who may come in", async () => {
-      const user = (sub: string) => ({ format: "iss_sub", iss: "https://id.example", sub })
-      const about = (type: string, subId: Json, payload: object = {}): Told => ({
-        ...{ type, subId },
-        payload: { event_timestamp: now, initiating_entity: "system", ...payload },
-      })
-      const risc = (name: string) => `https://schemas.openid.net/secevent/risc/event-type/${name}`
-      const ended = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
-      const linked = own("identity-linked")
       await fresh()
-      await apply(
-        await events([
-          ...["pat", "off", "gone", "floor", "one", "old", "first", "merged"].map((name) => granted(name)),
-          about(risc("account-disabled"), user("off")),
-          about(risc("account-disabled"), user("pat")),
-          about(risc("account-enabled"), user("pat")),
-          revoked("gone"),
-          about(ended, user("floor")),
-          about(ended, { format: "complex", user: user("one"), session: { format: "opaque", id: "s1" } }),
-          about(linked, user("new"), { previous: user("old") }),
-          about(linked, user("first"), { linked: user("second") }),
-          about(linked, user("other"), { linked: user("merged") }),
-          about(ended, user("other"), { event_timestamp: now - 100 }),
-        ]),
-      )
+      await apply(await events(whatBefell))
       assert.strictEqual(because(await mayEnter("pat")), "closed")
       assert.isTrue(await open())
-      const cases: ReadonlyArray<readonly [string, SessionSigns | undefined, string]> = [
-        ["pat", undefined, "welcome"],
-        ["pat", {}, "welcome"],
-        ["nobody", undefined, "no_access"],
-        ["off", undefined, "account_disabled"],
-        ["gone", undefined, "no_access"],
-        ["floor", { sessionIssuedAt: now }, "session_ended"],
-        ["floor", { sessionIssuedAt: now + 1 }, "welcome"],
-        ["floor", {}, "session_ended"],
-        ["one", { sid: "s1", sessionIssuedAt: now + 100 }, "session_ended"],
-        ["one", { sid: "s2", sessionIssuedAt: now - 100 }, "welcome"],
-        // Whoever cannot say which session it is may have come by the one that ended.
-        ["one", { sessionIssuedAt: now - 100 }, "session_ended"],
-        ["one", { sessionIssuedAt: now + 100 }, "welcome"],
-        ["new", undefined, "welcome"],
-        ["old", undefined, "identity_replaced"],
-        ["second", undefined, "welcome"],
-        ["first", undefined, "welcome"],
-        ["other", undefined, "welcome"],
-        ["merged", { sessionIssuedAt: now - 200 }, "session_ended"],
-      ]
-      for (const [subject, session, expected] of cases) {
+      for (const [subject, session, expected] of entries) {
         const entry = await mayEnter(subject, session)
         assert.strictEqual(because(entry), expected, `${subject} ${JSON.stringify(session)}`)
       }
@@ -284,7 +242,6 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.strictEqual(because(await mayEnter("pat")), "closed")
       assert.deepInclude(await standing(), { open: false, closedBecause: "refused" })
       assert.isTrue(await open())
-      const withdrawn = about(own("project-withdrawn"), { format: "opaque", id: projectId })
       const { chainHead, position } = (await standing())!
       await apply(await events([withdrawn], 1, chainHead, position + 1))
       assert.strictEqual(because(await mayEnter("pat")), "project_withdrawn")

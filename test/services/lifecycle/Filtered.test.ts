@@ -4,9 +4,12 @@ import { Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { lagging } from "../../../services/lifecycle/Lag.ts"
+import { Streams } from "../../../services/lifecycle/Streams.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { until } from "../../e2e/support/until.ts"
+import { issuer } from "../../support/TestIdentity.ts"
 import {
+  idsIn,
   placesOf,
   poll,
   push,
@@ -80,5 +83,24 @@ layer(streaming(), { excludeTestServices: true })("A stream that leaves somethin
       assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 1, lag_events: 2 })
       yield* poll(here, behind, { maxEvents: 0, ack: Object.keys((yield* poll(here, behind)).sets) })
       assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 3, lag_events: 0 })
+    }))
+
+  it.effect("what a stream leaves out is passed over, however long, and never said to be delivered", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const streamId = yield* stream(here, { events_requested: [factKinds["account-disabled"].uri] })
+      const before = (yield* placesOf(here)).head
+      yield* tellAll(here, subjects(550))
+      const [a, b] = yield* tellAll(here, ["gone", "gone too"], "account-disabled")
+      yield* tellAll(here, subjects(3))
+      const { say } = yield* Streams
+      const page = yield* poll(here, streamId)
+      assert.deepStrictEqual([idsIn(page), page.moreAvailable], [[a, b], false])
+      assert.strictEqual((yield* rowOf(streamId)).position, before + 550)
+      yield* say(here.receiver, streamId, { format: "iss_sub", iss: issuer, sub: "gone" }, false)
+      assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), [b])
+      assert.deepStrictEqual(yield* poll(here, streamId, { ack: [b!] }), { sets: {}, moreAvailable: false })
+      assert.strictEqual((yield* rowOf(streamId)).position, before + 555)
+      assert.isNull((yield* placesOf(here)).delivered)
     }))
 })

@@ -12,9 +12,9 @@ import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
-import { issuer } from "../../support/TestIdentity.ts"
 import {
   beginEpoch,
+  idsIn,
   measured,
   placesOf,
   poll,
@@ -27,6 +27,7 @@ import {
   streaming,
   subjects,
   tellAll,
+  typesIn,
 } from "./StreamWorld.ts"
 import { pinsFor, publicUrl, signAll } from "./World.ts"
 
@@ -35,10 +36,6 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     onFailure: (error) => error instanceof Error ? error.name : String(error),
     onSuccess: () => "done",
   })
-
-const idsIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) => Object.keys(sets)
-const typesIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) =>
-  Object.values(sets).map((token) => readSet(token).type)
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
   it.effect("poll-only: in the order of positions, as they were signed, and again until they are acknowledged", () =>
@@ -219,25 +216,6 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual(yield* Fiber.join(waiting), "CapabilityRequired")
       const [a] = yield* tellAll(here, ["a"])
       assert.strictEqual(yield* tagOf(poll(here, streamId, { ack: [a!] })), "CapabilityRequired")
-    }))
-
-  it.effect("what a stream leaves out is passed over, however long, and never said to be delivered", () =>
-    Effect.gen(function* () {
-      const here = yield* receiving
-      const streamId = yield* stream(here, { events_requested: [factKinds["account-disabled"].uri] })
-      const before = (yield* placesOf(here)).head
-      yield* tellAll(here, subjects(550))
-      const [a, b] = yield* tellAll(here, ["gone", "gone too"], "account-disabled")
-      yield* tellAll(here, subjects(3))
-      const { say } = yield* Streams
-      const page = yield* poll(here, streamId)
-      assert.deepStrictEqual([idsIn(page), page.moreAvailable], [[a, b], false])
-      assert.strictEqual((yield* rowOf(streamId)).position, before + 550)
-      yield* say(here.receiver, streamId, { format: "iss_sub", iss: issuer, sub: "gone" }, false)
-      assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), [b])
-      assert.deepStrictEqual(yield* poll(here, streamId, { ack: [b!] }), { sets: {}, moreAvailable: false })
-      assert.strictEqual((yield* rowOf(streamId)).position, before + 555)
-      assert.isNull((yield* placesOf(here)).delivered)
     }))
 
   it.effect("what is kept no longer stands in nobody's way", () =>

@@ -125,6 +125,11 @@ export const readSet = (token: string) => {
   }
 }
 
+/** Ids, and types, of what a poll gave. */
+export const idsIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) => Object.keys(sets)
+export const typesIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) =>
+  Object.values(sets).map((token) => readSet(token).type)
+
 export interface Arrival extends ReturnType<typeof readSet> {
   readonly path: string
   readonly headers: IncomingMessage["headers"]

@@ -1,58 +1,10 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Schedule } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Deferred, Duration, Effect, Fiber } from "effect"
 import { Server } from "../../../../src/http/Server.ts"
-import { call, layer as serverLayer, raw, type Reply, SlowHandler } from "./TestServer.ts"
+import { audited, isProblem, uuidv7 } from "./Replies.ts"
+import { call, layer as serverLayer, raw, SlowHandler } from "./TestServer.ts"
 
 const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
-const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-
-const isProblem = (reply: Reply, status: number, code: string, instance: string) => {
-  assert.strictEqual(reply.status, status)
-  assert.strictEqual(reply.headers.get("content-type"), "application/problem+json")
-  assert.deepStrictEqual(
-    {
-      type: reply.json["type"],
-      status: reply.json["status"],
-      code: reply.json["code"],
-      instance: reply.json["instance"],
-    },
-    { type: `urn:bailiwick:problem:${code}`, status, code, instance },
-  )
-  assert.strictEqual(reply.json["request_id"], reply.headers.get("x-request-id"))
-  assert.isString(reply.json["detail"])
-  assert.isString(reply.json["title"])
-  assert.match(String(reply.json["audit_id"]), uuidv7)
-}
-
-interface Row {
-  readonly id: string
-  readonly action: string
-  readonly actor: string | null
-  readonly route: string | null
-  readonly status: number
-  readonly code: string
-  readonly outcome: string
-  readonly details: {
-    readonly request_ids?: ReadonlyArray<string>
-    readonly count?: number
-    readonly credential?: string
-  }
-}
-
-/** The audit record that a request id leads to, once it is there. */
-const audited = Effect.fnUntraced(function* (requestId: string) {
-  const { sql } = yield* Database
-  return yield* sql<
-    Row
-  >`select * from audit_records where request_id = ${requestId} or details->'request_ids' ? ${requestId}`
-    .pipe(
-      Effect.flatMap(([row]) => row ? Effect.succeed(row) : Effect.fail("not yet")),
-      Effect.retry(Schedule.spaced("50 millis")),
-      Effect.timeout("10 seconds"),
-    )
-})
-
 layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the edge", (it) => {
   describe("floor codes", () => {
     it.effect("404 for an unknown path, without a word of it", () =>

@@ -132,10 +132,12 @@ export class Sessions extends Context.Service<Sessions, {
           values (${me.personId}, ${now}, ${me.issuer}, ${me.sid}::text)
           on conflict (person_id) do update set before = greatest(f.before, excluded.before),
             except_issuer = excluded.except_issuer, except_sid = excluded.except_sid`
+        // Also those whose last token has ended: a refreshed one would go on, and so does what products made of it.
         return happened(
           yield* sql<{ sid: string }>`
             update sessions set revoked_at = ${now}
-            where person_id in ${namesOf(me.personId)} and revoked_at is null and expires_at > ${now}
+            where person_id in ${namesOf(me.personId)} and revoked_at is null
+              and last_seen_at > ${new Date(now.getTime() - kept)}
               and (issuer, sid) is distinct from (${me.issuer}::text, ${me.sid}::text)
             returning sid`,
         )

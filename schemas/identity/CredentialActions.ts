@@ -1,7 +1,7 @@
 /** Authenticators, and the actions that change them and sessions (DECISIONS-identity 1.4). */
 import { Schema } from "effect"
 import { complains, notOneOf } from "../Validation/Fault.ts"
-import { Text } from "../Validation/Scalars.ts"
+import { maxCodePoints, Text } from "../Validation/Scalars.ts"
 import { Timestamp } from "../Wire.ts"
 
 export const AuthenticatorKind = Schema.Literals(["passkey", "security_key", "totp", "recovery_codes", "password"])
@@ -128,7 +128,7 @@ export const RegistrationResponse = open({
     clientDataJSON: Base64Url,
     attestationObject: Base64Url,
     transports: Schema.optionalKey(
-      Schema.Array(Schema.String.check(Schema.isMaxLength(32))).check(
+      Schema.Array(Schema.String.check(maxCodePoints(32))).check(
         Schema.isMaxLength(16),
       ),
     ),

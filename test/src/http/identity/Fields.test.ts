@@ -7,92 +7,13 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { management } from "../../../support/TestManagement.ts"
-import { decidedKinds, decidedRows } from "../../../schemas/identity/DecidedRows.ts"
-import { contact, kinds, type Row, rows as specified } from "../../../schemas/identity/FieldRows.ts"
+import { fill, kinds, long, type Row } from "../../../schemas/identity/FieldRows.ts"
 import { as, type Headers, key, send } from "./Ask.ts"
-import { type Asked, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { type Asked, operationOf, pathOf } from "./Catalogue.ts"
+import { type Body, caseOf, judged, minimal, nowhere, rows, section, silent, withField } from "./FieldCases.ts"
 import { held } from "./Held.ts"
 import { judgedBodies, type Refused } from "./Judged.ts"
 import { type Stage, stage } from "./Stage.ts"
-
-type Body = Readonly<Record<string, unknown>>
-
-/** The operation that takes each kind. */
-const operations: Readonly<Record<string, string>> = {
-  "RequestFields": "requests.createOrganizationRequest",
-  "Website registration": "websites.registerWebsite",
-  "RequestCreate": "requests.createAccessRequest",
-  "PersonCreate": "requests.createPerson",
-  "Transition": "websites.withdrawWebsite",
-  "EnrollmentCreate": "enrollments.createEnrollment",
-  "LaunchCreate": "websites.proposeLaunch",
-  "OwnerChange": "websites.changeProjectOwner",
-  "Approval": "policies.approvePolicyReview",
-  "LinkCreate": "requests.createLinkRequest",
-  "Contact": "requests.createOrganizationRequest",
-  "Reason": "access-grant-reviews.revokeAccessGrantReview",
-  "GrantProposal": "access-grant-reviews.proposeAccessGrantReview",
-  "LifecycleServiceProposal": "lifecycle-service-grants.proposeLifecycleServiceGrant",
-  "LifecycleServiceApproval": "lifecycle-service-grants.approveLifecycleServiceGrant",
-  "StartAction": "me.startCredentialAction",
-  "FinishAction": "me.completeCredentialAction",
-  "Grant listing": "lifecycle-service-grants.listLifecycleServiceGrants",
-  "Idempotency header": "requests.createOrganizationRequest",
-}
-
-/** What the state says of values that the form admits; any other field's are as good as those of the case. */
-const judged: Readonly<Record<string, ReadonlyArray<number>>> = {
-  "Website registration | owner_person_id": [409],
-  "RequestCreate | institution_id": [404],
-  "RequestCreate | project_id": [404],
-  "Transition | expected_version": [200, 409],
-  "LaunchCreate | launch_url": [409],
-  "OwnerChange | person_id": [404],
-  "Approval | role": [409],
-  "LinkCreate | proof_id": [404],
-  "GrantProposal | access_id": [404],
-  "GrantProposal | access_version": [201, 409],
-  "GrantProposal | grant_event_id": [201, 409],
-  "LifecycleServiceApproval | expected_version": [200, 409],
-  // A time that is more than a year off; a target of an action that has none.
-  "LifecycleServiceProposal | expires_at": [201, 422],
-  "StartAction | target_id": [201, 422],
-}
-
-const minimal: Readonly<Record<string, Body>> = Object.fromEntries(
-  Object.entries({ ...kinds, ...decidedKinds }).map(([kind, { minimal }]) => [kind, minimal]),
-)
-const rows = [...specified, ...decidedRows]
-const organization = kinds.RequestFields.minimal
-
-/** Never repeated: what may be a secret, and headers. */
-const silent = new Set(["StartAction", "FinishAction", "Idempotency header"])
-
-const section = (kind: string): ReadonlyArray<string | number> =>
-  kind === "Grant listing"
-    ? ["query"]
-    : kind === "Idempotency header"
-    ? ["header"]
-    : kind === "Contact"
-    ? ["body", "contacts", 0]
-    : ["body"]
-
-/** A request of this kind with one field set. */
-const withField = (kind: string, asked: Asked, field: string, value: unknown): Asked & { readonly key: Headers } => {
-  if (kind === "Grant listing") return { ...asked, query: `?${field}=${encodeURIComponent(String(value))}`, key: {} }
-  if (kind === "Idempotency header") return { ...asked, body: organization, key: { [field]: String(value) } }
-  if (kind === "Contact") {
-    return { ...asked, body: { ...organization, contacts: [{ ...contact, [field]: value }] }, key: key() }
-  }
-  return { ...asked, body: { ...asked.body, [field]: value }, key: key() }
-}
-
-const nowhere = {
-  ...{ institution_id: "nowhere", project_id: "nowhere", review_id: "nowhere", grant_id: "nowhere" },
-  intent_id: "nowhere",
-}
-
-const caseOf = (kind: string) => catalogue.find(({ operation }) => operation === operations[kind])!
 
 /** The stage, once for all rows. */
 class Fern extends Context.Service<Fern, Stage>()("bailiwick/test/src/http/identity/Fields") {}
@@ -263,6 +184,20 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
         }, key())
         assert.strictEqual(answer.body.code, "version_conflict")
       }
+    }))
+
+  it.effect("what a browser tells of an authenticator is counted in code points, too", () =>
+    Effect.gen(function* () {
+      const proof = (transport: string) => {
+        const response = { clientDataJSON: "a", attestationObject: "a", transports: [transport] }
+        const credential = { id: "a", rawId: "a", type: "public-key", response }
+        return JSON.stringify({ proof: { type: "webauthn.create", credential } })
+      }
+      assert.strictEqual((yield* sentAs("FinishAction", proof(fill(32)))).answer.status, 404)
+      const path = ["proof", "webauthn.create", "credential", "response", "transports", 0]
+      assert.deepStrictEqual((yield* sentAs("FinishAction", proof(fill(33)))).answer.body, {
+        detail: [{ ...long(32), loc: ["body", ...path] }],
+      })
     }))
 
   it.effect("the least body that the tables admit is taken", () =>

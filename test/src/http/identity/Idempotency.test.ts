@@ -3,10 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/Database.ts"
+import { Server } from "../../../../src/http/Server.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { as, codeOf, type Headers, send } from "./Ask.ts"
+import { type Answer, as, codeOf, type Headers, send } from "./Ask.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
+import { waits } from "./During.ts"
+import { effects } from "./Effects.ts"
 import { held } from "./Held.ts"
 import { extras, specified } from "./Specified.ts"
 import { type Stage, stage } from "./Stage.ts"
@@ -82,6 +85,9 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
         // At its bound it is as good as any.
         const good = yield* sent(one, asked, { ...auth, "idempotency-key": "~".repeat(255) })
         assert.strictEqual(good.status, one.status, good.text)
+        if (specified[operationOf(one).template]?.key === "required") return
+        const without = yield* sent(one, yield* one.asked(world, world.people[one.by]), auth)
+        assert.strictEqual(without.status, one.status, without.text)
       })),
     60_000,
   )
@@ -162,6 +168,78 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
       const path = `${pathOf(operationOf(one), asked)}/`
       const slashed = yield* send("POST", path, once, { person_id, reason })
       assert.strictEqual(slashed.headers["idempotency-replayed"], "true")
+    }))
+
+  it.effect("who is suspended is nobody, whatever they have a receipt for; a receipt is of one path", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const world = yield* stage
+      const one = catalogue.find(({ operation }) => operation === "access-grant-reviews.approveAccessGrantReview")!
+      const { administrator } = world.people
+      const [asked, next] = [yield* one.asked(world, administrator), yield* one.asked(world, administrator)]
+      const headers = { ...(yield* as(administrator)), "idempotency-key": randomUUID() }
+      const first = yield* sent(one, asked, headers)
+      assert.strictEqual(first.status, 200, first.text)
+      const status = (is: string) => sql`update people set status = ${is} where id = ${administrator}`
+      for (const is of ["suspended", "disabled"]) {
+        yield* status(is)
+        assert.deepStrictEqual(codeOf(yield* sent(one, asked, headers)), [401, "invalid_token"], is)
+      }
+      yield* status("active")
+      assert.strictEqual((yield* sent(one, asked, headers)).text, first.text)
+      const other = yield* sent(one, next, headers)
+      assert.strictEqual(other.status, 200, other.text)
+      assert.notProperty(other.headers, "idempotency-replayed")
+    }))
+
+  it.effect("who comes while the key is under way elsewhere is told to come back in a second", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const world = yield* stage
+      const one = catalogue.find(({ operation }) => operation === "requests.createOrganizationRequest")!
+      const { stranger } = world.people
+      const asked = yield* one.asked(world, stranger)
+      const { method, template: path } = operationOf(one)
+      const headers = { ...(yield* as(stranger)), "idempotency-key": randomUUID() }
+      const begun = sql`
+        insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
+        values (${`person:${stranger}`}, ${method}, ${path}, ${headers["idempotency-key"]}, ${new Uint8Array(32)},
+          'none', ${new Date()})`
+      const meanwhile = yield* Effect.andThen(begun, sent(one, asked, headers)).pipe(
+        Effect.flatMap((answer) => Effect.fail({ answer })),
+        sql.withTransaction,
+        Effect.catchIf((failure): failure is { readonly answer: Answer } => "answer" in failure, Effect.succeed),
+      )
+      assert.deepStrictEqual(codeOf(meanwhile.answer), [409, "idempotency_in_progress"])
+      assert.strictEqual(meanwhile.answer.headers["retry-after"], "1")
+      // It came to nothing there, so it is done here.
+      assert.strictEqual((yield* sent(one, asked, headers)).status, 201)
+    }))
+
+  it.effect("who goes away before the answer finds what was done", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { url } = yield* Server
+      const world = yield* stage
+      const one = catalogue.find(({ operation }) => operation === "access-grant-reviews.approveAccessGrantReview")!
+      const { administrator } = world.people
+      const asked = yield* one.asked(world, administrator)
+      const headers = { ...(yield* as(administrator)), "idempotency-key": randomUUID() }
+      const client = new AbortController()
+      const gone = Effect.gen(function* () {
+        yield* sql`select from access_reviews where id = ${asked.params!["review_id"]!}::uuid for update`
+        const reply = fetch(new URL(pathOf(operationOf(one), asked), url), {
+          ...{ method: "POST", signal: client.signal, body: JSON.stringify(asked.body) },
+          headers: { ...headers, "content-type": "application/json" },
+        }).catch(() => "gone")
+        yield* waits(1)
+        client.abort()
+        assert.strictEqual(yield* Effect.promise(() => reply), "gone")
+      })
+      yield* sql.withTransaction(gone)
+      const again = yield* sent(one, asked, headers)
+      assert.deepStrictEqual([again.status, again.headers["idempotency-replayed"]], [200, "true"], again.text)
+      assert.strictEqual(yield* effects[one.operation]!(asked, again), 1)
     }))
 
   it.effect("what was refused may be tried again with the same key", () =>

@@ -150,7 +150,6 @@ const theListed = Effect.gen(function* () {
 
 /** Readers: members of three institutions, with Access to five projects. */
 const theReaders = Effect.gen(function* () {
-  const { owner: sql } = yield* Database
   const ids = numbers(readers).map(reader)
   yield* people(ids)
   yield* members("member", ids.flatMap((id, n) => [0, 1, 2].map((k) => [institutionId(n + k), id] as const)))

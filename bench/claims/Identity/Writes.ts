@@ -75,3 +75,17 @@ export const writesTable = (rounds: ReadonlyArray<Round>): Table => ({
     ]
   }),
 })
+
+/** The highest of the rates that was kept up: answered as fast as sent, the last one percent within a second. */
+export const sustained = (rounds: ReadonlyArray<Round>): ReadonlyArray<string> => {
+  if (rounds.length === 0) return []
+  const kept = rates.filter((rate, i) => {
+    const of = (pick: (figures: Figures) => number) => median(rounds.map((round) => pick(round[i]!)))
+    return of((figures) => figures.rate) >= 0.95 * rate && of(({ p99 }) => p99) <= 1_000
+  })
+  return [
+    kept.length === 0
+      ? `None of these rates was kept up (answered as fast as sent, p99 within a second).`
+      : `Kept up (answered as fast as sent, p99 within a second): up to ${Math.max(...kept)} writes a second.`,
+  ]
+}

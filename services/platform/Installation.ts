@@ -50,10 +50,17 @@ const retryAfterSeconds = 5
 /** What whoever would activate something is told meanwhile. */
 export const heldMeanwhile = () => new Held({ retry_after: retryAfterSeconds })
 
-/** Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. */
+/**
+ * Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. Also
+ * where this is another database than the epoch's and nobody has found it out yet, which whoever tells something next
+ * would (services/lifecycle/Epochs.ts): that must not be who activates it.
+ */
 export const mustBeOpen = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<void, Held | SqlError.SqlError> {
-  const [row] = yield* sql<{ state: "open" | "held" }>`select state from installation`
-  if (row!.state === "held") return yield* heldMeanwhile()
+  const [row] = yield* sql<{ held: boolean }>`
+    select (state = 'held' or restored_from is not null or (server is distinct from running_on()
+      and (system_identifier <> server_identifier() or timeline_id <> right(running_on(), 8)))) is true as held
+    from installation`
+  if (row!.held) return yield* heldMeanwhile()
 })

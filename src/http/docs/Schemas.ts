@@ -91,6 +91,23 @@ const description = (schema: Json | undefined): Html => {
   return typeof text === "string" ? html`<br><span class="note">${text}</span>` : html``
 }
 
+const formatted: Readonly<Record<string, string>> = {
+  "date-time": "2030-01-01T00:00:00.000Z",
+  "idn-hostname": "portal.example.org",
+  "uri": "https://portal.example.org/",
+  "uuid": "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11",
+}
+
+/** A text that the schema admits: what is tried from the page should not be refused for its form. */
+const sampleText = ({ format, minLength, pattern }: JsonObject): string => {
+  const known = typeof format === "string" ? formatted[format] : undefined
+  if (known !== undefined) return known
+  if (typeof pattern === "string" && !new RegExp(pattern, "u").test("string")) return "123456"
+  return typeof minLength === "number" && minLength > 6
+    ? "string ".repeat(minLength).slice(0, minLength + 6).trim()
+    : "string"
+}
+
 /** A value of a schema, to start from: its example, its default, its first choice, or the name of its type. */
 export const sample = (schema: Json | undefined, spec: JsonObject, depth = 0): Json => {
   if (!isObject(schema) || depth > 6) return null
@@ -112,7 +129,7 @@ export const sample = (schema: Json | undefined, spec: JsonObject, depth = 0): J
     case "boolean":
       return true
     case "string":
-      return schema["format"] === "uuid" ? "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11" : "string"
+      return sampleText(schema)
     default:
       return Object.fromEntries(
         fieldsOf(schema).filter(([, , required]) => required)

@@ -1,6 +1,8 @@
 /** What the document of the identity API says, against specification 000. */
 import { assert, describe, it } from "@effect/vitest"
+import { sample } from "../../../../src/http/docs/Schemas.ts"
 import { operations, type Schema, spec } from "./Catalogue.ts"
+import { admits } from "./Held.ts"
 import { extras, specified } from "./Specified.ts"
 
 const reads: ReadonlyArray<string> = [
@@ -106,6 +108,18 @@ describe("the document of the identity API", () => {
     ])
     assert.deepStrictEqual(schemas.OperationsSummary.properties.status.enum, ["failed", "pending", "effective"])
     assert.deepStrictEqual(schemas.GrantReceipt.properties.issuer_assignment, { type: "null" })
+  })
+
+  it("shows on its page bodies that it admits", () => {
+    const all = Object.entries<Record<string, Schema>>(spec.paths).flatMap(([template, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ ...operation, method, template }))
+    )
+    const shown = all.filter(({ requestBody }) => requestBody?.content["application/json"] !== undefined)
+    assert.isAbove(shown.length, 40)
+    for (const operation of shown) {
+      const body = sample(operation.requestBody.content["application/json"].schema, spec)
+      assert.isTrue(admits(operation, body), `${operation.operationId} ${JSON.stringify(body)}`)
+    }
   })
 
   it("says of a probe that fails what its body is", () => {

@@ -105,6 +105,11 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual(yield* tagOf(approve(w, w.ada, "no-uuid")), "NotFound")
       assert.strictEqual(yield* tagOf(approve(yield* world, w.ada, id)), "NotFound")
       const { sql } = yield* Database
+      const made = (at: number) =>
+        sql`update project_owners set made_by = ${w.ada}, created_at = ${new Date(at)} where project_id = ${w.portal}`
+      yield* made(start - 90 * day + 1)
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "FourEyesRequired", "who made the owner")
+      yield* made(start - 90 * day)
       yield* sql`update projects set rollout = 'hold' where id = ${w.portal}`
       assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "EnvironmentHeld")
       yield* sql`update projects set rollout = null where id = ${w.portal}`

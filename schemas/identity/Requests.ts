@@ -174,6 +174,8 @@ export type LinkProof = typeof LinkProof.Type
 
 export const LinkRequest = Schema.Struct({
   link_request_id: Schema.String,
+  /** Null for one of an earlier release. */
+  proof_id: orNull(Schema.String),
   issuer: Schema.String,
   subject: Schema.String,
   reason: Schema.String,

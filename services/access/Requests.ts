@@ -15,6 +15,7 @@ import { memberships } from "../people/Memberships.ts"
 import { persons } from "../people/Persons.ts"
 import { needs, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
+import { canonical } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Outbox } from "../platform/Outbox.ts"
@@ -111,12 +112,13 @@ export class Requests extends Context.Service<Requests, {
         function* ({ personId, reason, ...fields }: Wire.RequestFields & By) {
           if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
           const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
+          const contacts = [...new Map(fields.contacts.map((contact) => [canonical(contact), contact])).values()]
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "organization",
             state: "submitted",
             author: personId,
-            fields: { ...fields, domains },
+            fields: { ...fields, domains, contacts },
             reason,
           })
           return organizationOf(row!, yield* filed(row!, ["operator"]))

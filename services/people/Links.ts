@@ -177,7 +177,7 @@ export class Links extends Context.Service<Links, {
             state: "pending_review",
             author: personId,
             personId: holder,
-            fields: { issuer, subject },
+            fields: { issuer, subject, proof_id },
             reason,
             expiresAt: new Date(now + reviewWindow),
           }))!

@@ -4,9 +4,14 @@ import { filedOf, type PolicyReviewRow, stamp } from "../../access/PolicyReviews
 import type { RequestRow } from "../../access/RequestRows.ts"
 
 export const viewOf = (row: RequestRow, review: PolicyReviewRow | null): Wire.LinkRequest => {
-  const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
+  const { issuer, proof_id = null, subject } = row.fields as {
+    readonly issuer: string
+    readonly subject: string
+    readonly proof_id?: string
+  }
   return {
     link_request_id: row.id,
+    proof_id,
     issuer,
     subject,
     reason: row.reason,

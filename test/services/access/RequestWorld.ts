@@ -152,7 +152,7 @@ export const organization = (personId: string) =>
       website: "https://moss.example",
       domains: ["Moss.example", "moss.example", "bücher.example"],
       purpose: "to teach what we know",
-      contacts: [{ name: "Mo", email: "mo@moss.example" }],
+      contacts: [{ name: "Mo", email: "mo@moss.example" }, { email: "mo@moss.example", name: "Mo" }],
       reason,
     })))
 

@@ -47,6 +47,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
         ...{ state: "submitted", version: 1, event_id: null, job_id: null, institution_id: null },
         ...{ domains: ["moss.example", "xn--bcher-kva.example"], created_at: "2026-03-01T12:00:00.000Z" },
       })
+      assert.lengthOf(asked.contacts, 1)
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["operator"])
       assert.strictEqual(yield* codeOf(sign(asked, "operator", mo)), "four_eyes_required")
       assert.strictEqual(yield* codeOf(sign(asked, "operator", w.sam)), "not_found")

@@ -192,6 +192,7 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
         [{ action: "link-proof.made", actor: `person:${one}` }],
       )
       const link = is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 201)
+      assert.deepInclude(link, { proof_id, reason, subject: other, state: "pending_review" })
       is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 409, "proof_consumed")
       is(yield* post(one, `/v1/link-requests/${link.link_request_id}/object`, {}), 403, "role_required")
       const objected = is(yield* post(other, `/v1/link-requests/${link.link_request_id}/object`, {}, null), 200)

@@ -60,9 +60,9 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       ])
 
       // A product that acknowledged how the Access stands has put it into effect.
-      for (const  of of[used, lost]) {
+      for (const projectId of [used, lost]) {
         yield* sql`insert into lifecycle_consumers (project_id, consumer, acknowledged_epoch, acknowledged_position)
-          select project_id, 'product', epoch, position from lifecycle_heads where project_id = ${of}`
+          select project_id, 'product', epoch, position from lifecycle_heads where project_id = ${projectId}`
       }
       assert.deepStrictEqual(
         new Map(

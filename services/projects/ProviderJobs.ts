@@ -7,7 +7,7 @@
  * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
  * Restored from a backup: a client that was to be made then is looked for first, since it may have been made.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Audit } from "../platform/Audit.ts"
 import { digestOf } from "../platform/Canonical.ts"
@@ -30,6 +30,18 @@ type Claimed = JobRow & { readonly claim: bigint }
 
 /** What became of a call. */
 type Done = Seen | "disabled" | "nothing to do" | "superseded"
+
+/** What a call may still take once the process stops: a new version's start must not leave work unclear. */
+const stopTime = "4 seconds"
+
+/** Goes on for a moment where it is interrupted. */
+const soonDone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(
+    Effect.forkChild(effect, { startImmediately: true }),
+    (fiber) =>
+      Effect.onInterrupt(Fiber.join(fiber), () =>
+        Fiber.await(fiber).pipe(Effect.interruptible, Effect.timeoutOption(stopTime))),
+  )
 
 export class ProviderJobs extends Context.Service<ProviderJobs, {
   /** Adds a job in the current transaction and gives its id. A held one waits for `release`. */
@@ -143,6 +155,14 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         if (own.length > 0) yield* settled(job, "failed", code)
       }, sql.withTransaction)
 
+      const ask = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, doubtful: boolean) {
+        const answer = yield* Effect.result(call(job, target, doubtful))
+        yield* faultPoint("provider.answered")
+        if (answer._tag === "Success") yield* settle(job, target, answer.success)
+        else if (answer.failure instanceof ProviderFault) yield* fault(job, answer.failure)
+        else return yield* Effect.fail(answer.failure)
+      })
+
       const perform = Effect.fnUntraced(function* (job: Claimed) {
         const row = yield* project(job)
         if (row === undefined) {
@@ -154,11 +174,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         yield* faultPoint("provider.claimed")
         if (!(yield* begin(job, target))) return
         yield* faultPoint("provider.begun")
-        const answer = yield* Effect.result(call(job, target, row.doubtful))
-        yield* faultPoint("provider.answered")
-        if (answer._tag === "Success") yield* settle(job, target, answer.success)
-        else if (answer.failure instanceof ProviderFault) yield* fault(job, answer.failure)
-        else return yield* Effect.fail(answer.failure)
+        yield* soonDone(ask(job, target, row.doubtful))
         yield* faultPoint("provider.settled")
       })
 

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/Database.ts"
 import type { FaultPoint } from "../../../services/platform/Faults.ts"
 import { transact } from "../../../services/platform/Transact.ts"
@@ -103,6 +104,10 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
           yield* work
           if (state === "ambiguous") {
             assert.strictEqual((yield* newest(oz)).state, state)
+            assert.deepStrictEqual(
+              yield* sql`select action, outcome, code from audit_records where subject = ${`job:${jobId}`}`,
+              [{ action: `provider.${kind}`, outcome: "failed", code: "interrupted" }],
+            )
             const looked = yield* decide((yield* ReviewedJobs).reconcile({ personId: oz, jobId, reason }))
             assert.strictEqual(looked.state, done === 0 ? "pending" : "effective")
             yield* work
@@ -208,6 +213,24 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         const [sealed] = yield* sql<{ token: Uint8Array }>`
           select management_token as token from provider_clients where project_id = ${portal}`
         assert.isAbove(sealed!.token.length, 28)
+      })
+    ))
+
+  it.effect("a stop waits a moment for the answer, and writes it down", () =>
+    atProvider(({ interference, made }) =>
+      Effect.gen(function* () {
+        const { oz, portal } = yield* world
+        yield* add(portal)
+        const arrived = yield* Deferred.make<ServerResponse>()
+        interference.cut = "after"
+        interference.instead = (response) => Deferred.doneUnsafe(arrived, Effect.succeed(response))
+        const working = yield* Effect.forkChild(work)
+        const response = yield* Deferred.await(arrived)
+        const stopping = yield* Effect.forkChild(Fiber.interrupt(working), { startImmediately: true })
+        response.writeHead(201).end(JSON.stringify(made[0]))
+        yield* Fiber.join(stopping)
+        assert.strictEqual((yield* newest(oz)).state, "effective")
+        assert.strictEqual(yield* clientOf(portal), made[0]!.client_id)
       })
     ))
 

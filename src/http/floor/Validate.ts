@@ -58,8 +58,13 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return endless.length > 0 ? { text, value: undefined, faults: endless } : { text, value: parsed.success, faults }
 })
 
-const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) =>
-  faults.filter((fault) => !known.some((other) => JSON.stringify(other.loc) === JSON.stringify(fault.loc)))
+/** More faults than that are those of an attack: to tell of them all would take seconds of everybody's time. */
+const maxFaults = 1_000
+
+const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
+  const places = new Set(known.map(({ loc }) => JSON.stringify(loc)))
+  return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
+}
 
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
@@ -84,7 +89,7 @@ const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
       const found = [...sections.path(params), ...sections.query(query), ...sections.header(request.headers)]
       const inBody = body.faults.length > 0 && body.value === undefined ? body.faults : sections.body(body.value ?? {})
       const own = [...found, ...without(queryFaults, found), ...inBody, ...without(body.faults, inBody)]
-      return Effect.fail(refusal(own.length > 0 ? own : first))
+      return Effect.fail(refusal(own.length > 0 ? own.slice(0, maxFaults) : first))
     }
 
     if (queryFaults.length + body.faults.length > 0) return yield* refused([])

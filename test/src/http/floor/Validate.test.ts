@@ -135,6 +135,16 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("a requ
       assert.strictEqual((yield* call("POST", "/v1/optional", { name: "\\u0000 is six characters" })).status, 200)
     }))
 
+  it.effect("tells of a thousand faults at most, and takes its time for no more", () =>
+    Effect.gen(function* () {
+      const many = (value: string) => `{${Array.from({ length: 14_000 }, (_, i) => `"k${i}":${value}`).join(",")}}`
+      for (const value of ["1", "1e999", '"\\ud800"']) {
+        const { json, status } = yield* call("POST", "/v1/strict", many(value))
+        assert.strictEqual(status, 422)
+        assert.lengthOf(json["detail"] as ReadonlyArray<unknown>, 1_000, value)
+      }
+    }), 20_000)
+
   it.effect("counts code points, not halves of surrogate pairs", () =>
     Effect.gen(function* () {
       const send = (name: string) =>

@@ -5,7 +5,7 @@
  *
  * Whatever an action does, it does in one transaction: rows, audit, and what every project has to hear of the person. A
  * proof that does not hold is counted in a transaction of its own (`refuse`), since the one that judged it is undone.
- * Starts and completions of one person come one after the other: they lock the person, then intents, then authenticators.
+ * Starts and completions of one person come one after the other: each locks the person before anything else.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"

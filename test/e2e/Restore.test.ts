@@ -93,6 +93,8 @@ describe("a backup in the place of a database", () => {
           target_email: accounts.bob.email,
         })
         assert.strictEqual(offered.status, 200, offered.text)
+        const key = yield* alice.post("/v1/api-keys", { name: "ci", permissions: ["send"] })
+        assert.strictEqual(key.status, 201, key.text)
         const shop = yield* product(at)
         yield* shop.enters("ron", "may")
         yield* shop.enters("quinn", "may")
@@ -118,6 +120,7 @@ describe("a backup in the place of a database", () => {
         const withdrawal = { expected_version: q!.revision, reason }
         yield* at.post("ada", `/v1/institutions/${ids.fern}/websites/q/withdraw`, withdrawal)
         assert.strictEqual((yield* alice.delete(`/v1/domain-transfers/${offered.json.id}`)).status, 200)
+        assert.strictEqual((yield* alice.delete(`/v1/api-keys/${key.json.id}`)).status, 204)
         // And something that came in on the bus.
         const late = randomUUID()
         yield* at.feed.publish("intake.v1.directory.account", accountLine(late))
@@ -211,12 +214,17 @@ describe("a backup in the place of a database", () => {
         }])
         assert.deepStrictEqual(yield* at.rows(`select state from projects where id = 'q'`), [{ state: "withdrawn" }])
         assert.deepStrictEqual(yield* at.rows(`select status from transfers`), [{ status: "cancelled" }])
+        assert.deepStrictEqual(yield* at.rows(`select is_active from api_keys where id = $1`, [key.json.id]), [{
+          is_active: false,
+        }])
         assert.deepStrictEqual(yield* arrived, [{ n: 1 }])
         // The feed of before does not bring it back: it has to say what we said first.
-        yield* at.apply(
+        const said = yield* at.apply(
           ...[accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 })],
           ...[someone("vic"), accessLine("a-vic", "vic")],
         )
+        for (const one of [1, 4]) assert.include(said, `line ${one}: decided_here: state\n`)
+        assert.include(said, "applied 2, ignored 2, rejected 0")
         assert.deepStrictEqual(yield* at.rows(`select distinct state from access where id in ('a-ron', 'a-vic')`), [{
           state: "revoked",
         }])

@@ -43,7 +43,7 @@ export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
     Effect.andThen(cutOff),
     Effect.andThen(renew),
     Effect.timeoutOption(2 * step),
-    Effect.catch((error) => Effect.logWarning("leases of streams could not be renewed", error)),
+    Effect.catchCause((cause) => Effect.logWarning("leases of streams could not be renewed", cause)),
     Effect.andThen(cutOff),
     Effect.forever,
     Effect.forkScoped,

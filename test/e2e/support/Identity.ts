@@ -56,12 +56,12 @@ export const world = Effect.fnUntraced(function* (
   const type = (...args: ReadonlyArray<string>) => cli(env, ...args)
 
   let files = 0
-  /** Lines of the directory as a file: nothing of them is on the bus. */
+  /** Lines of the directory as a file: nothing of them is on the bus. Gives what was said of them. */
   const apply = Effect.fnUntraced(function* (...lines: ReadonlyArray<object>) {
     const file = join(made.home, `lines-${files++}.ndjson`)
     writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
     const { code, output } = yield* type("directory", "apply", file)
-    if (code !== 0) return yield* Effect.die(new Error(output))
+    return code === 0 ? output : yield* Effect.die(new Error(output))
   })
 
   /** Rows of the database that the program is on now. */

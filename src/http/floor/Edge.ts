@@ -210,7 +210,8 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
             onNone: () => ({ root: true }),
             onSome: (parent) => ({ parent }),
           }),
-        }),
+          // Once a request: where this line stands is known.
+        }, { captureStackTrace: false }),
       )
     })
 })

@@ -3,7 +3,7 @@
  * Noted in memory and written every 10 s in one statement, so that no request waits for it; what a killed process had
  * noted is noted again by the session's next request. A row that was revoked stays revoked: nothing here writes that.
  */
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { isIP } from "node:net"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -59,6 +59,7 @@ export class Sightings extends Context.Service<Sightings, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       let noted = new Map<string, Noted>()
+      const one = yield* Semaphore.make(1)
 
       const add = Effect.fnUntraced(
         function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
@@ -113,7 +114,8 @@ export class Sightings extends Context.Service<Sightings, {
             or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
       })
 
-      const flush = Effect.gen(function* () {
+      // Not interrupted: whoever asked may go away, what was taken in hand is everybody's.
+      const written = Effect.uninterruptible(Effect.gen(function* () {
         if (noted.size === 0) return
         const seen = noted
         noted = new Map()
@@ -121,11 +123,14 @@ export class Sightings extends Context.Service<Sightings, {
           noted = new Map([...seen, ...noted])
           return Effect.logWarning("Sessions that were seen were not written yet", error)
         }))
-      }).pipe(Effect.withSpan("Sightings.flush"))
+      })).pipe(Effect.withSpan("Sightings.flush"))
+      const flush = one.withPermit(written)
 
       const settle = (personId: string) =>
-        Effect.suspend(() =>
-          [...noted.values()].some((seen) => seen.personId === personId && !seen.known) ? flush : Effect.void
+        one.withPermit(
+          Effect.suspend(() =>
+            [...noted.values()].some((seen) => seen.personId === personId && !seen.known) ? written : Effect.void
+          ),
         )
 
       yield* Effect.addFinalizer(() => flush)

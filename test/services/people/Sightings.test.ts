@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import type { AccessToken } from "../../../services/people/AccessTokens.ts"
 import { prefixOf, Sightings } from "../../../services/people/Sightings.ts"
@@ -77,6 +77,26 @@ layer(Sightings.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTes
         yield* owner`alter table sessions_away rename to sessions`
         yield* flush
         assert.isDefined(yield* rowOf("w"))
+      }))
+
+    it.effect("who looks while it is written waits for it, and who goes away takes nothing along", () =>
+      Effect.gen(function* () {
+        const { owner } = yield* Database
+        const { add, settle } = yield* Sightings
+        yield* add(token("seen"), "eve", here, false)
+        const { gone, looks } = yield* Effect.gen(function* () {
+          yield* owner`lock table sessions in share row exclusive mode`
+          const first = yield* Effect.forkChild(settle("eve"))
+          yield* owner`
+            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
+            Effect.filterOrFail((rows) => rows.length > 0),
+            Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
+          )
+          const looks = yield* Effect.forkChild(Effect.andThen(settle("eve"), rowOf("seen")))
+          return { looks, gone: yield* Effect.forkChild(Fiber.interrupt(first)) }
+        }).pipe(owner.withTransaction)
+        assert.isDefined(yield* Fiber.join(looks))
+        yield* Fiber.join(gone)
       }))
 
     it("an address is cut to its network", () => {

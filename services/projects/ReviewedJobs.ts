@@ -40,13 +40,13 @@ type Claimed = JobRow & { readonly claim: bigint }
 /** What the provider's state makes of an ambiguous job. */
 type Verdict =
   | { readonly to: "effective"; readonly client?: KnownClient; readonly disabled?: boolean }
-  | { readonly to: "pending" | "failed" | "ambiguous"; readonly code: string }
+  | { readonly to: "pending" | "ambiguous"; readonly code: string }
 
 const isRefusal = (error: unknown): error is ProviderFault =>
   error instanceof ProviderFault && error.reason === "refused"
 
 /** Settles a job by what was found out about it, in the current transaction. */
-export type Settlement = Effect.Effect<Job, NotFound | InvalidState | SqlError.SqlError>
+export type Settlement = Effect.Effect<Job, Fault>
 
 export class ReviewedJobs extends Context.Service<ReviewedJobs, {
   /** OutcomeUnknown where the provider does not answer: the job stays as it is. */
@@ -109,6 +109,8 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const decided = sql`(state = 'failed' or state = 'ambiguous' and last_error = ${unfindable})`
 
       const settle = Effect.fnUntraced(function* (job: Claimed, by: Reviewed, action: string, verdict: Verdict) {
+        // Who asked may have ceased to be one while the provider answered.
+        yield* operator(by.personId)
         const now = new Date(yield* Clock.currentTimeMillis)
         const code = verdict.to === "effective" ? null : verdict.code
         const [after] = yield* sql<JobRow>`
@@ -161,8 +163,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
           if (job.kind === "client.disable") {
             return seen === null ? { to: "effective", disabled: true } : { to: "pending", code: "not_done" }
           }
-          if (seen === null) return { to: "failed", code: "client_is_gone" }
-          return job.target !== null && driftOf(job.target, seen.observed).length === 0
+          return seen !== null && job.target !== null && driftOf(job.target, seen.observed).length === 0
             ? { to: "effective", client: seen.client }
             : { to: "pending", code: "not_done" }
         },

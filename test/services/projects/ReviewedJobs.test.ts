@@ -153,8 +153,28 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
         assert.strictEqual(yield* tagOf(transact(settlement)), "InvalidState")
         yield* sql`update provider_jobs set claim = null, lease_until = null where id = ${jobId}::uuid`
       }))
+      // Whoever is no operator any more when the provider has answered decides nothing.
+      const demoted = Effect.tap(reconcile(asked), () => sql`update people set operator = false where id = ${oz}`)
+      assert.strictEqual(yield* tagOf(decide(demoted)), "RoleRequired")
+      yield* sql`update people set operator = true where id = ${oz}`
+      assert.deepInclude(yield* newest(oz), { state: "ambiguous", last_error_code: "interrupted" })
       assert.strictEqual((yield* decide(reconcile(asked))).state, "pending")
       yield* work
+    }))
+
+  it.effect("a client that is gone is not changed: the job fails, and an operator names another", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const { sql } = yield* Database
+      yield* add(portal)
+      yield* work
+      const jobId = yield* add(portal, "client.update")
+      yield* killedAt("provider.begun")
+      yield* sql`update embedded_clients set disabled = true where reference = ${`bailiwick:${portal}`}`
+      const { reconcile } = yield* ReviewedJobs
+      assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "pending")
+      yield* work
+      assert.deepInclude(yield* newest(oz), { state: "failed", last_error_code: "no_such_client" })
     }))
 
   it.effect("what goes wrong with one job does not cut off the calls of the others", () =>

@@ -110,7 +110,10 @@ export class Recovery extends Context.Service<Recovery, {
         if (yield* keys.resume([...lost.keys])) reapplied++
         for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
         const decided = yield* decisions.read(since)
-        for (const decision of decided.decisions) if (yield* decisions.reapply(decision)) reapplied++
+        for (const decision of decided.decisions) {
+          if (yield* decisions.reapply(decision)) reapplied++
+          yield* faultPoint("recovery.reapplied")
+        }
         const told = new Map<string, ToldTransfer>()
         let { unreadable } = decided
         yield* bus.history("TRANSFERS", since, (messages) =>

@@ -47,7 +47,7 @@ const subscribers: ReadonlyArray<Subscriber> = [
     sees: "who may use which project, past the grants: inside the trust boundary",
   },
   { user: "notices", stream: "NOTIFICATIONS", sees: "notices of every account" },
-  { user: "decisions", stream: "DIRECTORY", sees: "what was decided here, for the mail platform" },
+  { user: "decisions", stream: "DIRECTORY", sees: "what was decided here of domains, keys, memberships" },
 ]
 
 const list = (subjects: ReadonlyArray<string>) => `[${subjects.map((subject) => JSON.stringify(subject)).join(", ")}]`

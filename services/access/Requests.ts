@@ -37,6 +37,9 @@ interface By {
   readonly personId: string
 }
 
+/** States of a project that somebody may be let into. */
+const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
+
 /** What a website is used as by whoever was let in through a request. */
 const accessRole = "user"
 
@@ -136,7 +139,7 @@ export class Requests extends Context.Service<Requests, {
             where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
           if (project === undefined) return yield* new NotFound()
           if (project.state === "withdrawn") {
-            return yield* new Problems.InvalidState({ state: project.state, allowed: ["registered", "launched"] })
+            return yield* new Problems.InvalidState({ state: project.state, allowed: live })
           }
           if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
           const now = yield* Clock.currentTimeMillis
@@ -219,7 +222,7 @@ export class Requests extends Context.Service<Requests, {
         const [project] = yield* sql<{ rollout: string | null; state: string }>`
           select rollout, state from projects where id = ${projectId} and not removed for share`
         if (project === undefined || project.state === "withdrawn") {
-          return yield* new Problems.InvalidState({ state: "withdrawn", allowed: ["registered", "launched"] })
+          return yield* new Problems.InvalidState({ state: "withdrawn", allowed: live })
         }
         if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
         const [held] = yield* sql<{ id: string }>`

@@ -1,6 +1,7 @@
 /**
  * What the lost time took away that stands in nobody's lifecycle: API keys, memberships, authenticators, as the stream
- * DIRECTORY told the platform. Of each the last word counts; what is gone already stays as it is.
+ * DIRECTORY told the platform. Of each our last word counts; what is gone already stays as it is. Whether the directory
+ * gave back meanwhile what we had ended is not known: it stays ended until the directory says it once more.
  */
 import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"

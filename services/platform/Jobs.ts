@@ -1,6 +1,7 @@
 /**
  * Work too long for a request, in chunks: each chunk is a transaction of its own that also moves the job's cursor, so a
- * job that is killed goes on where its last chunk committed. A failing job backs off alone.
+ * job that is killed goes on where its last chunk committed. A failing job backs off alone. A chunk runs under its claim
+ * alone: where its lease ended while others of its batch took their time, it is left to whoever claims it next.
  */
 import { Cause, Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
@@ -77,6 +78,9 @@ export class Jobs extends Context.Service<Jobs, {
       })
 
       const step = Effect.fnUntraced(function* (job: JobRow & { readonly claim: bigint }, worker: JobWorker) {
+        // Locked to the chunk's end, so that nobody frees it meanwhile; whose turn came after its lease has none.
+        const own = yield* sql`select from jobs where id = ${job.id}::uuid and claim = ${job.claim} for update`
+        if (own.length === 0) return
         const { done, next } = yield* worker.chunk(job.args, job.cursor)
         const due = new Date((yield* Clock.currentTimeMillis) + (next?.afterMillis ?? 0))
         yield* sql`

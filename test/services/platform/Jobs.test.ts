@@ -56,6 +56,30 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual(yield* notes, [1, 2, 3, 4, 5, 6])
     }))
 
+  it.effect("a chunk whose lease ended before its turn came is left to whoever claimed it since", () =>
+    Effect.gen(function* () {
+      yield* clear
+      const jobs = yield* Jobs
+      const { sql } = yield* Database
+      const count = yield* counting
+      const first = yield* jobs.add(steps, { upTo: 2 })
+      const second = yield* jobs.add(steps, { upTo: 2 })
+      // The first takes so long that another process has the second by then.
+      const slow: JobWorker = {
+        kind: steps.kind,
+        chunk: (args, cursor) =>
+          Effect.andThen(
+            sql`update jobs set claim = nextval('claims') where id = ${second}::uuid`,
+            count.chunk(args, cursor),
+          ),
+      }
+      yield* jobs.work([slow])
+      assert.deepStrictEqual(yield* notes, [1, 2])
+      assert.strictEqual((yield* rowOf(first))["state"], "effective")
+      const { claim, done, state } = yield* rowOf(second)
+      assert.deepStrictEqual([Number(done), state, claim === null], [0, "pending", false])
+    }))
+
   it.effect("killed within a chunk it goes on where the last one committed, once its lease is over", () =>
     Effect.gen(function* () {
       yield* clear

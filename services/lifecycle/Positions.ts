@@ -96,8 +96,9 @@ export class Positions extends Context.Service<Positions, {
           )
           select ${same} as same from installation i`
         if (!compared!.same) yield* settleEpoch(sql)
-        yield* sql`
-          select from lifecycle_heads where project_id = any(${projects}::text[]) order by project_id for update`
+        // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+        const these = projects.length === 1 ? sql`= ${projects[0]!}` : sql`= any(${projects}::text[])`
+        yield* sql`select from lifecycle_heads where project_id ${these} order by project_id for update`
         const rows = events.map((event, i) => ({
           nth: i,
           id: event.id,

@@ -61,9 +61,12 @@ export const persons = (sql: PgClient.PgClient) => {
   )
 
   /** The known ones of these people; their rows stay locked (`FOR SHARE`) to the end of the transaction. */
-  const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> =>
-    sql<Person>`select ${columns} from people p
-      where p.id = any(${[...ids]}::text[]) and p.issuer is not null order by p.id collate "C" for share`
+  const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
+    // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+    const these = ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${[...ids]}::text[])`
+    return sql<Person>`select ${columns} from people p
+      where p.id ${these} and p.issuer is not null order by p.id collate "C" for share`
+  }
 
   /** Every project that has to hear of a person, once for each name that the person goes by there. */
   const audienceOf = (id: string, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>

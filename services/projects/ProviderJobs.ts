@@ -23,7 +23,7 @@ import { type ProjectRow, targetOf } from "./ProviderJobs/Targets.ts"
 export { providerTopic } from "./ProviderJobs/Queue.ts"
 export { type ProviderJobKind } from "./ProviderJobs/Rows.ts"
 
-export const jobsTable: LeasedTable = { table: "provider_jobs", key: "id", keyType: "uuid" }
+const jobsTable: LeasedTable = { table: "provider_jobs", key: "id", keyType: "uuid" }
 export const leaseMillis = 30_000
 
 type Claimed = JobRow & { readonly claim: bigint }

@@ -245,10 +245,14 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/v1/domain-
       assert.deepStrictEqual(codeOf(unknown), [404, "not_found"])
       const nobody = yield* call("POST", path, fresh, { target_email: "nobody@example.com" })
       assert.deepStrictEqual(codeOf(nobody), [404, "target_not_found"])
+      const { sql } = yield* Database
+      yield* sql`update installation set state = 'held', held_since = 'epoch', held_reason = 'restored'`
+      const held = yield* call("POST", path, fresh, { ...body, rotate_dkim: false })
+      yield* sql`update installation set state = 'open', held_since = null, held_reason = null`
+      assert.deepStrictEqual([...codeOf(held), held.headers.get("retry-after")], [503, "held", "5"])
       const forced = transferOf(yield* call("POST", path, fresh, { ...body, rotate_dkim: false }))
       assert.deepStrictEqual([forced.status, forced.cooloff_until], ["completed", null])
       assert.deepStrictEqual(codeOf(yield* call("POST", path, fresh, body)), [409, "self_transfer"])
-      const { sql } = yield* Database
       const keys = yield* sql`select from dkim_keys where domain_id = ${domainId}::uuid`
       assert.strictEqual(keys.length, 0)
     }))

@@ -48,7 +48,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       },
       success: OwnRequests,
       error: Problems.RoleRequired,
-    }).annotate(OpenApi.Summary, "One's own requests of every kind, newest first"),
+    }).annotate(OpenApi.Summary, "One's own requests of every kind, newest first, and links that one may object to"),
     HttpApiEndpoint.post("createPerson", "/v1/people", {
       headers: keyed,
       payload: PersonCreate,

@@ -187,10 +187,12 @@ export const LinkRequest = Schema.Struct({
 }).annotate({ identifier: "LinkRequest" })
 export type LinkRequest = typeof LinkRequest.Type
 
-/** One of the caller's own requests, of whatever kind. */
+/** One of the caller's own requests, of whatever kind, or a link of theirs that somebody else asks for. */
 export const OwnRequest = Schema.Struct({
   id: Schema.String,
   kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
+  /** Another than the caller: a link that they may object to. */
+  author_person_id: Schema.String,
   state: Schema.String,
   institution_id: orNull(Schema.String),
   project_id: orNull(Schema.String),

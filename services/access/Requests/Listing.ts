@@ -1,4 +1,7 @@
-/** A person's own requests, newest first, with what became of each as the clock has it. */
+/**
+ * A person's own requests, newest first, with what became of each as the clock has it; and, while they may object, links
+ * of an identity of theirs that somebody else asks for: a mail may not reach them, or there is no address to send it to.
+ */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,6 +32,7 @@ const deliveryOfRow = (row: Row): MailDelivery | null =>
 const viewOf = (row: Row, now: number): OwnRequest => ({
   id: row.id,
   kind: row.kind,
+  author_person_id: row.author,
   state: stateAt(row, now),
   institution_id: row.institution_id,
   project_id: row.project_id,
@@ -49,13 +53,16 @@ export const ownRequests = (reads: PgClient.PgClient) => {
   ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
     const rows = yield* reads<Row>`
       select ${columns}, m.state as mail_state, v.id as review_id, v.required_roles
-      from requests r
+      from (
+        select id from requests
+        where author in (select id from people where id = ${personId} or merged_into = ${personId})
+        union select id from requests where kind = 'link' and state = 'pending_review' and person_id = ${personId}
+      ) own join requests r on r.id = own.id
       left join mails m on m.id = r.mail_id
       left join lateral (
         select v.id::text as id, v.required_roles from policy_reviews v where v.request_id = r.id
         order by v.state <> 'open', v.id desc limit 1) v on true
-      where r.author in (select id from people where id = ${personId} or merged_into = ${personId})
-        and (${afterId}::uuid is null or r.id < ${afterId}::uuid)
+      where ${afterId}::uuid is null or r.id < ${afterId}::uuid
       order by r.id desc limit ${limit}`
     const now = yield* Clock.currentTimeMillis
     return { items: rows.map((row) => viewOf(row, now)) }

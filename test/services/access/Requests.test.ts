@@ -204,6 +204,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       assert.deepStrictEqual(items[0], {
         ...{ id: asked.request_id, kind: "access", state: "submitted", institution_id: w.fern, project_id: portal },
         ...{
+          author_person_id: w.pat,
           reason,
           expires_at: asked.expires_at,
           decided_at: null,

@@ -195,8 +195,12 @@ layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests ov
       assert.deepInclude(link, { proof_id, reason, subject: other, state: "pending_review" })
       is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 409, "proof_consumed")
       is(yield* post(one, `/v1/link-requests/${link.link_request_id}/object`, {}), 403, "role_required")
+      // The other side finds it without a mail, for as long as it may object.
+      const [seen] = is(yield* get(other, "/v1/me/requests"), 200).items
+      assert.deepInclude(seen, { id: link.link_request_id, author_person_id: one, state: "pending_review", reason })
       const objected = is(yield* post(other, `/v1/link-requests/${link.link_request_id}/object`, {}, null), 200)
       assert.strictEqual(objected.state, "declined")
+      assert.deepStrictEqual(is(yield* get(other, "/v1/me/requests"), 200).items, [])
       is(yield* approve(oz, link, "operator"), 409, "invalid_state")
 
       const subject = randomUUID()

@@ -26,6 +26,7 @@ import epochs from "../migrations/0018_epochs.ts"
 import retention from "../migrations/0019_retention.ts"
 import clientFloors from "../migrations/0020_client_floors.ts"
 import given from "../migrations/0021_given.ts"
+import independence from "../migrations/0022_independence.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -50,6 +51,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [19, "retention", Effect.succeed(retention)],
   [20, "client_floors", Effect.succeed(clientFloors)],
   [21, "given", Effect.succeed(given)],
+  [22, "independence", Effect.succeed(independence)],
 ]
 
 /** The number of the newest migration. */

@@ -6,9 +6,8 @@
  * it does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an active institution, by an
  * active person.
  */
-import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError, Statement } from "effect/sql"
+import type { SqlError } from "effect/sql"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import {
   AdministratorNotEffective,
@@ -68,41 +67,8 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   return Effect.fail(institution === null || institution.member ? new RoleRequired() : new MembershipNotActive())
 }
 
-/** How long it counts who made or approved whom. */
+/** From when on it counts who made or approved whom. */
 export const provenanceSince = (now: number) => new Date(now - 90 * 86_400_000)
-
-/** SQL of who made and approved what people hang on; of ownerships those of one project. */
-export const made = (sql: PgClient.PgClient, ownersOf: Statement.Fragment) =>
-  sql`(
-    select id as person_id, made_by, approved_by, created_at as at from people
-    union all select person_id, made_by, approved_by, linked_at from identities
-    union all select person_id, made_by, approved_by, created_at from institution_memberships
-    union all select person_id, made_by, approved_by, created_at from project_owners
-    where project_id = ${ownersOf})`
-
-/**
- * SQL that says whether two people, under any of the names that they go by, count as two (`Roles.independent`). Each
- * argument is an expression: a parameter, or a column of what surrounds it.
- */
-export const independence = (
-  sql: PgClient.PgClient,
-  now: number,
-  one: Statement.Fragment,
-  other: Statement.Fragment,
-  ownersOf: Statement.Fragment,
-) =>
-  sql`(
-    with two as (
-      select distinct coalesce(p.merged_into, p.id) as id from people p where p.id in (${one}, ${other})
-    ), names as (
-      select id, id as canonical from two
-      union all select p.id, two.id from people p join two on p.merged_into = two.id
-    )
-    select (select count(*) from two) = 2 and not exists (
-      select from names x join names y on y.canonical <> x.canonical
-      join ${made(sql, ownersOf)} made on made.person_id = x.id
-      where made.at > ${provenanceSince(now)} and (made.made_by = y.id or y.id = any(made.approved_by))
-        and not exists (select from unnest(made.approved_by) a where a not in (select id from names))))`
 
 interface Row {
   readonly role: Role
@@ -211,9 +177,7 @@ export class Roles extends Context.Service<Roles, {
       ) {
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* sql<{ independent: boolean }>`
-          select ${
-          independence(sql, now, sql`${one}::text`, sql`${other}::text`, sql`${ownersOf}::text`)
-        } as independent`
+          select counts_as_two(${one}, ${other}, ${ownersOf}::text, ${new Date(now)}) as independent`
         return row!.independent
       })
 

@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { PolicyReviews } from "../../../schemas/identity/Policies.ts"
-import { independence, made, provenanceSince } from "../../people/Roles.ts"
+import { provenanceSince } from "../../people/Roles.ts"
 import { type PolicyReviewRow, policyReviewRows, type Signature, stamp } from "../PolicyReviews.ts"
 import { masked } from "../Requests/delivery.ts"
 
@@ -45,7 +45,7 @@ export const listing = (sql: PgClient.PgClient) => {
 
   /**
    * Pairs of people who do not count beside each other, among the caller and all whom open reviews concern, worked out
-   * once for a page: what `independence` says of two, but for the ownership of a project.
+   * once for a page: what `counts_as_two` says of two, but for the ownership of a project.
    */
   const bound = (now: number, personId: string) =>
     sql`concerned as not materialized (
@@ -58,7 +58,7 @@ export const listing = (sql: PgClient.PgClient) => {
       from (
         select id from concerned
         union select p.id from concerned c join people p on p.merged_into = c.id) p
-      join ${made(sql, sql`null`)} m on m.person_id = p.id
+      join provenance m on m.person_id = p.id and m.project_id is null
       cross join unnest(m.approved_by || m.made_by) h(hand)
       where m.at > ${provenanceSince(now)} and h.hand is not null and not exists (
         select from unnest(m.approved_by) a
@@ -74,7 +74,7 @@ export const listing = (sql: PgClient.PgClient) => {
       where canonical_person(o.id) = ${person}
         or (${person}, canonical_person(o.id)) in (select one, other from bound)
         or (canonical_person(o.id), ${person}) in (select one, other from bound)
-        or (v.kind = 'launch' and not ${independence(sql, now, person, sql`o.id`, sql`v.project_id`)}))`
+        or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
   return Effect.fn("Policies.list")(
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {

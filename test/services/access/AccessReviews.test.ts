@@ -123,6 +123,26 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
     })))
 
+  it.effect("is approved by another who counts as another, says the database to whatever writes", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      const alias = yield* person()
+      const { owner } = yield* Database
+      yield* owner`update people set merged_into = ${w.sam} where id = ${alias}`
+      yield* owner`update institution_memberships set made_by = ${alias}, created_at = ${new Date(start)}
+        where person_id = ${w.abe}`
+      const written = (who: string, count = 2, digest = "sha256:another") =>
+        Effect.exit(owner`
+          update access_reviews set state = 'approved', approved_by = ${who}, approved_at = ${new Date(start)},
+            evidence_count = ${count}, evidence_digest = ${digest} where id = ${review_id}::uuid`)
+      for (const who of [w.sam, alias, w.abe]) assert.isTrue(Exit.isFailure(yield* written(who)), who)
+      assert.isTrue(Exit.isFailure(yield* written(w.ada, 1)), "without evidence")
+      const moved = owner`update access_reviews set evidence_digest = 'sha256:another' where id = ${review_id}::uuid`
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(moved)))
+      assert.isTrue(Exit.isSuccess(yield* written(w.ada)))
+    })))
+
   it.effect("takes the exact active version and its own grant Event only", () =>
     noon(Effect.gen(function* () {
       const w = yield* world

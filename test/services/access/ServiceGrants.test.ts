@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
@@ -92,6 +92,36 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       // Late is never refused, and changes nothing.
       assert.deepStrictEqual(yield* revoke(w, w.ada, proposed.id), revoked)
       assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
+    })))
+
+  it.effect("moves forward only, and by two, says the database to whatever writes", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { id } = yield* propose(w)
+      const { owner: owned } = yield* Database
+      const alias = yield* person()
+      yield* owned`update people set merged_into = ${w.olga} where id = ${alias}`
+      const written = (who: string) =>
+        owned`update service_grants set state = 'approved', approved_by = ${who}, approved_at = ${new Date(start)}
+          where id = ${id}::uuid`
+      const refused = Effect.fnUntraced(function* (...attempts: ReadonlyArray<Effect.Effect<unknown, unknown>>) {
+        for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
+      })
+      yield* owned`update project_owners set approved_by = array[${w.ada}::text], created_at = ${new Date(start)}
+        where project_id = ${w.portal}`
+      yield* refused(written(w.olga), written(alias), written(w.ada))
+      yield* owned`update project_owners set approved_by = '{}' where project_id = ${w.portal}`
+      yield* approve(w, w.ada, id)
+      yield* refused(
+        owned`update service_grants set capabilities = array['stream.manage'] where id = ${id}::uuid`,
+        owned`update service_grants set approved_by = ${w.oz} where id = ${id}::uuid`,
+        owned`update service_grants set state = 'proposed' where id = ${id}::uuid`,
+        owned`delete from service_grants where id = ${id}::uuid`,
+        owned`truncate service_grants`,
+      )
+      yield* revoke(w, w.olga, id)
+      yield* refused(owned`update service_grants set state = 'approved', revoked_by = null, revoked_at = null
+        where id = ${id}::uuid`)
     })))
 
   it.effect("says why it cannot be approved", () =>

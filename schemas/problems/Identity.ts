@@ -49,9 +49,13 @@ export class AdministratorNotEffective extends Problem<AdministratorNotEffective
   "The caller is not an effective administrator of the institution",
 ) {}
 
-/** The same person as before, or one who is not independent of them. */
-export class FourEyesRequired
-  extends Problem<FourEyesRequired>()("FourEyesRequired", "four_eyes_required", 403, "Another person has to do this") {}
+/** The same person as before, or one who is not independent of them: made or approved by them within 90 days. */
+export class FourEyesRequired extends Problem<FourEyesRequired>()(
+  "FourEyesRequired",
+  "four_eyes_required",
+  403,
+  "Another person has to do this, one who is independent of those who wrote or signed it",
+) {}
 
 export class PortalBindingMismatch extends Problem<PortalBindingMismatch>()(
   "PortalBindingMismatch",

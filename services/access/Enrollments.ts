@@ -124,11 +124,11 @@ export class Enrollments extends Context.Service<Enrollments, {
       )
 
       /** Who signed the invitation of the person that it was mailed to. */
-      const signers = (requestId: string) =>
+      const signers = ({ author, id }: RequestRow) =>
         Effect.map(
           sql<{ person_id: string }>`
             select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
-            where v.request_id = ${requestId}::uuid and v.kind = 'enrollment' and v.state = 'applied'`,
+            where v.author = ${author} and v.request_id = ${id}::uuid and v.kind = 'enrollment' and v.state = 'applied'`,
           (found) => found.map(({ person_id }) => person_id),
         )
 
@@ -194,7 +194,7 @@ export class Enrollments extends Context.Service<Enrollments, {
           if (state !== "invited") return yield* new Problems.InvalidState({ state, allowed: ["invited"] })
           const about = { enrollment_id: row.id, institution_id: row.institution_id! }
           if (person.email_verified && person.email !== null && sameAddress(person.email, recipientOf(row))) {
-            const { accepted, role } = yield* admit(row, personId, yield* signers(row.id))
+            const { accepted, role } = yield* admit(row, personId, yield* signers(row))
             yield* reviews.supersede(row.id)
             return {
               ...about,

@@ -211,11 +211,11 @@ export class Links extends Context.Service<Links, {
         },
       )
 
-      const signers = (requestId: string) =>
+      const signers = ({ author, id }: RequestRow) =>
         Effect.map(
           sql<{ person_id: string }>`
             select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
-            where v.request_id = ${requestId}::uuid`,
+            where v.author = ${author} and v.request_id = ${id}::uuid`,
           (found) => found.map(({ person_id }) => person_id),
         )
 
@@ -246,7 +246,7 @@ export class Links extends Context.Service<Links, {
         if (!sound) {
           return yield* moved(yield* rows.change(row, { state: "declined" }), "declined", "system")
         }
-        const approvedBy = yield* signers(row.id)
+        const approvedBy = yield* signers(row)
         if (other !== null) yield* merge({ from: other, into: row.author, approvedBy, now })
         else {
           yield* sql`insert into identities (issuer, subject, person_id, linked_at, made_by, approved_by)

@@ -76,8 +76,8 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
     if (review.kind !== "enrollment") return false
     const [row] = yield* sql<{ first: boolean }>`
       select ${personId} = any(i.approved_by) and not exists (
-        select from requests r
-        where r.kind = 'enrollment' and r.institution_id = i.id and r.state in ('invited', 'accepted')) as first
+        select from policy_reviews v join requests r on r.id = v.request_id and r.state in ('invited', 'accepted')
+        where v.institution_id = i.id and v.kind = 'enrollment') as first
       from institutions i where i.id = ${review.institution_id}`
     return row?.first ?? false
   })

@@ -131,8 +131,8 @@ export const listing = (sql: PgClient.PgClient) => {
           // Whoever approved an institution may approve its first enrollment.
           sql`not (v.kind = 'enrollment' and exists (
             select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
-            select from requests e where e.kind = 'enrollment' and e.institution_id = v.institution_id
-              and e.state in ('invited', 'accepted')))`,
+            select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')
+            where w.institution_id = v.institution_id and w.kind = 'enrollment'))`,
         )
       })
         order by v.id limit ${limit}`

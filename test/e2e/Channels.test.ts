@@ -154,7 +154,8 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "90 seconds" })("chan
         assert.deepStrictEqual([two.data.notification?.title, two.data.total], ["two", total + 2])
         assert.notStrictEqual(two.id, one.id)
         yield* me.session.post("/v1/notifications/read-all")
-        assert.strictEqual((yield* here.next).data.unread, 0)
+        // A resume that finds the second one there already tells the counts after it.
+        yield* Effect.repeat(here.next, { until: ({ data }) => data.unread === 0 })
       }).pipe(Effect.scoped),
     60_000,
   )

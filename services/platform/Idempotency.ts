@@ -60,7 +60,8 @@ const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
 export class Idempotency extends Context.Service<Idempotency, {
   /**
    * Runs `command` in a transaction of `Transact`, once for each key, and gives its answer. Fails with what it fails
-   * with; IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting.
+   * with; IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting. What
+   * the command only adds is gathered and written with the receipt, at its end (Gathered.ts says what that asks of it).
    */
   readonly run: <A, E, R>(
     asked: Asked,

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -97,6 +98,12 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const [revoking] = yield* decide(reviews.revoke(decision))
       // Of an approval, and of a revocation, three give the event its place.
       assert.deepStrictEqual([proposing, approving, revoking], [4, 12, 8])
+      // The standing, and all of the list: sent as it is, so it must be its own encoding.
+      const [listing, listed] = yield* counting(reviews.list(w.sam, w.fern))
+      assert.strictEqual(listing, 2)
+      assert.deepStrictEqual([listed.reviews.length, listed.candidates.length], [1, 1])
+      const sent: unknown = JSON.parse(JSON.stringify(listed))
+      assert.deepStrictEqual(Schema.decodeUnknownSync(GrantReviewList)(sent, { onExcessProperty: "error" }), listed)
     })))
 
   it.effect("cannot be rewritten, not even by the owner of the tables", () =>

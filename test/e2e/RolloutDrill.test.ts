@@ -1,16 +1,27 @@
 /**
  * The drill of a failed rollout (specification 000, Events 5): the client is disabled, sessions by way of it end, nothing
  * new is activated, the latest revocations stay enforced and are delivered; a release gives nothing back that was taken
- * meanwhile. The product sees all of it.
+ * meanwhile. The product sees all of it. What is not the project's goes on: people are invited, and come.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { ids, product, world } from "./support/Identity.ts"
 import { until } from "./support/until.ts"
 
 const reason = "the new connector crashes"
+
+/** The token in the letter to somebody, as the dev mailbox has it; null while there is none. */
+const invitationTo = (home: string, recipient: string) => {
+  const folder = join(home, "mailbox")
+  const letters = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => name.endsWith(".eml"))
+    .map((name) => readFileSync(join(folder, name), "utf8").replaceAll(/=\r?\n/g, ""))
+  const letter = letters.find((text) => text.includes(`To: ${recipient}`))
+  return letter === undefined ? null : /\/enrollments\/([A-Za-z0-9_-]{43})/.exec(letter)![1]!
+}
 
 describe("a rollout that fails", () => {
   it.live(
@@ -26,7 +37,7 @@ describe("a rollout that fails", () => {
           ...{ kind: "access", id: `a-${subject}`, version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
           ...{ person_id: subject, role: "user", state: "active", ...more },
         })
-        yield* at.apply(person("quinn"), person("ron"), access("quinn"))
+        yield* at.apply(person("quinn"), person("ron"), person("nora"), access("quinn"))
         yield* at.grant("product")
         const shop = yield* product(at)
         yield* shop.enters("quinn", "may")
@@ -68,6 +79,19 @@ describe("a rollout that fails", () => {
           ...{ launch_url: "https://portal.fern.example/", reason },
         }, { headers: { "idempotency-key": randomUUID() } })
         assert.deepInclude(launch.json, { status: 403, code: "environment_held" })
+
+        const path = `/v1/institutions/${ids.fern}/enrollments`
+        const invited = yield* at.post("sam", path, { recipient: "nora@fern.example", reason })
+        yield* at.post("ada", `/v1/policies/reviews/${invited.policy_review.review_id}/approve`, {
+          ...{ role: "administrator", reason },
+        })
+        const look = Effect.sync(() => invitationTo(at.home, "nora@fern.example"))
+        const token = yield* until("the invitation", look, (found) => found !== null)
+        const come = yield* (yield* at.as({ subject: "nora" })).post(`/v1/enrollments/${token}/accept`, {})
+        assert.deepInclude(come.json, { state: "accepted", membership: { role: "member", state: "active" } })
+        const mine = (yield* at.as("sam")).get("/v1/me/requests?limit=1")
+        yield* until("the letter is known to have left", mine, ({ json: { items: [one] } }) =>
+          one.id === invited.enrollment_id && one.state === "accepted" && one.delivery.state === "delivered")
 
         // Revocations are enforced and delivered all the while.
         yield* at.apply(access("quinn", { version: 2, state: "revoked" }))

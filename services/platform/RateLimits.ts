@@ -81,7 +81,8 @@ export class RateLimits extends Context.Service<RateLimits, {
             (select min(h) from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${since})
           where not exists (select from taken)`
         const { allowed, live, oldest } = row!
-        const free = (oldest?.getTime() ?? millis) + windowMillis - millis
+        // Whoever waited for the row's lock may find takes that are newer than its own moment.
+        const free = Math.min(oldest?.getTime() ?? millis, millis) + windowMillis - millis
         return {
           allowed,
           remaining: Math.max(0, limit - live),

@@ -13,6 +13,7 @@ import { Floor } from "./Floor.ts"
 
 /** Judged by the address policy beside what stands here: see WEBHOOKS_ALLOWED_CIDRS. */
 const WebhookUrl = Schema.String.check(maxCodePoints(2048), Schema.isPattern(/^https?:\/\/[^\s]+$/i)).annotate({
+  format: "uri",
   description: "https, at most 2048 characters, no user information, no private or reserved address",
 })
 

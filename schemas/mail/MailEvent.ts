@@ -40,9 +40,9 @@ export const EventMetadata = Schema.StructWithRest(
 /** ISO 8601 with a zone; written out as UTC with milliseconds. */
 export const EventTime = Schema.String.check(
   Schema.isPattern(
-    /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/,
+    /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/u,
   ),
-)
+).annotate({ format: "date-time" })
 
 /**
  * One message on `intake.v1.mail-events.<event without "email.">`. `id` is the publisher's own: an id that its account

@@ -222,9 +222,9 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
   it.effect("the document names just the answers that there are", () =>
     Effect.sync(() => {
       const { paths } = document(Api) as { readonly paths: Record<string, Record<string, { responses: object }>> }
-      const anyhow = ["406", "421", "431", "500", "503"]
+      const anyhow = ["406", "413", "415", "421", "431", "500", "503"]
       const always = [...anyhow, "401", "403", "404", "429"]
-      const withBody = [...always, "400", "413", "415"]
+      const withBody = [...always, "400"]
       const expected: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
         [streams, "post", ["201", ...withBody.filter((status) => status !== "404"), "409"]],
         [streams, "get", ["200", "400", ...always]],

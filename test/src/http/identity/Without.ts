@@ -1,0 +1,12 @@
+/** A program at odds with its database. */
+import { Effect } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
+
+/** Runs `use` while a table is not where the program looks for it. */
+export const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Database, ({ owner }) =>
+    Effect.acquireUseRelease(
+      owner`alter table ${owner(table)} rename to ${owner(`${table}_away`)}`,
+      () => use,
+      () => Effect.orDie(owner`alter table ${owner(`${table}_away`)} rename to ${owner(table)}`),
+    ))

@@ -9,8 +9,9 @@ import type { Decided, Order } from "../../programs/decide.ts"
 
 /** Writes a second. */
 export const rates = [100, 200, 300, 500]
-/** Writes before the first rate. */
-const warming = 400
+/** Writes before the first rate, this many a second: who is measured has been at work for a while. */
+const warming = 800
+const warmingRate = 200
 
 export const secondsEach = ({ quick }: Run): number => quick ? 4 : 10
 /** Accesses that are reviewed on the way: three of ten writes propose one. */
@@ -53,7 +54,7 @@ export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
       const each = (of: "program" | "postgres") => (after[of] - before[of]) * 1_000 / count
       return { ...decided, program: each("program"), postgres: each("postgres") } satisfies Figures
     })
-    yield* drive(100, warming)
+    yield* drive(warmingRate, warming)
     // Plans that were made while there was no review hold none of the indexes.
     yield* world.sql`analyze`.pipe(Effect.orDie)
     return yield* Effect.forEach(rates, (rate) => drive(rate, rate * secondsEach(run)))

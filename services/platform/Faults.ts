@@ -82,7 +82,16 @@ export type PushFault =
   /** What was taken so far is settled. */
   | "push.settled"
 
-export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault | PushFault
+/** Of what is decided under an idempotency key. */
+export type DecisionFault =
+  /** The receipt is begun; nothing is decided. */
+  | "decision.opened"
+  /** All but the places of what is told is written, and nothing is committed. */
+  | "decision.written"
+  /** Nobody has the answer. */
+  | "decision.committed"
+
+export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault | PushFault | DecisionFault
 
 export class Faults extends Context.Reference<{
   readonly hit: (point: FaultPoint) => void

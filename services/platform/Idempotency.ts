@@ -13,6 +13,7 @@ import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/problems/Idempotency.ts"
 import { canonical } from "./Canonical.ts"
 import { Database } from "./Database.ts"
+import { faultPoint } from "./Faults.ts"
 import { gathered, type Kind, write } from "./Gathered.ts"
 import { type Conflict, transact } from "./Transact.ts"
 import { Vault } from "./Vault.ts"
@@ -171,6 +172,7 @@ export class Idempotency extends Context.Service<Idempotency, {
 
       const once = Effect.fnUntraced(function* <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) {
         if (!(yield* open(asked))) return (yield* receipt(asked)) ?? (yield* inProgress)
+        yield* faultPoint("decision.opened")
         const { answer, kept } = done(told, yield* command)
         yield* write(sql, closing, [{ asked, status: answer.status, kept }])
         return answer
@@ -180,7 +182,10 @@ export class Idempotency extends Context.Service<Idempotency, {
         const work = asked.key === null
           ? Effect.map(command, (result) => done(told, result).answer)
           : once(asked, told, command)
-        return Effect.provideService(transact(gathered(sql, work)), Database, database)
+        return transact(Effect.tap(gathered(sql, work), () => faultPoint("decision.written"))).pipe(
+          Effect.tap(() => faultPoint("decision.committed")),
+          Effect.provideService(Database, database),
+        )
       }
 
       const run: Idempotency["Service"]["run"] = (asked, told, command) => {

@@ -91,7 +91,9 @@ export const pages = (run: Run, history: History, round: number) =>
     const drive = Effect.fnUntraced(function* ({ pid, ...to }: Contender, connections: number) {
       const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: run.servers.cpu().postgres })
       const before = used()
-      yield* load.tell(JSON.stringify({ ...to, keys: [token], connections, warmSeconds: 1, seconds: run.quick ? 1 : 4 }))
+      yield* load.tell(
+        JSON.stringify({ ...to, keys: [token], connections, warmSeconds: 1, seconds: run.quick ? 1 : 4 }),
+      )
       const driven = yield* load.event<Driven>("driven")
       if (driven.fault !== null) return yield* new BenchError({ message: `pages: ${driven.fault}` })
       const after = used()

@@ -1,59 +1,29 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
-import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
-import { Roles } from "../../../services/people/Roles.ts"
+import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { gathered } from "../../../services/platform/Gathered.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { counting } from "../../support/Statements.ts"
-import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
+import { member, person, tell } from "../../support/TestIdentity.ts"
 import { verified } from "./EvidenceChain.ts"
-
-const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))
-
-const start = Date.parse("2026-03-01T12:00:00Z")
-const day = 86_400_000
-const reason = "quarterly review"
-
-const world = Effect.gen(function* () {
-  const [fern, sam, ada, abe, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
-  yield* member(fern, sam, "sponsor")
-  yield* member(fern, ada, "administrator")
-  yield* member(fern, abe, "administrator")
-  const portal = yield* project(fern)
-  const accessId = yield* access(fern, portal, pat)
-  return { fern, sam, ada, abe, pat, portal, accessId }
-})
-type World = Effect.Success<typeof world>
-
-const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: string } = {}) =>
-  Effect.flatMap(AccessReviews, (reviews) =>
-    transact(reviews.propose({
-      ...{ access_id: accessId, access_version: 1, reason, personId: sam, institutionId: fern },
-      ...more,
-    })))
-
-const on = ({ fern }: World, personId: string, reviewId: string, ...seen: ReadonlyArray<string>): ReviewDecision => ({
-  ...{ personId, institutionId: fern, reviewId, reason, seen: seen.length === 0 ? undefined : seen },
-})
-const approve = (decision: ReviewDecision) =>
-  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
-const revoke = (decision: ReviewDecision) =>
-  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
-const list = ({ fern }: World, personId: string) =>
-  Effect.flatMap(AccessReviews, (reviews) => reviews.list(personId, fern))
-
-const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, { onFailure: ({ _tag }) => _tag, onSuccess: () => "done" })
-
-const rawAccess = (accessId: string) =>
-  Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
-
-/** A clock of the test's own: what the services stand on keeps the real one. */
-const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
+import {
+  approve,
+  day,
+  list,
+  noon,
+  on,
+  propose,
+  rawAccess,
+  reason,
+  revoke,
+  services,
+  start,
+  tagOf,
+  world,
+} from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
   it.effect("records exactly what was decided, and leaves the Access alone", () =>
@@ -130,26 +100,6 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
     })))
 
-  it.effect("is approved by another who counts as another, says the database to whatever writes", () =>
-    noon(Effect.gen(function* () {
-      const w = yield* world
-      const { review_id } = yield* propose(w)
-      const alias = yield* person()
-      const { owner } = yield* Database
-      yield* owner`update people set merged_into = ${w.sam} where id = ${alias}`
-      yield* owner`update institution_memberships set made_by = ${alias}, created_at = ${new Date(start)}
-        where person_id = ${w.abe}`
-      const written = (who: string, count = 2, digest = "sha256:another") =>
-        Effect.exit(owner`
-          update access_reviews set state = 'approved', approved_by = ${who}, approved_at = ${new Date(start)},
-            evidence_count = ${count}, evidence_digest = ${digest} where id = ${review_id}::uuid`)
-      for (const who of [w.sam, alias, w.abe]) assert.isTrue(Exit.isFailure(yield* written(who)), who)
-      assert.isTrue(Exit.isFailure(yield* written(w.ada, 1)), "without evidence")
-      const moved = owner`update access_reviews set evidence_digest = 'sha256:another' where id = ${review_id}::uuid`
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(moved)))
-      assert.isTrue(Exit.isSuccess(yield* written(w.ada)))
-    })))
-
   it.effect("takes the exact active version and its own grant Event only", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
@@ -184,51 +134,6 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const [review] = (yield* list(w, w.sam)).reviews
       const both = [w.ada, w.abe].map((who) => tagOf(approve(on(w, who, review!.review_id))))
       assert.sameMembers([...(yield* Effect.all(both, { concurrency: 2 }))], ["done", "InvalidState"])
-    })))
-
-  it.effect("needs another person than the Sponsor, one who is independent of them", () =>
-    noon(Effect.gen(function* () {
-      const w = yield* world
-      yield* member(w.fern, w.sam, "administrator")
-      const { review_id } = yield* propose(w)
-      assert.strictEqual(yield* tagOf(approve(on(w, w.sam, review_id))), "FourEyesRequired")
-      const { sql } = yield* Database
-      yield* sql`update institution_memberships set made_by = ${w.sam}, created_at = ${new Date(start - day)}
-        where person_id = ${w.ada}`
-      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "FourEyesRequired")
-      yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
-      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
-      const theirs = yield* propose({ ...w, accessId: yield* access(w.fern, w.portal, w.ada) })
-      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, theirs.review_id))), "done", "the beneficiary may")
-    })))
-
-  it.effect("counts two as two unless one made or approved the other within 90 days, by whatever name", () =>
-    noon(Effect.gen(function* () {
-      const { abe, ada, sam } = yield* world
-      const alias = yield* person()
-      const { sql } = yield* Database
-      const { independent } = yield* Roles
-      yield* sql`update people set merged_into = ${sam} where id = ${alias}`
-      const counts = Effect.zipWith(independent(ada, sam), independent(alias, ada), (a, b) => [a, b])
-      const rows = [["people", "id", "created_at"], ["institution_memberships", "person_id", "created_at"]]
-      for (const [table, key, at] of [...rows, ["identities", "person_id", "linked_at"]]) {
-        const write = (whose: string, madeBy: string | null, approvedBy: ReadonlyArray<string>, millis: number) =>
-          sql`update ${sql(table!)} set made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[],
-            ${sql(at!)} = ${new Date(millis)} where ${sql(key!)} = ${whose}`
-        const edge = start - 90 * day
-        for (const [whose, by] of [[ada, sam], [sam, ada], [ada, alias]] as const) {
-          for (const [madeBy, approvedBy] of [[by, []], [null, [by]], [abe, [by]], [by, [by]]] as const) {
-            yield* write(whose, madeBy, approvedBy, edge + 1)
-            assert.deepStrictEqual(yield* counts, [false, false], `${table} ${madeBy} ${approvedBy}`)
-            yield* write(whose, madeBy, approvedBy, edge)
-            assert.deepStrictEqual(yield* counts, [true, true])
-            yield* write(whose, madeBy, [...approvedBy, abe], start)
-            assert.deepStrictEqual(yield* counts, [true, true])
-          }
-          yield* write(whose, null, [], start)
-        }
-      }
-      assert.isFalse(yield* independent(alias, sam))
     })))
 
   it.effect("is refused to who loses the role while it is being decided", () =>

@@ -1,0 +1,57 @@
+/** An institution with a Sponsor, two administrators and one Access, and what they do with its reviews. */
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
+import { Roles } from "../../../services/people/Roles.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { access, identity, institution, member, person, project } from "../../support/TestIdentity.ts"
+
+export const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))
+
+export const start = Date.parse("2026-03-01T12:00:00Z")
+export const day = 86_400_000
+export const reason = "quarterly review"
+
+export const world = Effect.gen(function* () {
+  const [fern, sam, ada, abe, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
+  yield* member(fern, sam, "sponsor")
+  yield* member(fern, ada, "administrator")
+  yield* member(fern, abe, "administrator")
+  const portal = yield* project(fern)
+  const accessId = yield* access(fern, portal, pat)
+  return { fern, sam, ada, abe, pat, portal, accessId }
+})
+export type World = Effect.Success<typeof world>
+
+export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: string } = {}) =>
+  Effect.flatMap(AccessReviews, (reviews) =>
+    transact(reviews.propose({
+      ...{ access_id: accessId, access_version: 1, reason, personId: sam, institutionId: fern },
+      ...more,
+    })))
+
+export const on = (
+  { fern }: World,
+  personId: string,
+  reviewId: string,
+  ...seen: ReadonlyArray<string>
+): ReviewDecision => ({
+  ...{ personId, institutionId: fern, reviewId, reason, seen: seen.length === 0 ? undefined : seen },
+})
+export const approve = (decision: ReviewDecision) =>
+  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
+export const revoke = (decision: ReviewDecision) =>
+  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
+export const list = ({ fern }: World, personId: string) =>
+  Effect.flatMap(AccessReviews, (reviews) => reviews.list(personId, fern))
+
+export const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.match(effect, { onFailure: ({ _tag }) => _tag, onSuccess: () => "done" })
+
+export const rawAccess = (accessId: string) =>
+  Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
+
+/** A clock of the test's own: what the services stand on keeps the real one. */
+export const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))

@@ -55,8 +55,8 @@ const statements = [
       or not exists (
         select from institutions i where i.id = review.institution_id and new.person_id = any(i.approved_by))
       or exists (
-        select from requests r
-        where r.kind = 'enrollment' and r.institution_id = review.institution_id and r.state in ('invited', 'accepted'));
+        select from policy_reviews v join requests r on r.id = v.request_id and r.state in ('invited', 'accepted')
+        where v.institution_id = review.institution_id and v.kind = 'enrollment');
     if review.id is null or canonical_person(new.author) = canonical_person(new.person_id)
       or exists (
         select from (

@@ -30,8 +30,11 @@ interface Body {
   readonly faults: ReadonlyArray<Fault>
 }
 
-/** Escapes, and numbers that may be too large for a double: `JSON.parse` reads `1e400` as infinity. */
-const suspicious = /\\u|[0-9][eE]\+?[0-9]{3}|[0-9]{309}/
+/**
+ * Escapes, and numbers that may be too large for a double: `JSON.parse` reads `1e400` as infinity, and an exponent of two
+ * digits does it to one of more than two hundred.
+ */
+const suspicious = /\\u|[0-9][eE]\+?[0-9]{3}|[0-9]{200}/
 
 const nothing: Body = { text: undefined, value: undefined, faults: [] }
 

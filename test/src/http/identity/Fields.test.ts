@@ -97,6 +97,7 @@ const tags = "'webauthn.create', 'totp', 'confirm'"
 /** Where FastAPI fails or repeats what may be a secret, and where our bounds are narrower (RULES, Trust). */
 const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: ReadonlyArray<object>]> = [
   ["Transition", ',"expected_version":1e400', { ...notFinite, loc: ["body", "expected_version"] }],
+  ["Transition", `,"expected_version":${"9".repeat(250)}e99`, { ...notFinite, loc: ["body", "expected_version"] }],
   ["Transition", ',"reason":-1e999,"other":[1E+400]', { ...notFinite, loc: ["body", "reason"] }, {
     ...{ ...notFinite, loc: ["body", "other", 0] },
   }],

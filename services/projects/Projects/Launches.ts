@@ -3,6 +3,7 @@
  * waits for comes from elsewhere (a review, the provider, the directory, an operator), so it asks again by a timer.
  */
 import { Clock, Effect } from "effect"
+import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
 import { EnvironmentHeld, InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/Identity.ts"
 import type { Decision } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../access/RequestRows.ts"
@@ -18,16 +19,30 @@ import { type ProjectRow, projectRows } from "./Rows.ts"
 interface Path {
   readonly reviewed: boolean
   readonly client: "none" | "live" | "disabled"
+  /** Whether its institution is active. */
+  readonly stands: boolean
+  /** Domains of the institution: they may be others than when the launch was proposed. */
+  readonly domains: ReadonlyArray<string>
 }
 
+/** Whether a project may be launched at a URL: under a verified domain, or at this machine to try it out. */
+export const mayLaunchAt = (
+  url: string,
+  { environment }: Pick<ProjectRow, "environment">,
+  domains: ReadonlyArray<string>,
+): boolean => isLocal(url) ? environment === "staging" : liesUnder(new URL(url).hostname, domains)
+
 /** What a project still needs before it can be launched; null: nothing. */
-export const missingOf = (project: ProjectRow, { client, reviewed }: Path): string | null => {
+export const missingOf = (project: ProjectRow, launchUrl: string, path: Path): string | null => {
+  const { client, domains, reviewed, stands } = path
   if (project.rollout !== null) return "rollout_held"
+  if (!stands) return "institution_not_active"
   if (!reviewed) return "registration_unreviewed"
   if (project.connector_kind === "standard_oidc" && project.redirect_uris.length === 0) return "redirect_uri_missing"
   if (project.connector_kind === "service_connector" && !(project.connector_product && project.preview_digest)) {
     return "connector_incomplete"
   }
+  if (!mayLaunchAt(launchUrl, project, domains)) return "launch_url_unverified"
   return client === "none" ? "client_not_provisioned" : client === "disabled" ? "client_disabled" : null
 }
 
@@ -46,23 +61,27 @@ export const launches = Effect.gen(function* () {
       expected: string | null
       ending: boolean
       asked: boolean
+      stands: boolean | null
+      domains: ReadonlyArray<string> | null
     }>`
       select exists (select from requests
           where kind = 'website' and project_id = ${project.id} and state = 'submitted') as waiting,
         (select disabled from provider_clients where project_id = ${project.id}) as disabled,
         (select expected_digest from provider_clients where project_id = ${project.id}) as expected,
         exists (select from provider_jobs where project_id = ${project.id} and kind = 'client.disable'
-          and state in ('pending', 'ambiguous')) as ending,
-        exists (select from provider_jobs where project_id = ${project.id} and state <> 'effective') as asked`
-    const { asked, disabled, ending, expected, waiting } = row!
-    // One that is still to be ended would be ended after the launch.
+          and state <> 'effective') as ending,
+        exists (select from provider_jobs where project_id = ${project.id} and state <> 'effective') as asked,
+        i.status = 'active' as stands, i.verified_domains as domains
+      from (select) one left join institutions i on i.id = ${project.institution_id} and not i.removed`
+    const { asked, disabled, domains, ending, expected, stands, waiting } = row!
+    // One that is still to be ended, if need be by an operator, would be ended after the launch.
     const client = disabled === true || ending
       ? "disabled"
       : disabled === false || project.client_id !== null
       ? "live"
       : "none"
     const known = expected === null || expected === digestOf(targetOf(project))
-    return { reviewed: !waiting, client, asked, known } as const
+    return { reviewed: !waiting, client, asked, known, stands: stands ?? false, domains: domains ?? [] } as const
   })
 
   /** Launches what is complete, holds what is not. */
@@ -70,10 +89,11 @@ export const launches = Effect.gen(function* () {
     const path = yield* pathOf(project)
     // The directory's projects were never registered here, so nobody has asked for their clients yet; and one that was
     // disabled by a failed rollout comes back with a launch that was reviewed anew, not by itself.
-    if (path.client !== "live" && !path.asked && project.rollout === null) {
+    if (path.client !== "live" && !path.asked && path.stands && project.rollout === null) {
       yield* jobs.add({ kind: "client.create", projectId: project.id })
     }
-    const missing = missingOf(project, path)
+    const { launch_url } = launchFieldsOf(request)
+    const missing = missingOf(project, launch_url, path)
     if (missing !== null) {
       const state = "held" as const
       const unchanged = request.state === state && request.held_reason === missing
@@ -85,7 +105,6 @@ export const launches = Effect.gen(function* () {
     }
     // What the directory completed after the client was made is not at the provider yet.
     if (!path.known) yield* jobs.add({ kind: "client.update", projectId: project.id })
-    const { launch_url } = launchFieldsOf(request)
     const launched = yield* projects.change(project, { state: "launched", launchUrl: launch_url })
     const [eventId] = yield* positions.append({
       kind: "project-launched",
@@ -116,6 +135,7 @@ export const launches = Effect.gen(function* () {
   /** Asks again for a launch that is held. */
   const settle = Effect.fnUntraced(function* (read: RequestRow) {
     yield* projects.turn(read.project_id!)
+    yield* sql`select from institutions where id = ${read.institution_id} for share`
     const project = yield* projects.lock(read.project_id!)
     const request = yield* requests.lock(read.id)
     if (request?.state !== "held") return yield* timers.set(read.id, [])

@@ -1,6 +1,6 @@
 /** What begins with somebody's proposal: a website's registration, and its launch. */
 import { Effect } from "effect"
-import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
+import { isLocal } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
 import {
   EnvironmentHeld,
@@ -23,6 +23,7 @@ import { Timers } from "../../platform/Timers.ts"
 import { owners } from "../Owners.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
 import { launchOf, websiteOf } from "./answers.ts"
+import { mayLaunchAt } from "./Launches.ts"
 import { projectRows } from "./Rows.ts"
 
 const launchable: ReadonlyArray<string> = ["registered", "launch_proposed", "held"]
@@ -142,15 +143,14 @@ export const registrations = Effect.gen(function* () {
       if (!launchable.includes(project.state)) {
         return yield* new InvalidState({ state: project.state, allowed: launchable })
       }
-      const trial = isLocal(launch_url)
-      if (trial && project.environment === "production") {
+      if (isLocal(launch_url) && project.environment === "production") {
         return yield* HTTPValidationError.at(
           ["body", "launch_url"],
           "value_error",
           "Value error, http://localhost is for staging only",
         )
       }
-      if (!trial && !liesUnder(new URL(launch_url).hostname, verified_domains)) return yield* new LaunchUrlUnverified()
+      if (!mayLaunchAt(launch_url, project, verified_domains)) return yield* new LaunchUrlUnverified()
       yield* supersede(projectId)
       const proposed = yield* projects.change(project, { state: "launch_proposed" })
       const request: RequestRow = (yield* requests.insert({

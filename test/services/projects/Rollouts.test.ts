@@ -97,10 +97,14 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts"
       const w = yield* world
       const id = yield* launched(w)
       const { client_id } = yield* projectRow(id)
-      yield* set(id, "fail")
+      const { sql } = yield* Database
+      const { jobId } = (yield* set(id, "fail"))!
+      // The provider would not do it: an operator will see to it, and that would end what was launched meanwhile.
+      yield* sql`update provider_jobs set state = 'failed', last_error = 'status_401' where id = ${jobId}::uuid`
       yield* set(id, "release")
       yield* sign(yield* propose(id, w.pat), "administrator", w.abe)
       assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_disabled" })
+      yield* sql`update provider_jobs set state = 'pending' where id = ${jobId}::uuid`
       yield* workJobs
       yield* TestClock.adjust(60_000)
       yield* fire

@@ -31,12 +31,14 @@ const connector = {
 } as const
 const complete = {
   rollout: null,
+  environment: "production",
   connector_kind: "standard_oidc",
   connector_product: null,
   preview_digest: null,
   redirect_uris: ["https://portal.fern.example/cb"],
 } as const
-const done: Path = { reviewed: true, client: "live" }
+const at = "https://portal.fern.example/"
+const done: Path = { reviewed: true, client: "live", stands: true, domains: ["fern.example"] }
 
 const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
   [null, {}, {}],
@@ -49,14 +51,22 @@ const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
   ["connector_incomplete", { ...connector, preview_digest: null }, { client: "none" }],
   ["client_not_provisioned", {}, { client: "none" }],
   ["client_disabled", {}, { client: "disabled" }],
+  ["institution_not_active", {}, { stands: false, domains: [] }],
+  ["launch_url_unverified", {}, { domains: ["other.example"], client: "none" }],
 ]
 
 describe("a launch waits for", () => {
   for (const [missing, more, path] of cases) {
     it(`${missing ?? "nothing"}: ${JSON.stringify({ ...more, ...path })}`, () => {
-      assert.strictEqual(missingOf({ ...complete, ...more } as unknown as Project, { ...done, ...path }), missing)
+      assert.strictEqual(missingOf({ ...complete, ...more } as unknown as Project, at, { ...done, ...path }), missing)
     })
   }
+
+  it("a domain, unless it is for trying out", () => {
+    const to = (environment: "staging" | "production") =>
+      missingOf({ ...complete, environment } as unknown as Project, "http://localhost:8080/", { ...done, domains: [] })
+    assert.deepStrictEqual([to("staging"), to("production")], [null, "launch_url_unverified"])
+  })
 })
 
 layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true, timeout: "60 seconds" })(
@@ -95,6 +105,29 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         yield* TestClock.adjust(60_000)
         yield* fire
         assert.strictEqual((yield* projectRow(id)).state, "launched")
+      })))
+
+    it.effect("what was approved waits where the institution was suspended, or its domain given up, meanwhile", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* world
+        const made = yield* website(w, w.pat)
+        yield* sign(made, "administrator", w.ada)
+        const launch = yield* propose(made.project_id, w.pat)
+        yield* sign(launch, "administrator", w.abe)
+        yield* workJobs
+        const { sql } = yield* Database
+        const becomes = Effect.fnUntraced(function* (status: string, domains: ReadonlyArray<string>) {
+          yield* sql`update institutions set status = ${status}, verified_domains = ${[
+            ...domains,
+          ]} where id = ${w.fern}`
+          yield* TestClock.adjust(60_000)
+          yield* fire
+          const { held_reason, state } = yield* requestRow(launch.launch_id)
+          return [state, held_reason]
+        })
+        assert.deepStrictEqual(yield* becomes("suspended", ["fern.example"]), ["held", "institution_not_active"])
+        assert.deepStrictEqual(yield* becomes("active", ["moss.example"]), ["held", "launch_url_unverified"])
+        assert.deepStrictEqual(yield* becomes("active", ["fern.example"]), ["launched", null])
       })))
 
     it.effect("what the directory completed while the rollout was on hold reaches the client, too", () =>

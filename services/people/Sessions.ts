@@ -12,6 +12,7 @@ import { type Assurance, reaches } from "../../schemas/identity/Assurance.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/Database.ts"
+import { keptMillis } from "./Retention.ts"
 import { Sightings } from "./Sightings.ts"
 import type { Happening } from "./Tellings.ts"
 
@@ -40,9 +41,6 @@ const strong = new Set(["otp", "hwk", "swk", "sc", "mfa", "mca", "pop", "sms", "
 /** A method proves no more than the whole sign-in did. */
 const levelOf = (method: string, whole: Assurance): Assurance =>
   whole === "unknown" ? whole : strong.has(method) && reaches(whole, "aal2") ? "aal2" : "aal1"
-
-/** How long a session is shown after it was last seen. */
-const kept = 90 * 86_400_000
 
 const iso = (at: Date | null) => at === null ? null : at.toISOString()
 
@@ -81,8 +79,6 @@ export class Sessions extends Context.Service<Sessions, {
   ) => Effect.Effect<ReadonlyArray<Happening>, NotFound | SqlError.SqlError>
   /** Ends all of the person's sessions but the present one, in the current transaction. */
   readonly revokeOthers: (me: Me) => Effect.Effect<ReadonlyArray<Happening>, SqlError.SqlError>
-  /** Deletes sessions that are not shown any more, but for those that were ended, at most 10,000; gives how many. */
-  readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/Sessions") {
   static readonly layer = Layer.effect(
     Sessions,
@@ -103,7 +99,7 @@ export class Sessions extends Context.Service<Sessions, {
             and f.before >= coalesce(s.authenticated_at, s.issued_at)
             and (f.except_issuer, f.except_sid) is distinct from (s.issuer, s.sid)
           left join installation i on i.sessions_before >= coalesce(s.authenticated_at, s.issued_at)
-          where s.person_id in ${namesOf(me.personId)} and s.last_seen_at > ${new Date(now.getTime() - kept)}
+          where s.person_id in ${namesOf(me.personId)} and s.last_seen_at > ${new Date(now.getTime() - keptMillis)}
           order by s.last_seen_at desc, s.id desc limit 1000`.pipe(Effect.orDie)
         return { items: rows.map((row) => shown(row, me, now)), total: rows[0]?.total ?? 0 }
       })
@@ -137,22 +133,12 @@ export class Sessions extends Context.Service<Sessions, {
           yield* sql<{ sid: string }>`
             update sessions set revoked_at = ${now}
             where person_id in ${namesOf(me.personId)} and revoked_at is null
-              and last_seen_at > ${new Date(now.getTime() - kept)}
+              and last_seen_at > ${new Date(now.getTime() - keptMillis)}
               and (issuer, sid) is distinct from (${me.issuer}::text, ${me.sid}::text)
             returning sid`,
         )
       })
-      // What was ended stays ended: its issuer, whom nobody told, may give tokens for it for as long as it likes.
-      const prune = Effect.gen(function* () {
-        const before = new Date((yield* Clock.currentTimeMillis) - kept)
-        const gone = yield* sql`
-          delete from sessions where id in (
-            select id from sessions
-            where expires_at < ${before} and last_seen_at < ${before} and revoked_at is null limit 10000
-          ) returning 1`
-        return gone.length
-      })
-      return Sessions.of({ list, find, revoke, revokeOthers, prune })
+      return Sessions.of({ list, find, revoke, revokeOthers })
     }),
   )
 }

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
-import { Sessions } from "../../services/people/Sessions.ts"
+import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
 import { Tellings } from "../../services/people/Tellings.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
@@ -28,19 +28,19 @@ export const Upkeep = {
     const { workers } = yield* WebhookJobs
     const news = yield* PersonNews
     const tellings = yield* Tellings
-    const sessions = yield* Sessions
+    const people = yield* PeopleRetention
     const actions = yield* CredentialActions
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
     yield* every("notifications", hour, retention.prune)
-    yield* every("sessions", hour, sessions.prune)
+    yield* every("people retention", hour, people.prune)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
     yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker, tellings.worker]))
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("rate limits", 60_000, limits.prune)
-  })),
+  })).pipe(Layer.provide(PeopleRetention.layer())),
 }

@@ -1,8 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { OwnAccount } from "../../../schemas/identity/Account.ts"
-import { Sessions } from "../../../services/people/Sessions.ts"
+import { Retention } from "../../../services/people/Retention.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { floorOf } from "../../../services/platform/Ids.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 
@@ -167,20 +168,49 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       assert.deepStrictEqual([many.items[0].state, many.items.at(-1).state], ["active", "expired"])
     }))
 
-  it.effect("a session that was not seen for long is forgotten, one that was ended stays so", () =>
+  it.effect("what was over ninety days ago is forgotten, page by page; a session that was ended stays so", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
-      const then = new Date((now() - 91 * 86_400) * 1_000)
-      for (const [sid, revoked] of [["left", null], ["ended", then]] as const) {
+      const recent = (now() - 89 * 86_400) * 1_000
+      const then = recent - 2 * 86_400_000
+      const sessions = [["left", then], ["in use", recent], ["ended", then], ["left too", then], ["left three", then]]
+      for (const [i, [sid, seen]] of sessions.entries()) {
         yield* sql`
           insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr,
             revoked_at)
-          values (gen_random_uuid(), ${issuer}, ${`${sid} ${me}`}, ${me}, 'portal', ${then}, ${then}, ${then}, 'unknown',
-            '{}', ${revoked}::timestamptz)`
+          values (${floorOf(then + i)}::uuid, ${issuer}, ${`${sid} ${me}`}, ${me}, 'portal', ${new Date(then)},
+            ${new Date(seen!)}, ${new Date(then)}, 'unknown', '{}',
+            ${sid === "ended" ? new Date(then) : null}::timestamptz)`
       }
-      assert.strictEqual(yield* (yield* Sessions).prune, 1)
-      assert.deepStrictEqual(yield* sql`select sid from sessions where person_id = ${me}`, [{ sid: `ended ${me}` }])
+      for (
+        const [i, [state, made]] of ([["completed", then], ["pending", then], ["expired", recent]] as const).entries()
+      ) {
+        const at = new Date(made)
+        yield* sql`
+          insert into credential_intents (id, person_id, kind, target_id, state, created_at, expires_at, ended_at)
+          values (${floorOf(made + i)}::uuid, ${me}, 'session.revoke', ${state}, ${state}, ${at}, ${at},
+            ${state === "pending" ? null : at}::timestamptz)`
+      }
+      for (const [jti, made, consumed] of [["a", then, true], ["b", then + 1, false], ["c", recent, true]] as const) {
+        const at = new Date(made)
+        yield* sql`
+          insert into link_proofs (id, person_id, issuer, subject, jti, created_at, expires_at, consumed_at)
+          values (${floorOf(made)}::uuid, ${me}, ${me}, 'other', ${jti}, ${at}, ${at},
+            ${consumed ? at : null}::timestamptz)`
+      }
+      const prune = Effect.provide(Effect.flatMap(Retention, (all) => all.prune), Retention.layer({ page: 2 }))
+      assert.strictEqual(yield* prune, 6)
+      assert.strictEqual(yield* prune, 0)
+      assert.deepStrictEqual(
+        yield* sql`select sid from sessions where person_id = ${me} order by id`,
+        [{ sid: `in use ${me}` }, { sid: `ended ${me}` }],
+      )
+      assert.deepStrictEqual(
+        yield* sql`select state from credential_intents where person_id = ${me} order by id`,
+        [{ state: "pending" }, { state: "expired" }],
+      )
+      assert.deepStrictEqual(yield* sql`select jti from link_proofs where person_id = ${me}`, [{ jti: "c" }])
       const ended = yield* asking(me, { sid: `ended ${me}` })
       assert.deepStrictEqual(codeOf(yield* ended("GET", "/v1/me")), [401, "invalid_token"])
       bodyOf(yield* (yield* asking(me, { sid: `left ${me}` }))("GET", "/v1/me"))

@@ -1,0 +1,74 @@
+/**
+ * How long what people did to their sign-ins is kept: ninety days. Of sessions those that nobody came back with, of
+ * actions and proofs of other identities those that were begun so long ago; what they did stands in the audit.
+ *
+ * Read in the order of their ids, which tell when they were made, so that nothing but the oldest rows is looked at.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+import { floorOf } from "../platform/Ids.ts"
+
+/** How long a session is shown after it was last seen, and anything else is remembered. */
+export const keptMillis = 90 * 86_400_000
+
+const atOnce = 10_000
+
+export class Retention extends Context.Service<Retention, {
+  /** Prunes everything that is over; gives how many rows went. Any number of processes may do it. */
+  readonly prune: Effect.Effect<number, SqlError.SqlError>
+}>()("bailiwick/services/people/Retention") {
+  /** `page`: rows that one statement looks at. */
+  static readonly layer = ({ page }: { readonly page: number } = { page: atOnce }) =>
+    Layer.effect(
+      Retention,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+
+        // What was ended stays ended: its issuer, whom nobody told, may give tokens for it for as long as it likes.
+        const sessions = Effect.fnUntraced(function* (before: Date) {
+          let [after, gone] = [floorOf(0), 0]
+          for (;;) {
+            const [row] = yield* sql<{ n: number; last: string | null }>`
+              with old as materialized (
+                select id from sessions where id > ${after}::uuid and id < ${floorOf(before.getTime())}::uuid
+                order by id limit ${page}
+              ), ended as (
+                delete from sessions s using old where s.id = old.id
+                  and s.expires_at < ${before} and s.last_seen_at < ${before} and s.revoked_at is null returning 1
+              )
+              select (select count(*) from ended)::int as n, (select id::text from old order by id desc limit 1) as last`
+            gone += row!.n
+            if (row!.last === null) return gone
+            after = row!.last
+          }
+        })
+
+        /** All rows of a table that were made before; `over`: they wait for nobody. */
+        const rows = Effect.fnUntraced(function* (table: string, before: Date, over = "true") {
+          let gone = 0
+          for (;;) {
+            const ended = yield* sql`
+              delete from ${sql(table)} where id in (
+                select id from ${sql(table)} where id < ${floorOf(before.getTime())}::uuid and ${sql.literal(over)}
+                order by id limit ${page}
+              ) returning 1`
+            gone += ended.length
+            if (ended.length < page) return gone
+          }
+        })
+
+        const prune = Effect.gen(function* () {
+          const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+          const counts = yield* Effect.all([
+            sessions(before),
+            rows("credential_intents", before, "state <> 'pending'"),
+            rows("link_proofs", before),
+          ])
+          return counts.reduce((sum, n) => sum + n, 0)
+        }).pipe(Effect.withSpan("Retention.prune"))
+
+        return Retention.of({ prune })
+      }),
+    )
+}

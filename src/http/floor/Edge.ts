@@ -53,6 +53,9 @@ type Handled = Effect.Effect<
 /** Bytes of the request line and all headers. */
 const maxHeaders = 8 * 1024
 
+/** Characters of a path: more than any that leads to an id of ours or to a token, however it is escaped. */
+const maxPath = 1_024
+
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
 /** Probes reach us by whatever address they like and learn nothing. */
@@ -82,8 +85,9 @@ const refusalOf = (
 ) => {
   if (!isOurs(request.headers["host"]) && !probes.has(matched?.template ?? "")) return new MisdirectedRequest({})
   if (matched === undefined) return routes.methods(request.url).length > 0 ? new MethodNotAllowed({}) : new NotFound({})
-  // U+0000 stands in no id that we gave out, and no database would take it.
-  if (/%00/.test(request.url.split("?", 1)[0]!)) return new NotFound({})
+  // U+0000 stands in no id that we gave out, and none is as long: no column would take it, nor an index.
+  const path = request.url.split("?", 1)[0]!
+  if (path.length > maxPath || path.includes("%00")) return new NotFound({})
   if (Number(request.headers["content-length"] ?? 0) > maxBody) return new BodyTooLarge({})
   if (headerBytes(request) > maxHeaders) return new HeadersTooLarge({})
   if (

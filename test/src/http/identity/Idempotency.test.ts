@@ -1,7 +1,7 @@
 /** Each POST of the identity API under its key (DECISIONS-identity 1.9): done once, answered the same ever after. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { randomUUID } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/Database.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { person } from "../../../support/TestIdentity.ts"
@@ -60,6 +60,15 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
       const looped = posts.map((one) => operationOf(one).template)
       assert.sameMembers(looped, [...Object.keys(specified), ...extras])
       assert.lengthOf(Object.keys(specified), 18)
+    }))
+
+  it.effect("a path longer than any index takes is one that leads nowhere", () =>
+    Effect.gen(function* () {
+      const id = Array.from(randomBytes(340), (byte) => `%c3%${(0x80 | byte & 0x3f).toString(16)}`).join("")
+      const headers = { ...yield* as(yield* person()), "idempotency-key": randomBytes(127).toString("hex") }
+      const body = { expected_version: 1, reason: "as we agreed on Monday" }
+      const answer = yield* send("POST", `/v1/institutions/${id}/websites/${id}/withdraw`, headers, body)
+      assert.deepStrictEqual(codeOf(answer), [404, "not_found"])
     }))
 
   it.effect(

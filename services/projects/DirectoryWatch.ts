@@ -1,12 +1,14 @@
 /**
  * A project that the feed withdraws or removes ends as one that the API withdraws, in the feed's own transaction: nobody
- * goes on with its service grants, its client or its sessions.
+ * goes on with its service grants, its client or its sessions. Of one that goes on the client is told what has changed.
  */
 import { Effect, Schema } from "effect"
 import { PolicyReviews } from "../access/PolicyReviews.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { Positions } from "../lifecycle/Positions.ts"
+import { Database } from "../platform/Database.ts"
 import { endings } from "./Projects/endings.ts"
+import { jobQueue } from "./ProviderJobs/Queue.ts"
 
 const Row = Schema.Struct({
   id: Schema.String,
@@ -14,15 +16,32 @@ const Row = Schema.Struct({
   institution_id: Schema.NullOr(Schema.String),
   state: Schema.NullOr(Schema.String),
   client_id: Schema.NullOr(Schema.String),
+  name: Schema.NullOr(Schema.String),
+  redirect_uris: Schema.Array(Schema.String),
 })
 const rowOf = Schema.decodeUnknownSync(Schema.NullOr(Row))
 
 /** Whether it stands at its institution; what was only removed before it was known never did. */
 const stands = ({ removed, state }: typeof Row.Type) => !removed && state !== null && state !== "withdrawn"
 
+/** What the directory says of a project's client. */
+const clientOf = ({ name, redirect_uris }: typeof Row.Type) => JSON.stringify([name, redirect_uris])
+
 const watch = Effect.gen(function* () {
+  const { sql } = yield* Database
   const { end, sessions } = yield* endings
+  const jobs = yield* jobQueue
   const positions = yield* Positions
+
+  /** One that is there, or about to be made, of what it was to be before. */
+  const updateClient = Effect.fnUntraced(function* (projectId: string) {
+    const there = yield* sql`
+      select from provider_clients where project_id = ${projectId} and not disabled
+      union all select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held
+      limit 1`
+    if (there.length > 0) yield* jobs.add({ kind: "client.update", projectId })
+  })
+
   return (kind: Kind): Kind => {
     const { history } = kind
     if (kind.kind !== "project" || history === undefined) return kind
@@ -33,7 +52,11 @@ const watch = Effect.gen(function* () {
         changed: Effect.fnUntraced(function* (beforeJson, afterJson, now) {
           const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
           const told = history.changed?.(beforeJson, afterJson, now) ?? Effect.void
-          if (before === null || !stands(before) || stands(after)) return yield* told
+          if (before === null || !stands(before)) return yield* told
+          if (stands(after)) {
+            if (clientOf(before) !== clientOf(after)) yield* updateClient(after.id)
+            return yield* told
+          }
           const ending = {
             projectId: after.id,
             institutionId: before.institution_id!,

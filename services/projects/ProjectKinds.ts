@@ -51,12 +51,18 @@ const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<Fac
 const named = (lines: ReadonlyArray<Told>, field: string) =>
   lines.flatMap(({ fields }) => fields === null ? [] : [String(fields[field])])
 
-const decided = (column: string) => ({
-  [column]: `case when excluded.removed or (t.${column}_decided and excluded.${column} is distinct from t.${column}) ` +
-    `then t.${column} else excluded.${column} end`,
-  [`${column}_decided`]:
-    `t.${column}_decided and (excluded.removed or excluded.${column} is distinct from t.${column})`,
-})
+/** `held`: where, for as long as it is true, a column counts as decided whatever the feed said before. */
+const decided = (column: string, held = "false") => {
+  const ours = `(t.${column}_decided or ${held})`
+  return {
+    [column]: `case when excluded.removed or (${ours} and excluded.${column} is distinct from t.${column}) ` +
+      `then t.${column} else excluded.${column} end`,
+    [`${column}_decided`]: `${ours} and (excluded.removed or excluded.${column} is distinct from t.${column})`,
+  }
+}
+
+/** A rollout that is held or failed activates nothing (specification 000, Events 5); to end a project it may. */
+const inRollout = "(t.rollout is not null and t.state = 'held' and excluded.state is distinct from 'withdrawn')"
 
 export const projectKinds = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -91,7 +97,7 @@ export const projectKinds = Effect.gen(function* () {
       },
       defaults: { connector_kind: "standard_oidc", redirect_uris: [] },
       stamped: ["created_at"],
-      set: { revision: "t.revision + 1", ...decided("state") },
+      set: { revision: "t.revision + 1", ...decided("state", inRollout) },
       history: {
         guard: { known: {}, fresh: {} },
         changed: Effect.fnUntraced(function* (beforeJson, afterJson) {

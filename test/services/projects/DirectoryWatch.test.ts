@@ -119,10 +119,12 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Proje
       }))
   }
 
-  it.effect("what goes on keeps what it has", () =>
+  it.effect("what goes on keeps what it has, and its client is told of what changed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { come, fern, portal } = yield* world
+      const updates = sql<{ state: string }>`
+        select state from provider_jobs where project_id = ${portal} and kind = 'client.update'`
       const results = yield* (yield* Directory).apply([
         JSON.stringify({ kind: "project", ...line(portal, fern, "held") }),
       ])
@@ -132,6 +134,17 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Proje
         0,
       )
       assert.lengthOf(yield* sql`select from provider_jobs where project_id = ${portal} and kind = 'client.disable'`, 0)
+      assert.lengthOf(yield* updates, 0)
+      const redirect_uris = [`https://${portal}.example/elsewhere`]
+      yield* tell("project", { ...line(portal, fern, "held"), version: 3, name: "New portal", redirect_uris })
+      const { work } = yield* ProviderJobs
+      yield* Effect.repeat(work, { while: (more) => more })
+      assert.deepStrictEqual(yield* updates, [{ state: "effective" }])
+      assert.deepStrictEqual(
+        yield* sql`select e.metadata->>'client_name' as name, e.metadata->'redirect_uris' as uris
+          from embedded_clients e where e.reference = ${`bailiwick:${portal}`}`,
+        [{ name: "New portal", uris: redirect_uris }],
+      )
       yield* come
     }))
 })

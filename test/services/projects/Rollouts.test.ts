@@ -23,7 +23,7 @@ import {
   type World,
   world,
 } from "../access/RequestWorld.ts"
-import { access, person } from "../../support/TestIdentity.ts"
+import { access, person, tell } from "../../support/TestIdentity.ts"
 
 const services = Layer.provideMerge(Rollouts.layer, below)
 
@@ -76,6 +76,16 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts"
         ([row]) => row!.disabled,
       )
       assert.isTrue(yield* disabled)
+      // The directory has heard of it, and launches it all the same.
+      const [{ website }] = (yield* sql`select website from projects where id = ${id}`) as [{ website: string }]
+      const line = {
+        ...{ id, institution_id: w.fern, name: "Portal", website, environment: "staging" },
+        ...{ connector_kind: "standard_oidc", redirect_uris: ["https://portal.fern.example/callback"] },
+      }
+      yield* tell("project", { ...line, version: 1, state: "held" })
+      yield* tell("project", { ...line, version: 2, state: "launched" })
+      assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "rollout_failed" })
+      assert.strictEqual((yield* told(id)).at(-1), "session-revoked")
       assert.deepInclude(yield* set(id, "release"), { state: "registered", rollout: null })
       assert.isTrue(yield* disabled)
       // A launch that is reviewed anew makes another client.

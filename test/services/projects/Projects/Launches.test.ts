@@ -22,7 +22,7 @@ import {
 } from "../../access/RequestWorld.ts"
 
 type Project = Parameters<typeof missingOf>[0]
-type Path = Parameters<typeof missingOf>[1]
+type Path = Parameters<typeof missingOf>[2]
 
 const connector = {
   connector_kind: "service_connector",

@@ -64,11 +64,12 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
 
   it.effect("a path longer than any index takes is one that leads nowhere", () =>
     Effect.gen(function* () {
-      // Characters that do not compress, as many as a parameter may have.
-      const id = encodeURIComponent(String.fromCodePoint(...new Uint16Array(512).map(() => randomInt(0x100, 0x7ff))))
+      // Nothing that compresses, and as many characters as a parameter may have.
+      const id = () =>
+        encodeURIComponent(String.fromCodePoint(...new Uint16Array(512).map(() => randomInt(0x100, 0x7ff))))
       const headers = { ...yield* as(yield* person()), "idempotency-key": randomBytes(127).toString("hex") }
       const body = { expected_version: 1, reason: "as we agreed on Monday" }
-      const answer = yield* send("POST", `/v1/institutions/${id}/websites/${id}/withdraw`, headers, body)
+      const answer = yield* send("POST", `/v1/institutions/${id()}/websites/${id()}/withdraw`, headers, body)
       assert.deepStrictEqual(codeOf(answer), [404, "not_found"])
     }))
 

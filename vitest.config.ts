@@ -15,7 +15,8 @@ export default defineConfig({
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
     // belongs to no test (src/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // What hangs is found out; how long the rest takes is for the machine to say.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 })

@@ -17,7 +17,7 @@ export default defineConfig({
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
     // belongs to no test (src/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
-    testTimeout: 300_000,
-    hookTimeout: 60_000,
+    testTimeout: 900_000,
+    hookTimeout: 120_000,
   },
 })

@@ -42,7 +42,7 @@ describe("two processes that share actors", () => {
       assert.strictEqual(secrets.size, 3)
 
       yield* other.end("SIGTERM")
-      yield* shared(around, 1, 2)
+      yield* shared(around, 1)
       const left = yield* Effect.forEach(from.domains, (id) =>
         source.post(`/v1/domains/${id}/transfer`, { target_email: addressOf(to.id) }), { concurrency: 8 })
       assert.deepStrictEqual(

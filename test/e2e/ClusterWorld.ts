@@ -57,7 +57,7 @@ export const owner = Effect.fnUntraced(function* (world: World, domains: number)
 })
 
 /** Waits until `processes` of them, by the database's word, hold all shards between them. */
-export const shared = Effect.fnUntraced(function* (world: World, processes: number, seconds = 15) {
+export const shared = Effect.fnUntraced(function* (world: World, processes: number) {
   yield* Effect.gen(function* () {
     const { sql } = yield* Database
     const held = sql<{ n: number }>`
@@ -69,7 +69,6 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
       `shards at ${processes} processes`,
       Effect.map(held, (rows) => rows.map(({ n }) => n)),
       (each) => each.length === processes && each.reduce((sum, n) => sum + n, 0) === shards,
-      seconds,
     )
   }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
 })

@@ -16,6 +16,9 @@ class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Events
 
 const delivered = subjectOf("email.delivered")
 
+/** Of all that was ever published here: a test that is tried again adds to what the doctor counts. */
+let malformedOnes = 0
+
 /** Messages that are no events, each in its own way; all on the subject of `email.delivered`. */
 const malformed = (accountId: string): ReadonlyArray<string> => {
   const good = mailEvent(accountId, "bad")
@@ -59,6 +62,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("event
       for (const [i, data] of bad.entries()) {
         yield* feed.events([mailEvent(id, String(i), eventTypes[i % eventTypes.length])])
         yield* feed.publish(delivered, data)
+        malformedOnes++
       }
       yield* until("the good ones", totals(api, hookId), ({ delivered }) => delivered === bad.length)
       assert.strictEqual((yield* totals(api, hookId)).all, bad.length)
@@ -69,7 +73,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("event
       const doctor = yield* until(
         "the doctor",
         cli({ ...env, BAILIWICK_HOME: home }, "doctor"),
-        ({ output }) => output.includes(`${bad.length} rejected`),
+        ({ output }) => output.includes(` ${malformedOnes} rejected`),
       )
       assert.include(doctor.output, "invalid_event")
       assert.include(doctor.output, "wrong_subject")

@@ -70,7 +70,7 @@ describe("readiness", () => {
         assert.deepStrictEqual(yield* readiness("ready", 200), ok)
         yield* until(
           "an event",
-          feed.events([mailEvent(somebody.id, "2", "email.sent")]),
+          feed.events([mailEvent(somebody.id, "2", "email.sent")], 2_000),
           (acked) => acked.length === 1,
         )
         yield* until("its delivery", totals(somebody.api, hookId), ({ delivered }) => delivered === 3)

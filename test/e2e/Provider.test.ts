@@ -23,7 +23,7 @@ describe("an identity provider that hangs", () => {
             registration_endpoint: registrationEndpoint,
             initial_access_token: initialAccessToken,
           }),
-          ...{ WEBHOOKS_TIMEOUT: "1 second", LOG_LEVEL: "trace" },
+          ...{ WEBHOOKS_TIMEOUT: "3 seconds", LOG_LEVEL: "trace" },
         })
         const summary = (who: "oz" | "sam" | "pat") =>
           Effect.flatMap(at.as(who), (api) => Effect.map(api.get("/v1/operations"), ({ json }) => json))

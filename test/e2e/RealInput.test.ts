@@ -52,7 +52,7 @@ describe("real input", () => {
       Effect.gen(function* () {
         const around = yield* world({
           WEBHOOKS_RETRY_DELAYS: Array(8).fill("20 millis").join(","),
-          WEBHOOKS_TIMEOUT: "5 seconds",
+          WEBHOOKS_TIMEOUT: "10 seconds",
         })
         const target = yield* receiver(around.tls, behave)
         const owners = yield* Effect.all(Array.from({ length: accounts }, () => around.account()), { concurrency: 5 })
@@ -90,7 +90,6 @@ describe("real input", () => {
             `the ledger of ${path}`,
             totals(owner.api, id),
             ({ pending, retrying }) => pending + retrying === 0,
-            60,
           )
           const dead = manner === "dead" ? expected : 0
           const rest = { pending: 0, retrying: 0, cancelled: 0 }

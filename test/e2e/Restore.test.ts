@@ -186,7 +186,7 @@ describe("a backup in the place of a database", () => {
         yield* at.instance.end("SIGTERM")
 
         yield* at.restart({ ROLES: "all" })
-        yield* until("open", at.type("installation", "show"), ({ output }) => /^epoch 2, open/.test(output), 60)
+        yield* until("open", at.type("installation", "show"), ({ output }) => /^epoch 2, open/.test(output))
         assert.deepStrictEqual(
           yield* at.rows(`select id, state, state_decided from access where id like 'a-%' or id = $1 order by id`, [
             ids.patAccess,

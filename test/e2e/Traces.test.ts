@@ -13,6 +13,7 @@ import { transact } from "../../services/platform/Transact.ts"
 import { app } from "../../src/App.ts"
 import { load } from "../../src/AppConfig.ts"
 import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
+import { freePort } from "../../src/embedded/Ports.ts"
 import { telemetry } from "../../src/Telemetry.ts"
 import { send } from "../src/http/identity/Ask.ts"
 import { TestBus } from "../support/TestBus.ts"
@@ -55,13 +56,10 @@ const collector = Effect.gen(function* () {
   return { spans, texts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 })
 
-/** Below what is handed out to clients. */
-const metricsPort = 20_000 + Math.floor(Math.random() * 12_000)
-
 const publicUrl = "http://127.0.0.1:8080"
 
 /** The whole program in this process, which tells the collector. */
-const traced = (otlp: string) =>
+const traced = (otlp: string, metricsPort: number) =>
   Layer.unwrap(Effect.gen(function* () {
     const { ownerUrl, url } = yield* TestDatabase
     const bus = yield* TestBus.make
@@ -83,7 +81,7 @@ const traced = (otlp: string) =>
   })).pipe(Layer.provideMerge(TestDatabase.layer), Layer.orDie)
 
 /** From the approval of a grant, in a trace of the caller's, to the acknowledgement of what it told. */
-const walk = Effect.fnUntraced(function* (traceparent: string) {
+const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: number) {
   const { sql } = yield* Database
   const { issuer } = yield* EmbeddedIssuer
   const fern = yield* institution()
@@ -143,8 +141,9 @@ it.live("one trace and four measures lead from the request that decided to the a
     const trace = randomBytes(16).toString("hex")
     const began = `00-${trace}-${randomBytes(8).toString("hex")}-01`
     // What is not sent yet goes out when the program stops.
-    const { ada, header, metrics, portal, set, told } = yield* walk(began).pipe(
-      Effect.provide(traced(url)),
+    const metricsPort = yield* freePort()
+    const { ada, header, metrics, portal, set, told } = yield* walk(began, metricsPort).pipe(
+      Effect.provide(traced(url, metricsPort)),
       Effect.scoped,
     )
     assert.match(header!, new RegExp(`^00-${trace}-[0-9a-f]{16}-01$`))

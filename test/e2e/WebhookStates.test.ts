@@ -36,7 +36,12 @@ layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("a web
       assert.strictEqual(paused.status, 200)
       assert.deepInclude(paused.json, { id: own.id, is_active: false })
       assert.notProperty(paused.json, "secret")
-      const heard = target.at("/own").length
+      // An attempt that had begun is over, too.
+      const [{ attempt: heard }] = yield* until(
+        "no attempt under way",
+        deliveries(api, own.id),
+        ([one]) => one.status === "retrying" && one.attempt === target.at("/own").length,
+      )
       const ids = (query: string) =>
         Effect.map(api.get(`/v1/webhooks/${query}`), ({ json }) => json.map((w: { id: string }) => w.id))
       assert.deepStrictEqual(yield* ids(""), [other.id])

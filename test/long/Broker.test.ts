@@ -49,9 +49,9 @@ describe.concurrent("a broker", () => {
         yield* broker.wipe
         yield* broker.start
         assert.strictEqual(between.length, 1_500)
-        yield* until("the streams again", flow.publish(10), (taken) => taken.length === 10, 60)
+        yield* until("the streams again", flow.publish(10), (taken) => taken.length === 10)
         const after = yield* flow.publish(100)
-        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)), 60)
+        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)))
 
         const ids = yield* accepted
         for (const { id } of [...before, ...after]) assert.isTrue(ids.has(id), `event ${id}`)
@@ -62,7 +62,7 @@ describe.concurrent("a broker", () => {
 
         // A publisher that repeats what it is not sure of loses nothing, and repeats nothing.
         yield* around.feed.events(between)
-        yield* until("the rest", accepted, (ids) => between.every((event) => ids.has(event.id)), 60)
+        yield* until("the rest", accepted, (ids) => between.every((event) => ids.has(event.id)))
         yield* ended(flow)
         yield* close(flow)
 
@@ -83,9 +83,9 @@ describe.concurrent("a broker", () => {
         yield* manage(url, async (manager) => {
           for (const stream of ["EVENTS", "DELIVERIES", "DEAD_LETTERS"]) await manager.streams.delete(stream)
         })
-        yield* until("the stream again", flow.publish(10), (taken) => taken.length === 10, 60)
+        yield* until("the stream again", flow.publish(10), (taken) => taken.length === 10)
         const after = yield* flow.publish(100)
-        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)), 60)
+        yield* until("the last accepted", accepted, (ids) => after.every((event) => ids.has(event.id)))
         const rest = owing(flow, yield* accepted)
         yield* ended(rest)
         yield* close(rest)
@@ -124,7 +124,7 @@ describe.concurrent("a broker", () => {
         assert.isAbove((yield* waiting)[0]!.n, 0)
 
         yield* manage(url, (manager) => manager.streams.purge("EVENTS"))
-        yield* until("the outbox drained", waiting, ([row]) => row!.n === 0, 90)
+        yield* until("the outbox drained", waiting, ([row]) => row!.n === 0)
         assert.strictEqual((yield* flow.publish(50)).length, 50)
         yield* ended(flow)
         yield* close(flow)

@@ -116,12 +116,13 @@ const leaving = (how: "SIGTERM" | "SIGKILL", seconds: number) =>
       yield* until("some traffic", Effect.sync(() => begun), (n) => n > 24)
       const left = performance.now()
       const end = yield* Effect.forkChild(other.end(how))
-      yield* shared(around, 1, seconds)
+      yield* shared(around, 1)
       const elsewhere = performance.now() - left
       over = true
       const { rounds, slowest } = yield* Fiber.join(traffic)
       yield* Fiber.join(end)
       console.log(`${how}: at most ${ms(slowest)} for an answer, shards elsewhere after ${ms(elsewhere)}`)
+      assert.isBelow(elsewhere, seconds * 1_000)
       assert.isBelow(slowest, patience)
       yield* close(rounds, before)
     }).pipe(Effect.provide(databaseOf(around)))

@@ -31,18 +31,17 @@ describe("a fail-over under the running program", () => {
         `select epoch, state, held_reason, timeline_id from installation`,
       )
       const [row] = yield* until("open in the new epoch", installation, ([row]) =>
-        row!.epoch === 2 && row!.state === "open", 90)
+        row!.epoch === 2 && row!.state === "open")
       assert.strictEqual(row!.timeline_id, "00000002")
       // Whoever signed in before has to do so again, as soon as the product has taken its snapshot.
       yield* until("sessions ended", shop.enter("quinn", before - 1), (told) =>
-        told === "session_ended", 60)
+        told === "session_ended")
       yield* shop.enters("quinn", "may")
       yield* until(
         "ada signed in anew",
         Effect.flatMap(at.as("ada"), (ada) =>
           ada.get("/v1/me")),
-        ({ status }) =>
-          status === 200,
+        ({ status }) => status === 200,
       )
       yield* at.grant("another")
       yield* at.apply({

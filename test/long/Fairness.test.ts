@@ -77,7 +77,7 @@ const measure = Effect.fnUntraced(function* (
     yield* Effect.sleep(everyMillis)
   }
   const own = Effect.sync(() => receiver.hits.length - before)
-  yield* until(`the last of ${name}`, own, (n) => n >= samples, 60)
+  yield* until(`the last of ${name}`, own, (n) => n >= samples)
   return receiver.hits.slice(before).map((hit) => hit.at - published.get(JSON.parse(hit.body).email_id)!)
 })
 
@@ -115,7 +115,7 @@ describe("fairness", () => {
             assert.strictEqual((yield* api.patch(`/v1/webhooks/${id}`, { is_active: active })).status, 200)
           }
           const busy = sql<{ n: number }>`select count(*)::int as n from delivery_queue where claim is not null`
-          if (!active) yield* until("nothing in flight", busy, ([row]) => row!.n === 0, 30)
+          if (!active) yield* until("nothing in flight", busy, ([row]) => row!.n === 0)
         })
         const tried = Effect.map(
           sql<{ n: number }>`

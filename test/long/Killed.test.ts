@@ -42,7 +42,7 @@ const life = Effect.fnUntraced(function* (around: World, flow: Traffic, point: s
   })
   let dead = false
   yield* Effect.forkScoped(Effect.tap(doomed.exited, () => Effect.sync(() => void (dead = true))))
-  const heard = (what: string, good: () => boolean) => until(what, Effect.sync(() => dead || good()), (yes) => yes, 90)
+  const heard = (what: string, good: () => boolean) => until(what, Effect.sync(() => dead || good()), (yes) => yes)
   for (let n = 1; n <= waves; n++) {
     const before = flow.target.hits.length
     yield* flow.publish(wave)
@@ -75,7 +75,6 @@ const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
         "every event answered for",
         Effect.delay(unanswered(url), "1 second"),
         (left) => left === 0,
-        100,
       )
     }
     yield* ended(flow)

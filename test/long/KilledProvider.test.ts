@@ -100,7 +100,7 @@ const killedAt = (point: string, hit: number) =>
       yield* until("what can be done alone", settled(oz), (states) =>
         !states.some((state) =>
           state === "pending" || state === "running"
-        ), 90)
+        ))
       const before = interference.seen.length
       const states = yield* settled(oz)
       assert.notInclude(states, "failed")
@@ -114,14 +114,12 @@ const killedAt = (point: string, hit: number) =>
       }
       assert.strictEqual(interference.seen.length, before)
       for (const kind of kinds) {
-        const live = made.filter((one) =>
-          one.software_id === `bailiwick:${projects[kind]}` && one.live
-        )
+        const live = made.filter((one) => one.software_id === `bailiwick:${projects[kind]}` && one.live)
         assert.isAtMost(live.length, 1, kind)
       }
 
       yield* review(oz, made)
-      yield* until("everything", settled(oz), (states) => states.every((state) => state === "effective"), 60)
+      yield* until("everything", settled(oz), (states) => states.every((state) => state === "effective"))
       for (const kind of kinds) {
         const own = made.filter((one) => one.software_id === `bailiwick:${projects[kind]}`)
         assert.lengthOf(own, 1, kind)

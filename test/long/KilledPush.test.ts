@@ -66,9 +66,8 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
     "everything",
     Effect.sync(() => new Set(arrivals.map(({ jti }) => jti))),
     ({ size }) => size === all.size,
-    40,
   )
-  yield* until("a settled stream", rowOf(streamId), ({ claim }) => claim === null, 20)
+  yield* until("a settled stream", rowOf(streamId), ({ claim }) => claim === null)
 
   // Within one life the order is strict and nothing comes twice; a life begins where the last one had settled.
   const lives = [arrivals.slice(0, first), arrivals.slice(first, second), arrivals.slice(second)]

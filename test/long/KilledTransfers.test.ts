@@ -38,12 +38,11 @@ const life = Effect.fnUntraced(function* (around: World, people: Cast, point: st
     module: "test/long/support/fault-main.ts",
     env: { ...around.env, FAULT: `${point}:${hits}` },
   })
-  const ready = doomed.line(/bailiwick ready on (http:\S+)/).pipe(
-    // On a busy machine a start takes longer than that.
-    Effect.retry({ times: 4, while: ({ message }) => /within 30 s/.test(message) }),
-  )
   // It may be dead before it is ready.
-  yield* Effect.match(ready, { onFailure: () => {}, onSuccess: ([, origin]) => people.moved(origin!) })
+  yield* Effect.match(doomed.line(/bailiwick ready on (http:\S+)/), {
+    onFailure: () => {},
+    onSuccess: ([, origin]) => people.moved(origin!),
+  })
   const code = yield* Effect.timeoutOrElse(doomed.exited, {
     duration: "4 minutes",
     orElse: () =>

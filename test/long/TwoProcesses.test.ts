@@ -13,7 +13,7 @@ import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic 
 const settled = (world: World, flow: Traffic) =>
   Effect.gen(function* () {
     const url = Redacted.make(world.env["NATS_URL"]!)
-    yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0, 100)
+    yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0)
     return yield* ended(flow)
   })
 

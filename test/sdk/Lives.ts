@@ -103,14 +103,15 @@ export const lives = Effect.fnUntraced(function* (
   /** Things happen, it is killed on its way through them, and they go on happening. */
   const killed = Effect.fnUntraced(function* (fault: string) {
     const doomed = yield* begin(fault)
-    const dead = Effect.timeoutOption(doomed.exited, "150 millis")
-    // A later hit needs something to happen.
-    const code = yield* Effect.andThen(happen({ ...made }), dead).pipe(
-      Effect.repeat({ until: (exit) => exit._tag === "Some", times: 40 }),
-      // A pusher whose receiver died before waits, longer each time.
-      Effect.flatMap((exit) =>
-        exit._tag === "Some" ? Effect.succeed(exit) : Effect.timeoutOption(doomed.exited, "60 seconds")
-      ),
+    const soon = Effect.timeoutOption(doomed.exited, "150 millis")
+    // A later hit needs something to happen, also to one that took its time to begin.
+    const some = (times: number, dead: typeof soon) =>
+      Effect.repeat(Effect.andThen(happen({ ...made }), dead), { until: (exit) => exit._tag === "Some", times })
+    // A pusher whose receiver died before waits, longer each time.
+    const code = yield* Effect.flatMap(
+      some(40, soon),
+      (exit) =>
+        exit._tag === "Some" ? Effect.succeed(exit) : some(12, Effect.timeoutOption(doomed.exited, "5 seconds")),
     )
     assert.deepStrictEqual(
       [code._tag, code._tag === "Some" && code.value],
@@ -131,7 +132,7 @@ export const lives = Effect.fnUntraced(function* (
         select acknowledged_position as at from lifecycle_consumers where project_id = ${projectId}`,
       ([row]) => Number(row?.at ?? 0),
     )
-    yield* until("everything acknowledged", heard, (at) => at === head.position, 60)
+    yield* until("everything acknowledged", heard, (at) => at === head.position)
     yield* until("open", seen, ({ place }) => place?.open === true)
     yield* last.kill("SIGTERM")
     yield* last.exited

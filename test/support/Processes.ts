@@ -19,7 +19,7 @@ export interface Program {
   readonly pid: number
   /** Everything it printed so far, both streams. */
   readonly output: () => string
-  /** The first match in its output, now or later; fails when it ends, or 30 s pass, without one. */
+  /** The first match in its output, now or later; fails when it ends, or 90 s pass, without one. */
   readonly line: (pattern: RegExp) => Effect.Effect<RegExpExecArray, ProcessError>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Its exit code, or null where a signal ended it. */
@@ -109,8 +109,8 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
       return Effect.sync(() => listeners.delete(look))
     }).pipe(
       Effect.timeoutOrElse({
-        duration: "30 seconds",
-        orElse: () => Effect.fail(new ProcessError({ message: `no ${pattern} within 30 s:\n${text}` })),
+        duration: "90 seconds",
+        orElse: () => Effect.fail(new ProcessError({ message: `no ${pattern} within 90 s:\n${text}` })),
       }),
     )
   const pid = child.pid ?? 0
@@ -123,7 +123,11 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
     pid,
     output: () => text,
     line,
-    kill: (signal) => Effect.sync(() => void child.kill(signal)),
+    kill: (signal) =>
+      Effect.sync(() => {
+        // On Deno, who ends by itself after the child's own `kill` has no exit code.
+        if (child.exitCode === null && child.signalCode === null) process.kill(pid, signal)
+      }),
     exited: Effect.promise(() => closed).pipe(Effect.tap(() => Effect.sync(() => rmSync(record, { force: true })))),
   } satisfies Program
 })

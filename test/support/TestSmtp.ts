@@ -87,6 +87,8 @@ export const testSmtp = (options: Partial<SMTPServerOptions> = {}) =>
       /** The next messages meet these, one each, in order. */
       behave: (...behaviours: ReadonlyArray<Behaviour>) => void coming.push(...behaviours),
       connections: () => server.connections.size,
+      /** How many of these have not been met yet. */
+      coming: () => coming.length,
       /** Ends every connection, as a server does that was restarted. */
       cut: () => cut(""),
     }

@@ -43,8 +43,11 @@ export const subjectOf = (event: string) => `intake.v1.mail-events.${event.repla
 export interface Feed {
   /** One message; fails the test where the broker does not take it. */
   readonly publish: (subject: string, data: string, msgId?: string) => Effect.Effect<void>
-  /** Events with their message ids, many at once; gives those that the broker acknowledged. */
-  readonly events: (events: ReadonlyArray<MailEvent>) => Effect.Effect<ReadonlyArray<MailEvent>>
+  /** Events with their message ids, many at once; gives those that the broker acknowledged, in 30 s unless told. */
+  readonly events: (
+    events: ReadonlyArray<MailEvent>,
+    patienceMillis?: number,
+  ) => Effect.Effect<ReadonlyArray<MailEvent>>
 }
 
 const connection = (url: Redacted.Redacted): Effect.Effect<NatsConnection, never, Scope.Scope> =>
@@ -63,9 +66,9 @@ const connection = (url: Redacted.Redacted): Effect.Effect<NatsConnection, never
     (nc) => Effect.promise(() => nc.close().catch(() => {})),
   )
 
-const outcome = async (js: JetStreamClient, event: MailEvent) => {
+const outcome = async (js: JetStreamClient, event: MailEvent, timeout: number) => {
   const msgID = `${event.account_id}.${event.id}`
-  const acked = await js.publish(subjectOf(event.event), JSON.stringify(event), { msgID, timeout: 2_000 }).then(
+  const acked = await js.publish(subjectOf(event.event), JSON.stringify(event), { msgID, timeout }).then(
     () => true,
     () => false,
   )
@@ -78,7 +81,10 @@ export const feed = Effect.fnUntraced(function* (
   const js = jetstream(yield* connection(url))
   return {
     publish: (subject, data, msgId) =>
-      Effect.promise(() => js.publish(subject, data, msgId === undefined ? {} : { msgID: msgId })),
-    events: (events) => Effect.promise(async () => (await Promise.all(events.map((e) => outcome(js, e)))).flat()),
+      Effect.promise(() =>
+        js.publish(subject, data, { timeout: 30_000, ...(msgId === undefined ? {} : { msgID: msgId }) })
+      ),
+    events: (events, patience = 30_000) =>
+      Effect.promise(async () => (await Promise.all(events.map((e) => outcome(js, e, patience)))).flat()),
   }
 })

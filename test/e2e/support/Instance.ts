@@ -25,10 +25,9 @@ export const instance = Effect.fnUntraced(function* (environment: Readonly<Recor
     env = { ...env, ...changes }
     const scope = yield* Scope.make()
     const program = yield* startProgram({ env }).pipe(Scope.provide(scope))
-    const [, origin] = yield* program.line(/bailiwick ready on (http:\S+)/).pipe(
-      // Two servers and a schema from nothing may take longer than that on a busy machine.
-      Effect.retry({ times: 2, while: ({ message }) => /within 30 s/.test(message) }),
-      Effect.onError(() => Scope.close(scope, Exit.void)),
+    const [, origin] = yield* Effect.onError(
+      program.line(/bailiwick ready on (http:\S+)/),
+      () => Scope.close(scope, Exit.void),
     )
     running = { scope, program, origin: origin! }
   }, Effect.orDie)

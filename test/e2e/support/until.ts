@@ -10,7 +10,7 @@ export const until = <A, E, R>(
   what: string,
   look: Effect.Effect<A, E, R>,
   good: (seen: A) => boolean,
-  seconds = 30,
+  seconds = 90,
 ): Effect.Effect<A, E | TooLate, R> =>
   Effect.suspend(() => {
     let last: unknown = "nothing"

@@ -44,7 +44,7 @@ export const traffic = Effect.fnUntraced(function* (world: World) {
   /** Publishes `count` new events; those that the broker acknowledged are in the ledger. */
   const publish = Effect.fnUntraced(function* (count: number) {
     const events = Array.from({ length: count }, () => mailEvent(account.id, String(made), typeOf(made++)))
-    const taken = yield* world.feed.events(events)
+    const taken = yield* world.feed.events(events, 10_000)
     acknowledged.push(...taken)
     return taken
   })
@@ -57,7 +57,7 @@ const expected = ({ acknowledged }: Traffic, events: ReadonlyArray<string>) =>
   acknowledged.filter((event) => events.includes(event.event))
 
 /** Waits until every delivery has ended: none is pending or due, and there is one for each event and subscription. */
-export const ended = (flow: Traffic, seconds = 100) =>
+export const ended = (flow: Traffic, seconds = 180) =>
   Effect.forEach(flow.hooks, (hook) =>
     until(
       `the end of ${hook.path}`,
@@ -86,7 +86,7 @@ export const interrupted = (ids: ReadonlyArray<string>) =>
     const left = sql<{ n: number }>`
       select count(*)::int as n from unnest(${[...ids]}::uuid[]) f(id)
       where not exists (select from attempts a where a.delivery_id = f.id and a.error = 'interrupted')`
-    yield* until("claims ended by others", left, ([row]) => row!.n === 0, 60)
+    yield* until("claims ended by others", left, ([row]) => row!.n === 0)
   })
 
 export const databaseOf = (world: World) =>

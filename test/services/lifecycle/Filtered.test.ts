@@ -56,7 +56,7 @@ layer(streaming(), { excludeTestServices: true })("A stream that leaves somethin
       yield* Queue.take(heard)
       yield* tellAll(here, subjects(3))
       const { head } = yield* placesOf(here)
-      yield* until("the stream", rowOf(streamId), ({ position }) => position === head, 15)
+      yield* until("the stream", rowOf(streamId), ({ position }) => position === head)
       const found = yield* deliveries(here)
       assert.deepInclude(found.get("shop"), { state: "delivered", attempts: 1 })
       assert.strictEqual(found.get(here.receiver.clientId)!.state, "queued")

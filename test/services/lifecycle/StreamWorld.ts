@@ -20,8 +20,8 @@ import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/servers.ts"
 import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "./World.ts"
 
-/** The deadline of a POST. */
-export const timeoutMillis = 500
+/** The deadline of a POST where a receiver is silent: whoever answers then may be too late, and hear it again. */
+export const shortDeadline = 500
 
 const ground = (timeoutMillis: number) =>
   transmitter.pipe(
@@ -33,7 +33,7 @@ const ground = (timeoutMillis: number) =>
 /** Brisk, so that nobody waits for a second try. */
 const brisk = { leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
-export const streaming = (options: Partial<Patience> = {}, deadlineMillis = timeoutMillis) =>
+export const streaming = (options: Partial<Patience> = {}, deadlineMillis = 60_000) =>
   Layer.mergeAll(
     Streams.layer(publicUrl),
     StreamDelivery.layer(publicUrl),
@@ -197,7 +197,7 @@ export const rowOf = Effect.fnUntraced(function* (id: string) {
 
 /** Waits until the stream is as it should be. */
 export const seen = (streamId: string, good: (row: Effect.Success<ReturnType<typeof rowOf>>) => boolean) =>
-  until("the stream", rowOf(streamId), good, 15)
+  until("the stream", rowOf(streamId), good)
 
 export const restsAt = (streamId: string, position: number) =>
   seen(streamId, (row) => row.position === position && row.claim === null)

@@ -13,11 +13,11 @@ import { announce, list, newAccount, notice, world } from "./NotificationWorld.t
 
 const publicUrl = new URL("https://mail.example")
 
-const services = SlackMessages.layer({ hosts: ["localhost"], publicUrl, timeoutMillis: 2_000 }).pipe(
+const services = SlackMessages.layer({ hosts: ["localhost"], publicUrl, timeoutMillis: 30_000 }).pipe(
   Layer.provideMerge(Outbound.layer({
     allowedCidrs: ["127.0.0.0/8", "::1/128"],
     certificateAuthorities: [],
-    timeoutMillis: 2_000,
+    timeoutMillis: 30_000,
     ownPorts: [],
   })),
   Layer.provideMerge(world),

@@ -1,10 +1,14 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schedule } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { AccessToken } from "../../../services/people/AccessTokens.ts"
+import { Sessions } from "../../../services/people/Sessions.ts"
 import { prefixOf, Sightings } from "../../../services/people/Sightings.ts"
+import { Tellings } from "../../../services/people/Tellings.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { TestDatabase } from "../../support/TestDatabase.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { during, waits } from "../../src/http/identity/During.ts"
+import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 const now = 1_800_000_000
 const token = (sid: string | null, more: Partial<AccessToken> = {}): AccessToken => ({
@@ -14,7 +18,12 @@ const token = (sid: string | null, more: Partial<AccessToken> = {}): AccessToken
 })
 const here = { userAgent: "Portal/1", address: "192.0.2.77" }
 
-layer(Sightings.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTestServices: true })(
+const world = Layer.merge(Sessions.layer, Tellings.layer()).pipe(
+  Layer.provideMerge(Sightings.layer),
+  Layer.provideMerge(identity),
+)
+
+layer(world, { excludeTestServices: true })(
   "Sightings",
   (it) => {
     const rowOf = Effect.fnUntraced(function* (sid: string) {
@@ -67,6 +76,62 @@ layer(Sightings.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTes
         assert.deepStrictEqual(yield* rowOf("r"), revoked)
       }).pipe(Effect.provide(TestClock.layer())))
 
+    it.effect("what its person ended before it was written is written as ended, and products hear of it once", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const { add, flush } = yield* Sightings
+        const { revokeOthers } = yield* Sessions
+        const { worker } = yield* Tellings
+        const jobs = yield* Jobs
+        const me = yield* person()
+        const fern = yield* institution()
+        const portal = yield* project(fern)
+        yield* access(fern, portal, me)
+        const at = Math.floor(Date.now() / 1_000)
+        const ages = { late: -60, refreshed: -60, again: -60, mine: -60, later: 60 }
+        const sid = (name: keyof typeof ages) => `${name} ${me}`
+        const unsaid = { authTime: null, issuedAt: at - 60 }
+        const noted = Effect.gen(function* () {
+          for (const [name, age] of Object.entries(ages)) {
+            yield* add(token(`${name} ${me}`, { authTime: at + age, issuedAt: at + age }), me, here, false)
+          }
+          // A refreshed token of a session whose issuer never says when it began, and one who signed in again.
+          yield* add(token(sid("refreshed"), unsaid), me, here, false)
+          yield* add(token(sid("refreshed"), { ...unsaid, issuedAt: at + 60 }), me, here, false)
+          yield* add(token(sid("again"), { authTime: at + 60, issuedAt: at + 60 }), me, here, false)
+        })
+        yield* noted
+        // It is looked for only once it is committed.
+        const [ended] = yield* during(
+          Effect.andThen(
+            sql`select from people where id = ${me} for no key update`,
+            revokeOthers({ personId: me, issuer: "https://id.example", sid: sid("mine") }),
+          ),
+          flush,
+        )
+        assert.deepStrictEqual(ended, [])
+        const [floor] = yield* sql<{ before: Date }>`select before from session_floors where person_id = ${me}`
+        const rows = yield* sql<{ sid: string; revoked_at: Date | null }>`
+          select sid, revoked_at from sessions where person_id = ${me}`
+        assert.deepStrictEqual(
+          new Map(rows.map((row) => [row.sid, row.revoked_at])),
+          new Map(
+            (["late", "refreshed", "again", "mine", "later"] as const).map((name) => [
+              sid(name),
+              name === "mine" || name === "later" ? null : floor!.before,
+            ]),
+          ),
+        )
+        // Another process that saw them, too, writes and tells nothing of them.
+        yield* noted
+        yield* flush
+        while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+        const told = yield* sql<{ sid: string }>`
+          select sub_id -> 'session' ->> 'id' as sid from lifecycle_events
+          where project_id = ${portal} and kind = 'session-revoked'`
+        assert.sameMembers(told.map((one) => one.sid), [sid("late"), sid("refreshed"), sid("again")])
+      }))
+
     it.effect("what cannot be written waits", () =>
       Effect.gen(function* () {
         const { owner } = yield* Database
@@ -87,11 +152,7 @@ layer(Sightings.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTes
         const { gone, looks } = yield* Effect.gen(function* () {
           yield* owner`lock table sessions in share row exclusive mode`
           const first = yield* Effect.forkChild(settle("eve"))
-          yield* owner`
-            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
-            Effect.filterOrFail((rows) => rows.length > 0),
-            Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
-          )
+          yield* waits(1)
           const looks = yield* Effect.forkChild(Effect.andThen(settle("eve"), rowOf("seen")))
           return { looks, gone: yield* Effect.forkChild(Fiber.interrupt(first)) }
         }).pipe(owner.withTransaction)

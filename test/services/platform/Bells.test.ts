@@ -22,7 +22,7 @@ describe("Bells", () => {
         bells.ringUnsafe("a")
         const before = performance.now()
         yield* Effect.all([one.wait(longMillis), two.wait(longMillis), Fiber.join(waiting)])
-        assert.isBelow(performance.now() - before, 2_000)
+        assert.isBelow(performance.now() - before, longMillis / 2)
         const again = performance.now()
         yield* Effect.all([one.wait(60), other.wait(60)])
         assert.isAtLeast(performance.now() - again, 100)

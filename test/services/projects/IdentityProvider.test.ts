@@ -189,7 +189,7 @@ const answers: ReadonlyArray<
   ["refuses", "before", (response) => response.writeHead(403).end(), "refused", "status_403"],
 ]
 
-layer(registered(initialAccessToken, 300), { excludeTestServices: true })("a provider at odds", (it) => {
+layer(registered(initialAccessToken, 2_000), { excludeTestServices: true })("a provider at odds", (it) => {
   for (const [name, cut, instead, reason, code] of answers) {
     it.effect(`that ${name}: ${reason}`, () =>
       Effect.gen(function* () {

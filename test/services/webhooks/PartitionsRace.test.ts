@@ -39,11 +39,11 @@ describe("partitions", () => {
       )
       yield* held.await
       const made = yield* Effect.forkChild(upkeep)
-      yield* until("upkeep waits", waiting, (n) => n === 1, 5)
+      yield* until("upkeep waits", waiting, (n) => n === 1)
       const write = sql`update deliveries set status = 'delivered' where id = ${id!}::uuid returning id`
       const written = yield* Effect.forkChild(write)
       const begun = Effect.all([waiting, Effect.sync(() => written.pollUnsafe())])
-      yield* until("the write waits or is over", begun, ([n, exit]) => n === 2 || exit !== undefined, 5)
+      yield* until("the write waits or is over", begun, ([n, exit]) => n === 2 || exit !== undefined)
       yield* over.open
       yield* Effect.all([Fiber.join(holder), Fiber.join(made)])
       assert.strictEqual((yield* Fiber.join(written)).length, 1)

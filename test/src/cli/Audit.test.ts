@@ -178,7 +178,7 @@ layer(
         records.filter((one) => one.request_id === id || one.details.request_ids?.includes(id))
       const records = yield* read("--since", "10m").pipe(
         Effect.filterOrFail((found) => answers.every(({ requestId }) => mine(found, requestId).length > 0)),
-        Effect.retry({ schedule: Schedule.spaced("250 millis"), times: 20 }),
+        Effect.retry({ schedule: Schedule.spaced("250 millis"), times: 120 }),
       )
       for (const { actor, body, requestId, status } of answers) {
         const [record, ...others] = mine(records, requestId)

@@ -1,9 +1,10 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect } from "effect"
 import { CredentialActions } from "../../../services/people/CredentialActions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
+import { during } from "./identity/During.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {
@@ -108,17 +109,12 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       const ask = yield* asking(me, { sid: `doomed ${me}` })
       bodyOf(yield* ask("GET", "/v1/me/sessions"))
       const { intent_id } = yield* start(ask, { kind: "recovery_codes.generate" })
-      const waiting = yield* Effect.gen(function* () {
-        yield* sql`select from people where id = ${me} for update`
-        const late = yield* Effect.forkChild(complete(ask, intent_id, confirm))
-        yield* sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
-          Effect.filterOrFail((rows) => rows.length > 0),
-          Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
-        )
-        yield* sql`update sessions set revoked_at = ${new Date()} where person_id = ${me}`
-        return late
-      }).pipe(sql.withTransaction)
-      assert.deepStrictEqual(codeOf(yield* Fiber.join(waiting)), [401, "invalid_token"])
+      const ending = Effect.andThen(
+        sql`select from people where id = ${me} for update`,
+        sql`update sessions set revoked_at = ${new Date()} where person_id = ${me}`,
+      )
+      const [, late] = yield* during(ending, complete(ask, intent_id, confirm))
+      assert.deepStrictEqual(codeOf(late), [401, "invalid_token"])
       assert.deepStrictEqual(yield* sql`select from authenticators where person_id = ${me}`, [])
     }))
 

@@ -27,14 +27,14 @@ const status = Effect.fnUntraced(function* (id: string) {
   return row!.status
 })
 
-/** Waits for what the worker's statements bring about: real time goes by, and the virtual clock by a second a look. */
+/** Waits for what the worker's statements bring about: real time goes by, and the virtual clock by a little a look. */
 const comes = (id: string, expected: string) =>
   Effect.repeat(
     Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
-      Effect.andThen(TestClock.adjust("1 second")),
+      Effect.andThen(TestClock.adjust("200 millis")),
       Effect.andThen(status(id)),
     ),
-    { until: (found) => found === expected, times: 400 },
+    { until: (found) => found === expected },
   )
 
 /** Transfers as they are where nobody has configured anything. */

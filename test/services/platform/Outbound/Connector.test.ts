@@ -87,7 +87,7 @@ describe("a name", () => {
       const { names, sent } = yield* setUp(() => undefined, ["127.0.0.0/8"])
       assert.deepInclude(yield* sent, { status: null, error: "dns" })
       assert.isAtLeast(names.questions.length, 4, "two families, two tries")
-      assert.isBelow(performance.now() - before, 6_000)
+      assert.isBelow(performance.now() - before, 10_000)
     }))
 
   it.effect("that changes its answer is connected to where it was checked, and checked again", () =>

@@ -116,5 +116,5 @@ describe("the deadline", () => {
       }))
       assert.deepInclude(yield* Effect.promise(() => sending), { status: null, error: "timeout" })
       yield* closed.wait
-    }), 5_000)
+    }))
 })

@@ -206,21 +206,27 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the ed
 
     it.effect("gathers what nobody recognised: one row for a burst of one key's prefix", () =>
       Effect.gen(function* () {
-        const headers = { authorization: "Bearer mail_k_abcdefgh" + "x".repeat(35) }
-        const replies = yield* Effect.forEach(
-          Array.from({ length: 20 }, (_, i) => i),
-          (i) => call("GET", "/v1/who", undefined, { ...headers, "x-request-id": `burst-${i}` }),
-          { concurrency: 20 },
-        )
+        let bursts = 0
+        const [, { credential, replies, requestId }] = yield* Effect.suspend(() => {
+          const credential = `mail_k_abcdefg${++bursts % 10}`
+          const requestId = (i: number) => `burst-${bursts}-${i}`
+          const headers = { authorization: `Bearer ${credential}${"x".repeat(35)}` }
+          return Effect.forEach(
+            Array.from({ length: 20 }, (_, i) => i),
+            (i) => call("GET", "/v1/who", undefined, { ...headers, "x-request-id": requestId(i) }),
+            { concurrency: 20 },
+          ).pipe(Effect.map((replies) => ({ credential, replies, requestId })), Effect.timed)
+          // What takes longer than a second is no burst.
+        }).pipe(Effect.repeat({ until: ([took]) => Duration.toMillis(took) < 900 }))
         const ids = new Set(replies.map((reply) => reply.json["audit_id"]))
         assert.strictEqual(ids.size, 1)
-        const row = yield* audited("burst-13")
+        const row = yield* audited(requestId(13))
         assert.isTrue(ids.has(row.id))
         assert.deepInclude(row, { actor: null, status: 401, code: "invalid_credentials" })
         assert.strictEqual(row.details.count, 20)
-        assert.strictEqual(row.details.credential, "mail_k_abcdefgh")
+        assert.strictEqual(row.details.credential, credential)
         assert.notInclude(JSON.stringify(row), "xxxx")
-        assert.strictEqual((yield* audited("burst-0")).id, row.id)
+        assert.strictEqual((yield* audited(requestId(0))).id, row.id)
       }))
 
     it.effect("writes a prefix that goes on failing down less and less often", () =>
@@ -254,7 +260,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the ed
         yield* Deferred.await(started)
         yield* Fiber.interrupt(request)
         yield* Deferred.succeed(proceed, undefined)
-        yield* Deferred.await(done).pipe(Effect.timeout("5 seconds"))
+        yield* Deferred.await(done).pipe(Effect.timeout("60 seconds"))
       }))
   })
 })

@@ -48,6 +48,6 @@ export const audited = Effect.fnUntraced(function* (requestId: string) {
     .pipe(
       Effect.flatMap(([row]) => row ? Effect.succeed(row) : Effect.fail("not yet")),
       Effect.retry(Schedule.spaced("50 millis")),
-      Effect.timeout("10 seconds"),
+      Effect.timeout("60 seconds"),
     )
 })

@@ -143,7 +143,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("a requ
         assert.strictEqual(status, 422)
         assert.lengthOf(json["detail"] as ReadonlyArray<unknown>, 1_000, value)
       }
-    }), 20_000)
+    }))
 
   it.effect("counts code points, not halves of surrogate pairs", () =>
     Effect.gen(function* () {

@@ -8,7 +8,7 @@ export const waits = Effect.fnUntraced(function* (many: number) {
   yield* sql`
     select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.pipe(
     Effect.filterOrFail((rows) => rows.length >= many),
-    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 300 }),
+    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 6_000 }),
   )
 })
 

@@ -44,30 +44,39 @@ const shifted = (own: Clock.Clock, base: () => number): Clock.Clock => {
   }
 }
 
-/** The database's clock less the monotonic one, from the quickest of three round trips. */
-const measure: Effect.Effect<number, SqlError.SqlError, Database> = Effect.gen(function* () {
+/** The database's clock less the monotonic one: `base`, or up to `off` more or less. */
+interface Look {
+  readonly base: number
+  readonly off: number
+}
+
+/** The quickest of three round trips, the wait for a connection included. */
+const measure: Effect.Effect<Look, SqlError.SqlError, Database> = Effect.gen(function* () {
   const { sql } = yield* Database
-  let best = { trip: Infinity, base: 0 }
+  let best: Look = { base: 0, off: Infinity }
   for (let i = 0; i < 3; i++) {
     const before = monotonicMillis()
     const [row] = yield* sql<{ now: number }>`
       select extract(epoch from clock_timestamp())::float8 * 1000 as now`
-    const trip = monotonicMillis() - before
-    if (trip < best.trip) best = { trip, base: row!.now - (before + trip / 2) }
+    const off = (monotonicMillis() - before) / 2
+    if (off < best.off) best = { base: row!.now - (before + off), off }
   }
-  return best.base
+  return best
 })
+
+/** What is known already counts on where it can be true: a slow look says little, and would only move the clock. */
+const settled = (known: number, { base, off }: Look): number => Math.min(Math.max(known, base - off), base + off)
 
 /** Replaces Effect's Clock and gives `ClockHealth`; measures at the start, then every `everyMillis`. */
 const layer = (everyMillis = 10_000) =>
   Layer.effectContext(Effect.gen(function* () {
     const own = yield* Clock.Clock
-    let base = yield* measure
+    let { base } = yield* measure
     const offset = () => base + monotonicMillis() - own.currentTimeMillisUnsafe()
     const health = yield* Ref.make(offset())
     yield* Effect.gen(function* () {
       yield* own.sleep(Duration.millis(everyMillis))
-      base = yield* measure
+      base = settled(base, yield* measure)
       const off = offset()
       const was = yield* Ref.getAndSet(health, off)
       if (Math.abs(off) > toleratedMillis && Math.abs(was) <= toleratedMillis) {

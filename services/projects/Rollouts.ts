@@ -11,7 +11,7 @@ import { requestRows } from "../access/RequestRows.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { InvalidState } from "../../schemas/problems/Identity.ts"
 import { Positions } from "../lifecycle/Positions.ts"
-import { endClientSessions } from "../people/ClientSessions.ts"
+import { clientSessions } from "../people/ClientSessions.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Timers } from "../platform/Timers.ts"
@@ -69,7 +69,7 @@ export class Rollouts extends Context.Service<Rollouts, {
       const positions = yield* Positions
       const reviews = yield* PolicyReviews
       const timers = yield* Timers
-      const endSessions = endClientSessions(sql)
+      const { end: endSessions } = yield* clientSessions
       const projects = projectRows(sql)
       const requests = requestRows(sql)
 

@@ -5,6 +5,7 @@ import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Bells } from "../../services/platform/Bells.ts"
+import { Jobs } from "../../services/platform/Jobs.ts"
 import { Timers } from "../../services/platform/Timers.ts"
 import { transact } from "../../services/platform/Transact.ts"
 import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
@@ -13,7 +14,7 @@ import { busIfKnown, database } from "./Instance.ts"
 import { printable } from "./Printable.ts"
 
 const ground = Rollouts.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, Positions.layer, Timers.layer)),
+  Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, Positions.layer, Timers.layer, Jobs.layer)),
   Layer.provideMerge(Bells.layer),
   Layer.provideMerge(busIfKnown),
   Layer.provideMerge(Audit.layer),

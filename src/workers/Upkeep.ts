@@ -1,6 +1,7 @@
 /** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
 import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
+import { clientSessions } from "../../services/people/ClientSessions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
@@ -28,6 +29,7 @@ export const Upkeep = {
     const { workers } = yield* WebhookJobs
     const news = yield* PersonNews
     const tellings = yield* Tellings
+    const { worker: ends } = yield* clientSessions
     const people = yield* PeopleRetention
     const actions = yield* CredentialActions
 
@@ -39,7 +41,12 @@ export const Upkeep = {
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
-    yield* loop("jobs", yield* bells.bell(jobsTopic), 1_000, jobs.work([...workers, news.worker, tellings.worker]))
+    yield* loop(
+      "jobs",
+      yield* bells.bell(jobsTopic),
+      1_000,
+      jobs.work([...workers, news.worker, tellings.worker, ends]),
+    )
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("rate limits", 60_000, limits.prune)
   })).pipe(Layer.provide(PeopleRetention.layer())),

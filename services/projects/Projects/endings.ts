@@ -8,7 +8,7 @@ import { PolicyReviews } from "../../access/PolicyReviews.ts"
 import { requestRows } from "../../access/RequestRows.ts"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
 import type { Fact } from "../../lifecycle/Positions.ts"
-import { endClientSessions } from "../../people/ClientSessions.ts"
+import { clientSessions } from "../../people/ClientSessions.ts"
 import { Database } from "../../platform/Database.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { jobQueue } from "../ProviderJobs/Queue.ts"
@@ -30,7 +30,7 @@ export const endings = Effect.gen(function* () {
   const reviews = yield* PolicyReviews
   const timers = yield* Timers
   const requests = requestRows(sql)
-  const endSessions = endClientSessions(sql)
+  const { end: endSessions } = yield* clientSessions
 
   /** Nobody decides on what is no longer there. */
   const closeRequests = Effect.fnUntraced(function* (projectId: string) {

@@ -1,0 +1,51 @@
+/** The end of what people signed in to by way of a client, told of each of them however many they are. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Positions } from "../../../services/lifecycle/Positions.ts"
+import { clientSessions, toldAtOnce } from "../../../services/people/ClientSessions.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Jobs } from "../../../services/platform/Jobs.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
+
+layer(identity, { excludeTestServices: true, timeout: "60 seconds" })("ClientSessions", (it) => {
+  it.effect("tells of more people than one transaction should, each once, in transactions of their own", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const jobs = yield* Jobs
+      const { append } = yield* Positions
+      const { end, worker } = yield* clientSessions
+      const fern = yield* institution()
+      const portal = yield* project(fern)
+      const pat = yield* person()
+      yield* access(fern, portal, pat)
+      const many = 2 * toldAtOnce + 1
+      for (const [table, id] of [["people", pat], ["access", null]] as const) {
+        yield* sql`
+          insert into ${sql(table)} select r.* from ${sql(table)} t, generate_series(2, ${many}::int) i,
+            jsonb_populate_record(t, jsonb_build_object('id', ${portal} || '-' || i, 'subject', 'subject ' || i,
+              'person_id', ${portal} || '-' || i, 'email', null)) r
+          where ${id === null ? sql`t.project_id = ${portal}` : sql`t.id = ${id}`}`
+      }
+      const told = Effect.map(
+        sql<{ who: string }>`
+          select person_id as who from lifecycle_events
+          where project_id = ${portal} and kind = 'session-revoked'
+            and payload -> 'reason_admin' ->> 'en' = 'PROJECT_WITHDRAWN'`,
+        (rows) => rows.map(({ who }) => who),
+      )
+      const ending = {
+        ...{ projectId: portal, institutionId: fern, clientId: null, reason: "PROJECT_WITHDRAWN" },
+        initiatedBy: "admin",
+      } as const
+      yield* transact(Effect.flatMap(end(ending), (facts) => append(...facts)))
+      assert.lengthOf(yield* told, toldAtOnce)
+      yield* jobs.work([worker])
+      assert.lengthOf(yield* told, 2 * toldAtOnce)
+      yield* Effect.repeat(jobs.work([worker]), { while: (more) => more })
+      const all = yield* told
+      assert.lengthOf(all, many)
+      assert.lengthOf([...new Set(all)], many)
+      assert.isEmpty(yield* sql`select from jobs where state <> 'effective'`)
+    }))
+})

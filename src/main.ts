@@ -1,7 +1,12 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Cause, Exit, Runtime } from "effect"
 import { forgiveLateWrites } from "./LateWrite.ts"
 import { program } from "./Program.ts"
 import { refuse } from "./Refusal.ts"
 
+/** Who was asked to end, and did, has not failed: service managers take any other code for a crash. */
+const teardown: Runtime.Teardown = (exit, onExit) =>
+  Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
+
 forgiveLateWrites()
-NodeRuntime.runMain(refuse(program), { disableErrorReporting: true })
+NodeRuntime.runMain(refuse(program), { disableErrorReporting: true, teardown })

@@ -28,6 +28,8 @@ export interface NatsOptions {
   readonly port?: number
   /** Accounts beside each other instead of the one token; `url` is then without a credential. */
   readonly accounts?: ReadonlyArray<NatsAccount>
+  /** Files of a certificate and its key: clients must speak TLS. */
+  readonly tls?: { readonly cert: string; readonly key: string }
 }
 
 export interface EmbeddedNats {
@@ -48,12 +50,15 @@ const tokenOf = (home: string) => {
   return readFileSync(file, "utf8").trim()
 }
 
-const settings = (folder: string, port: number, token: string, accounts: ReadonlyArray<NatsAccount> | undefined) =>
+const settings = (folder: string, port: number, token: string, { accounts, tls }: NatsOptions) =>
   [
     `listen: "127.0.0.1:${port}"`,
     `pid_file: ${JSON.stringify(join(folder, "pid"))}`,
     `max_payload: 1MB`,
     `jetstream { store_dir: ${JSON.stringify(folder)} }`,
+    ...(tls === undefined
+      ? []
+      : [`tls { cert_file: ${JSON.stringify(tls.cert)}, key_file: ${JSON.stringify(tls.key)}, timeout: 15 }`]),
     // The default of 2 s drops clients of a machine that is busy with starting.
     ...(accounts === undefined ? [`authorization { token: "${token}", timeout: 15 }`] : [
       `authorization { timeout: 15 }`,
@@ -101,7 +106,7 @@ const launch = Effect.fnUntraced(function* (program: string, home: string, port:
   const conf = join(folder, "nats.conf")
   const log = join(home, "nats.log")
   yield* clear(folder, conf)
-  writePrivate(conf, settings(folder, port, tokenOf(home), options.accounts))
+  writePrivate(conf, settings(folder, port, tokenOf(home), options))
   const child = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
     const said = lastLines(readFileSync(log, "utf8"))

@@ -73,7 +73,7 @@ describe("an empty home", () => {
 
       // Ended cleanly within ten seconds, nothing is left; the second start finds everything where it was.
       const began = performance.now()
-      yield* program.end("SIGTERM")
+      assert.strictEqual(yield* program.end("SIGTERM"), 0)
       assert.isBelow(performance.now() - began, 10_000)
       assert.deepStrictEqual(yield* left(home), [])
       assert.isFalse(existsSync(join(home, "runtime.json")))

@@ -17,7 +17,9 @@ export interface OwnBroker {
 }
 
 /** Not started yet. */
-export const ownBroker: Effect.Effect<OwnBroker, never, Scope.Scope> = Effect.gen(function* () {
+export const brokerWith = Effect.fnUntraced(function* (
+  options: Pick<EmbeddedNats.NatsOptions, "tls">,
+): Effect.fn.Return<OwnBroker, never, Scope.Scope> {
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-broker-"))),
     (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true })),
@@ -27,7 +29,7 @@ export const ownBroker: Effect.Effect<OwnBroker, never, Scope.Scope> = Effect.ge
 
   const start = Effect.gen(function* () {
     const scope = yield* Scope.make()
-    const server = yield* EmbeddedNats.start({ home, port }).pipe(Scope.provide(scope), Effect.orDie)
+    const server = yield* EmbeddedNats.start({ home, port, ...options }).pipe(Scope.provide(scope), Effect.orDie)
     running = { scope, server }
   })
   const kill = Effect.suspend(() => {
@@ -46,3 +48,5 @@ export const ownBroker: Effect.Effect<OwnBroker, never, Scope.Scope> = Effect.ge
   yield* wipe
   return { url, start, kill, wipe }
 })
+
+export const ownBroker = brokerWith({})

@@ -72,6 +72,10 @@ export interface AccessToken {
   readonly expiresAt: number
 }
 
+/** What a floor under sessions is compared with: when they signed in, or had the token where that is not said. */
+export const signedInAt = ({ authTime, issuedAt }: Pick<AccessToken, "authTime" | "issuedAt">): Date =>
+  new Date((authTime ?? issuedAt) * 1_000)
+
 const skew = 60
 const maxToken = 8 * 1024
 const foreign = ["nonce", "at_hash"]

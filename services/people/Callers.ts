@@ -8,13 +8,10 @@ import type { Caller } from "../../schemas/api/Management.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { Database } from "../platform/Database.ts"
-import { type AccessToken, AccessTokens } from "./AccessTokens.ts"
+import { type AccessToken, AccessTokens, signedInAt } from "./AccessTokens.ts"
 import { type Origin, Sightings } from "./Sightings.ts"
 
 const bearer = /^bearer +(\S+)$/i
-
-/** What a floor under sessions is compared with: when they signed in, or had the token where that is not said. */
-const signedInAt = ({ authTime, issuedAt }: AccessToken) => new Date((authTime ?? issuedAt) * 1_000)
 
 /** What the statement says that finds a person: no row is a refusal. */
 export interface Found {

@@ -1,13 +1,19 @@
 /**
  * Sessions as they are seen: the first token with a `sid` makes the session's row, later ones say that it is still used.
  * Noted in memory and written every 10 s in one statement, so that no request waits for it; what a killed process had
- * noted is noted again by the session's next request. A row that was revoked stays revoked: nothing here writes that.
+ * noted is noted again by the session's next request. A row that was revoked stays revoked.
+ *
+ * Whoever ends all other sessions of theirs may do it while one of them is noted and has no row yet. It is written as
+ * ended, and told, as it would have been with a row: who ends sessions holds the person, and so does who writes new ones,
+ * so either the one finds the row or the other finds the floor (Sessions).
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { isIP } from "node:net"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import type { AccessToken } from "./AccessTokens.ts"
+import { Jobs } from "../platform/Jobs.ts"
+import { type AccessToken, signedInAt } from "./AccessTokens.ts"
+import { tellLater } from "./Tellings.ts"
 
 /** Where a request came from, as far as the connection says. */
 export interface Origin {
@@ -21,6 +27,8 @@ interface Noted {
   readonly origin: Origin
   readonly at: number
   readonly known: boolean
+  /** The earliest sign-in that any of its tokens speaks of. */
+  readonly since: Date
 }
 
 /** A row is written where it is that much newer: `last_seen_at` is exact to a minute. */
@@ -44,6 +52,14 @@ const agentOf = (agent: string | null): string | null =>
 
 const timeOf = (seconds: number | null) => seconds === null ? null : new Date(seconds * 1_000).toISOString()
 
+/** Two sightings of one session: of its tokens the younger says how it stands. */
+const joined = (before: Noted, next: Noted): Noted => ({
+  ...next,
+  token: before.token.issuedAt > next.token.issuedAt ? before.token : next.token,
+  known: before.known && next.known,
+  since: before.since < next.since ? before.since : next.since,
+})
+
 const keyOf = (token: AccessToken) => JSON.stringify([token.issuer, token.sid])
 
 export class Sightings extends Context.Service<Sightings, {
@@ -58,22 +74,25 @@ export class Sightings extends Context.Service<Sightings, {
     Sightings,
     Effect.gen(function* () {
       const { sql } = yield* Database
+      const tell = tellLater(yield* Jobs)
       let noted = new Map<string, Noted>()
       const one = yield* Semaphore.make(1)
+
+      const note = (all: Map<string, Noted>, next: Noted) => {
+        const key = keyOf(next.token)
+        const before = all.get(key)
+        all.set(key, before === undefined ? next : joined(before, next))
+      }
 
       const add = Effect.fnUntraced(
         function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
           if (token.sid === null) return
           const at = yield* Clock.currentTimeMillis
-          const before = noted.get(keyOf(token))
-          // Of two tokens of one session the younger says how it stands.
-          const latest = before !== undefined && before.token.issuedAt > token.issuedAt ? before.token : token
-          noted.set(keyOf(token), { token: latest, personId, origin, at, known: known && (before?.known ?? true) })
+          note(noted, { token, personId, origin, at, known, since: signedInAt(token) })
         },
       )
 
-      const write = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>) {
-        const ids = yield* (yield* Ids).batch(seen.length)
+      const put = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>, ids: ReadonlyArray<string>) {
         const rows = seen.map(({ at, origin, personId, token }, i) => ({
           id: ids[i]!,
           issuer: token.issuer,
@@ -114,13 +133,42 @@ export class Sightings extends Context.Service<Sightings, {
             or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
       })
 
+      /** Ends those of the new rows whose person had ended them by then. */
+      const endLate = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly id: string; readonly since: Date }>) {
+        const ended = yield* sql<{ person_id: string; sid: string }>`
+          update sessions s set revoked_at = f.before
+          from jsonb_to_recordset(${sql.json(rows)}) as late (id uuid, since timestamptz), people p, session_floors f
+          where s.id = late.id and p.id = s.person_id and f.person_id = coalesce(p.merged_into, p.id)
+            and f.before >= late.since and (f.except_issuer, f.except_sid) is distinct from (s.issuer, s.sid)
+          returning f.person_id, s.sid`
+        for (const [personId, theirs] of Map.groupBy(ended, ({ person_id: id }) => id)) {
+          yield* tell(personId, theirs.map(({ sid }) => ({ kind: "session-revoked", sid })))
+        }
+      })
+
+      const write = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>) {
+        const ids = yield* (yield* Ids).batch(seen.length)
+        const fresh = seen.flatMap(({ known, since }, i) => known ? [] : [{ id: ids[i]!, since }])
+        if (fresh.length === 0) return yield* put(seen, ids)
+        const people = [...new Set(seen.filter(({ known }) => !known).map(({ personId }) => personId))]
+        yield* Effect.gen(function* () {
+          yield* sql`
+            select from people where id = any(${people}::text[]) or id in (
+              select merged_into from people where id = any(${people}::text[]))
+            order by id collate "C" for share`
+          yield* put(seen, ids)
+          yield* endLate(fresh)
+        }).pipe(sql.withTransaction)
+      })
+
       // Not interrupted: whoever asked may go away, what was taken in hand is everybody's.
       const written = Effect.uninterruptible(Effect.gen(function* () {
         if (noted.size === 0) return
         const seen = noted
         noted = new Map()
         yield* write([...seen.values()]).pipe(Effect.catch((error) => {
-          noted = new Map([...seen, ...noted])
+          for (const later of noted.values()) note(seen, later)
+          noted = seen
           return Effect.logWarning("Sessions that were seen were not written yet", error)
         }))
       })).pipe(Effect.withSpan("Sightings.flush"))

@@ -48,6 +48,12 @@ interface Args {
 
 const tellingsJob: JobKind<Args> = { kind: "people.tellings" }
 
+/** Tells it by a job alone, which the current transaction adds: for whoever has no command to tell it in. */
+export const tellLater = (jobs: Jobs["Service"]) =>
+  Effect.fnUntraced(function* (personId: string, happenings: ReadonlyArray<Happening>) {
+    yield* jobs.add(tellingsJob, { personId, happenings, cursor: "", at: yield* Clock.currentTimeMillis })
+  })
+
 export class Tellings extends Context.Service<Tellings, {
   /**
    * Tells it in the current transaction, which must be one of `Transact`, of one cause and begun by the person. Gives the

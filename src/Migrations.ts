@@ -27,6 +27,7 @@ import retention from "../migrations/0019_retention.ts"
 import clientFloors from "../migrations/0020_client_floors.ts"
 import given from "../migrations/0021_given.ts"
 import independence from "../migrations/0022_independence.ts"
+import decidedWhole from "../migrations/0023_decided_whole.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -52,6 +53,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [20, "client_floors", Effect.succeed(clientFloors)],
   [21, "given", Effect.succeed(given)],
   [22, "independence", Effect.succeed(independence)],
+  [23, "decided_whole", Effect.succeed(decidedWhole)],
 ]
 
 /** The number of the newest migration. */

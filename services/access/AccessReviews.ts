@@ -17,17 +17,10 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
-import { Conflict } from "../platform/Transact.ts"
+import { activeVersion, type VersionFault } from "./AccessReviews/Active.ts"
 import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
 import { listing } from "./AccessReviews/Listing.ts"
-import {
-  type AccessRow,
-  type LockedRow,
-  receiptOf,
-  reviewColumns,
-  reviewedPerson,
-  type ReviewRow,
-} from "./AccessReviews/Rows.ts"
+import { type LockedRow, receiptOf, reviewColumns, reviewedPerson, type ReviewRow } from "./AccessReviews/Rows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type RoleFault =
@@ -36,8 +29,6 @@ type RoleFault =
   | Problems.MembershipNotActive
   | Problems.NotCurrentSponsor
   | Problems.RoleRequired
-
-type VersionFault = Problems.AccessNotActive | Problems.AccessVersionSuperseded | Conflict
 
 /** A decision on one review. */
 export interface ReviewDecision {
@@ -96,6 +87,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const positions = yield* Positions
       const roles = yield* Roles
       const chain = evidence(sql)
+      const active = activeVersion(sql)
       const list = yield* listing
 
       const columns = sql.literal(reviewColumns)
@@ -113,23 +105,6 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           ([id]) => id!,
         )
 
-      /** The Access at exactly this version, with its grant Event; locked against a change until the end. */
-      const activeVersion = Effect.fnUntraced(function* (institutionId: string, accessId: string, version: number) {
-        const [access] = yield* sql<AccessRow>`
-          select case when a.removed then 'revoked' else a.state end as state, a.access_version, a.project_id,
-            a.person_id, v.digest as access_digest, e.id::text as event_id, e.position, e.digest
-          from access a
-          left join access_versions v on v.access_id = a.id and v.access_version = ${version}
-          left join lifecycle_told e on e.id = v.event_id
-          where a.id = ${accessId} and a.institution_id = ${institutionId} for share of a`
-        if (access === undefined) return yield* new NotFound()
-        if (access.state !== "active") return yield* new Problems.AccessNotActive()
-        if (access.access_version !== version) return yield* new Problems.AccessVersionSuperseded()
-        // A version that was made while its Access was waited for is seen by the next statement only.
-        if (access.event_id === null) return yield* new Conflict()
-        return access
-      })
-
       const propose = Effect.fn("AccessReviews.propose")(
         function* (
           { access_id, access_version, grant_event_id, institutionId, personId, reason }: Parameters<
@@ -137,7 +112,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           >[0],
         ) {
           yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor")
-          const access = yield* activeVersion(institutionId, access_id, access_version)
+          const access = yield* active(institutionId, access_id, access_version)
           if (grant_event_id != null && grant_event_id.toLowerCase() !== access.event_id) {
             return yield* new Problems.GrantEventMismatch()
           }
@@ -233,7 +208,14 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           if (!(yield* roles.independent(personId, about.proposed_by))) return yield* new Problems.FourEyesRequired()
           yield* mustBeOpen(sql)
           yield* stepUp
-          const version = yield* Effect.exit(activeVersion(institutionId, about.access_id, about.access_version))
+          // What is wrong with the Access is said after 412 and the review's own state; a transaction that failed ends here.
+          const version = yield* active(institutionId, about.access_id, about.access_version).pipe(
+            Effect.map(Effect.succeed),
+            Effect.catchTag(
+              ["NotFound", "AccessNotActive", "AccessVersionSuperseded"],
+              (fault) => Effect.succeed(Effect.fail(fault)),
+            ),
+          )
           const row = yield* lock(decision)
           yield* mustBeSeen(decision, row)
           if (row.state !== "proposed") {

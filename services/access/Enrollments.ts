@@ -124,11 +124,11 @@ export class Enrollments extends Context.Service<Enrollments, {
       )
 
       /** Who signed the invitation of the person that it was mailed to. */
-      const signers = ({ author, id }: RequestRow) =>
+      const signers = ({ id }: RequestRow) =>
         Effect.map(
           sql<{ person_id: string }>`
             select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
-            where v.author = ${author} and v.request_id = ${id}::uuid and v.kind = 'enrollment' and v.state = 'applied'`,
+            where v.request_id = ${id}::uuid and v.kind = 'enrollment' and v.state = 'applied'`,
           (found) => found.map(({ person_id }) => person_id),
         )
 

@@ -57,6 +57,10 @@ const declined: Readonly<Record<RequestRow["kind"], "declined" | "revoked">> = {
   membership: "declined",
 }
 
+/** Whether all that a request asks for is that somebody has less: that is never held. */
+const takesAway = ({ fields, kind }: RequestRow) =>
+  kind === "membership" && (fields["state"] === "suspended" || fields["state"] === "ended")
+
 export class Policies extends Context.Service<Policies, {
   readonly approve: (decision: PolicyDecision) => Effect.Effect<
     PolicyReview,
@@ -148,13 +152,25 @@ export class Policies extends Context.Service<Policies, {
         return { review, request, standsIn, missing: allowed.filter((needed) => needed !== role), people }
       })
 
-      /** Nothing new comes to be in an institution that is suspended, whoever stands in there. */
-      const mustStand = Effect.fnUntraced(function* (institutionId: string | null) {
-        if (institutionId === null) return
+      /**
+       * Nothing new comes to be in an institution that is suspended, whoever stands in there; nor at a project that the
+       * directory gave to another one, whose people it is that sign for it now.
+       */
+      const mustStand = Effect.fnUntraced(function* ({ institution_id, project_id }: PolicyReviewRow) {
+        if (institution_id === null) return
         const [row] = yield* sql<{ status: string }>`
-          select status from institutions where id = ${institutionId} and not removed for share`
-        if (row?.status === "active") return
-        return yield* new Problems.InvalidState({ state: row?.status ?? "removed", allowed: ["active"] })
+          select status from institutions where id = ${institution_id} and not removed for share`
+        if (row?.status !== "active") {
+          return yield* new Problems.InvalidState({ state: row?.status ?? "removed", allowed: ["active"] })
+        }
+        const moved = yield* sql`
+          select from projects where id = ${project_id} and institution_id <> ${institution_id}`
+        if (moved.length > 0) {
+          return yield* new Problems.InvalidState({
+            state: "moved",
+            allowed: ["registered", "launch_proposed", "launched", "held"],
+          })
+        }
       })
 
       const recorded = (action: string, { personId, role }: PolicyDecision, review: PolicyReviewRow) =>
@@ -169,8 +185,8 @@ export class Policies extends Context.Service<Policies, {
       const approve: Policies["Service"]["approve"] = Effect.fn("Policies.approve")(function* (decision) {
         const { personId, reason, role } = decision
         const { missing, people, request, review, standsIn } = yield* admitted(decision)
-        yield* mustBeOpen(sql)
-        yield* mustStand(review.institution_id)
+        if (!takesAway(request)) yield* mustBeOpen(sql)
+        yield* mustStand(review)
         yield* sql`
           insert into policy_approvals (review_id, author, role, person_id, stands_in, reason, approved_at)
           values (${review.id}::uuid, ${review.author}, ${role}, ${personId}, ${standsIn}, ${reason},

@@ -108,6 +108,12 @@ export class Requests extends Context.Service<Requests, {
           yield* rows.change(row, { state: "expired" })
           yield* reviews.supersede(row.id)
           yield* timers.set(row.id, [])
+          yield* audit.append({
+            action: `${row.kind}-request.expired`,
+            actor: "system",
+            subject: `request:${row.id}`,
+            outcome: "done",
+          })
         }
       })
 

@@ -74,8 +74,13 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     },
   ) => Effect.Effect<ReadonlyArray<GrantRead>, RoleFault | SqlError.SqlError>
 }>()("bailiwick/services/access/ServiceGrants") {
-  /** `issuers`: whose services there can be; the only one is meant where a proposal names none. */
-  static readonly layer = ({ issuers }: { readonly issuers: ReadonlyArray<string> }) =>
+  /**
+   * `issuers`: whose services' tokens are taken; the only one is meant where a proposal names none. `everybody`: those of
+   * any other issuer as well (DEMO).
+   */
+  static readonly layer = (
+    { everybody = false, issuers }: { readonly issuers: ReadonlyArray<string>; readonly everybody?: boolean },
+  ) =>
     Layer.effect(
       ServiceGrants,
       Effect.gen(function* () {
@@ -94,12 +99,16 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<Parameters<typeof viewOf>[0]>`
             select ${columns}, ${facts.columns}, p.installed_version,
-              (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead
+              (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead,
+              exists (
+                select from lifecycle_streams t
+                where (t.project_id, t.service_issuer, t.service_id) = (g.project_id, g.service_issuer, g.service_id)
+                  and t.delivery = 'push' and t.status = 'enabled') as pushed
             from service_grants g join projects p on p.id = g.project_id
             left join lifecycle_told e on e.id = g.approval_event_id
             ${facts.joins}
             where ${where}`
-          return rows.map((row) => viewOf(row, now))
+          return rows.map((row) => viewOf(row, everybody || issuers.includes(row.service_issuer), now))
         })
         const one = (id: string) => Effect.map(read(sql`g.id = ${id}::uuid`), ([grant]) => grant!)
 

@@ -211,11 +211,11 @@ export class Links extends Context.Service<Links, {
         },
       )
 
-      const signers = ({ author, id }: RequestRow) =>
+      const signers = ({ id }: RequestRow) =>
         Effect.map(
           sql<{ person_id: string }>`
             select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
-            where v.author = ${author} and v.request_id = ${id}::uuid`,
+            where v.request_id = ${id}::uuid`,
           (found) => found.map(({ person_id }) => person_id),
         )
 

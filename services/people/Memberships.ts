@@ -69,6 +69,7 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
         effective_from = case when excluded.state = 'active' then null else t.effective_from end,
         expires_at = case when excluded.state = 'active' then null else t.expires_at end
       where t.state <> excluded.state or t.effective_from > ${now} or t.expires_at <= ${now}
+        or (t.role = 'administrator' and t.state = 'active' and (t.accepted_at <= ${now}) is not true)
       returning id, person_id`
     if (written !== undefined) {
       const { institutionId: institution_id, role, state } = to

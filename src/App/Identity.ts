@@ -69,6 +69,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   ).pipe(
     Layer.provideMerge(ServiceGrants.layer({
       issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
+      everybody: config.demo,
     })),
     Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ProviderJobs.layer)),
     Layer.provideMerge(Layer.mergeAll(Positions.layer, Roles.layer, provider(config))),

@@ -52,7 +52,8 @@ export interface LockedRow extends ReviewRow {
 }
 
 /** Of a `LockedRow`, beside `reviewColumns`. */
-export const reviewedPerson = `(select json_build_object('id', p.id, 'issuer', p.issuer, 'subject', p.subject)
+export const reviewedPerson = `(select json_build_object('id', coalesce(p.merged_into, p.id), 'issuer', p.issuer,
+    'subject', p.subject)
   from people p where p.id = access_reviews.person_id and p.issuer is not null) as person`
 
 /** What a review is about and who decided it: the same in a receipt and in the list. */

@@ -74,12 +74,16 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
 
   const firstEnrollment = Effect.fnUntraced(function* (personId: string, review: PolicyReviewRow) {
     if (review.kind !== "enrollment") return false
-    const [row] = yield* sql<{ first: boolean }>`
-      select ${personId} = any(i.approved_by) and not exists (
-        select from policy_reviews v join requests r on r.id = v.request_id and r.state in ('invited', 'accepted')
-        where v.institution_id = i.id and v.kind = 'enrollment') as first
-      from institutions i where i.id = ${review.institution_id}`
-    return row?.first ?? false
+    const approved = yield* sql`
+      select from institutions where id = ${review.institution_id} and ${personId} = any(approved_by)`
+    if (approved.length === 0) return false
+    // Of two that are signed at once the second waits for the first one's commit (the trigger on policy_approvals, too).
+    yield* sql`
+      select pg_advisory_xact_lock(hashtextextended(${`first enrollment of ${review.institution_id}`}, 0))`
+    const sent = yield* sql`
+      select from policy_reviews v join requests r on r.id = v.request_id and r.state in ('invited', 'accepted')
+      where v.institution_id = ${review.institution_id} and v.kind = 'enrollment' limit 1`
+    return sent.length === 0
   })
 
   /** Whether the person counts as one more beside the author and those who signed. */

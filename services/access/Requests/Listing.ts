@@ -54,17 +54,20 @@ export const ownRequests = (reads: PgClient.PgClient) => {
     const rows = yield* reads<Row>`
       select ${columns}, m.state as mail_state, v.id as review_id, v.required_roles
       from (
-        select id from (
+        select own.id from (select id from people where id = ${personId} or merged_into = ${personId}) name
+        cross join lateral (
           select id from requests
-          where author in (select id from people where id = ${personId} or merged_into = ${personId})
-          union select id from requests where kind = 'link' and state = 'pending_review' and person_id = ${personId}
+          where author = name.id and (${afterId}::uuid is null or id < ${afterId}::uuid) order by id desc limit ${limit}
         ) own
-        where ${afterId}::uuid is null or id < ${afterId}::uuid order by id desc limit ${limit}
+        union select id from requests
+        where kind = 'link' and state = 'pending_review' and person_id = ${personId}
+          and (${afterId}::uuid is null or id < ${afterId}::uuid)
+        order by id desc limit ${limit}
       ) page join requests r on r.id = page.id
       left join mails m on m.id = r.mail_id
       left join lateral (
         select v.id::text as id, v.required_roles from policy_reviews v
-        where v.author in (r.author, r.person_id) and v.request_id = r.id
+        where v.request_id = r.id
         order by v.state <> 'open', v.id desc limit 1) v on true
       order by r.id desc`
     const now = yield* Clock.currentTimeMillis

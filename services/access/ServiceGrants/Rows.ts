@@ -34,12 +34,16 @@ export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGr
 
 const iso = (at: Date | null) => at?.toISOString() ?? null
 
+/** `known`: whether tokens of the service's issuer are taken. */
 export const viewOf = (
   row: GrantRow & FactRow & {
     readonly installed_version: string | null
     /** Whether the project is gone, or another environment than the grant's. */
     readonly dead: boolean
+    /** Whether a stream of the service's is pushed to, which asks for no token. */
+    readonly pushed: boolean
   },
+  known: boolean,
   now: number,
 ): GrantRead => {
   const state = stateOf(row, now)
@@ -63,8 +67,8 @@ export const viewOf = (
     // The event was queued by the transaction that decided, and may be no row yet.
     delivery: deliveryOf({ ...row, told: row.decision_event_id, queued_at: row.revoked_at ?? row.approved_at }),
     acknowledgement: acknowledgementOf({ ...row, told: row.decision_event_id }, row.installed_version),
-    // We hold a service's token to its grant at each delivery: what is approved is in effect, and nothing else is.
-    effective: state === "approved" && !row.dead ? "effective" : "not_effective",
+    // We hold a service to its grant at each delivery: what is approved is in effect as soon as there can be one.
+    effective: state === "approved" && !row.dead && (known || row.pushed) ? "effective" : "not_effective",
   }
 }
 

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
@@ -98,6 +99,31 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
         owner`truncate access_reviews`,
       ]
       for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
+    })))
+
+  it.effect("an Access that is held up too long is told as that, not as a transaction that is over", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      const { sql } = yield* Database
+      const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holding = yield* sql`select from access where id = ${w.accessId} for update`.pipe(
+        Effect.tap(() => Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(go))),
+        sql.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      const cause = yield* sql`set local lock_timeout = 1`.pipe(
+        Effect.andThen(approve(on(w, w.ada, review_id))),
+        sql.withTransaction,
+        Effect.sandbox,
+        Effect.flip,
+      )
+      const error = Cause.squash(cause)
+      assert.strictEqual(SqlError.isSqlError(error) ? error.reason._tag : error, "LockTimeoutError")
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(holding)
+      assert.strictEqual((yield* approve(on(w, w.ada, review_id))).state, "approved")
     })))
 
   it.effect("takes the exact active version and its own grant Event only", () =>

@@ -1,18 +1,20 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Policies } from "../../../services/access/Policies.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/Identity.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
-import { member, person, project } from "../../support/TestIdentity.ts"
+import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,
   askAccess,
+  changeMembership,
   codeOf,
   day,
   decline,
   enroll,
+  membershipsOf,
   organization,
   own,
   reason,
@@ -20,6 +22,7 @@ import {
   revokeInvitation,
   services,
   sign,
+  start,
   timed,
   tokenOf,
   website,
@@ -122,6 +125,89 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies"
       assert.strictEqual((yield* requestRow(asked.request_id)).state, "submitted")
     })))
 
+  /** Does `first` in a transaction that ends once so many wait for a lock because of what `meanwhile` began. */
+  const during = Effect.fnUntraced(function* <A, E, R, B, F, S>(
+    first: Effect.Effect<A, E, R>,
+    many: number,
+    meanwhile: Effect.Effect<B, F, S>,
+  ) {
+    const { sql } = yield* Database
+    const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const holding = yield* first.pipe(
+      Effect.tap(() => Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(go))),
+      sql.withTransaction,
+      Effect.forkChild,
+    )
+    yield* Deferred.await(begun)
+    const waiting = yield* Effect.forkChild(meanwhile)
+    const waits = sql<{ n: number }>`
+      select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    // Or it did not wait: then there is nothing to wait for.
+    yield* waits.pipe(Effect.repeat({ until: ([row]) => row!.n >= many || waiting.pollUnsafe() !== undefined }))
+    yield* Deferred.succeed(go, undefined)
+    yield* Fiber.join(holding)
+    return yield* Fiber.join(waiting)
+  })
+
+  it.effect("of two first enrollments that are signed at once one is the first, whatever signs the other", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const founding = yield* organization(w.pat)
+      yield* sign(founding, "operator", w.oz)
+      const moss = (yield* requestRow(founding.request_id)).result_id!
+      const [one, two, three] = yield* Effect.all([
+        enroll(moss, w.pat, "a@moss.example"),
+        enroll(moss, w.pat, "b@moss.example"),
+        enroll(moss, w.pat, "c@moss.example"),
+      ])
+      const { sql } = yield* Database
+      const raw = sql`
+        insert into policy_approvals (review_id, author, role, person_id, stands_in, reason, approved_at)
+        values (${three.policy_review!.review_id}::uuid, ${w.pat}, 'administrator', ${w.oz}, true, ${reason},
+          ${new Date(start)})`
+      const others = yield* during(
+        sign(one, "administrator", w.oz),
+        2,
+        Effect.all([codeOf(sign(two, "administrator", w.oz)), Effect.exit(raw)], { concurrency: 2 }),
+      )
+      assert.strictEqual(others[0], "four_eyes_required")
+      assert.isTrue(Exit.isFailure(others[1]), "says the database")
+      assert.strictEqual((yield* sign(two, "administrator", w.ola)).state, "applied")
+    })))
+
+  it.effect("an institution that is suspended while an invitation is accepted lets nobody in", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "ned@lock.example" })
+      const asked = yield* enroll(w.fern, w.sam, "ned@lock.example")
+      yield* sign(asked, "administrator", w.ada)
+      const { sql } = yield* Database
+      const token = yield* tokenOf(asked.enrollment_id)
+      const accepted = yield* during(
+        sql`update institutions set status = 'suspended' where id = ${w.fern}`,
+        1,
+        codeOf(acceptInvitation(ned, token)),
+      )
+      assert.strictEqual(accepted, "invalid_state")
+      assert.strictEqual((yield* requestRow(asked.enrollment_id)).state, "invited")
+    })))
+
+  it.effect("at a project that the directory gave to another institution nothing comes to be by those of the old", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const [other, portal] = [yield* institution(), yield* project(w.fern)]
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const made = yield* website(w, w.pat)
+      yield* sign(asked, "sponsor", w.sam)
+      yield* project(other, { id: portal, version: 2 })
+      yield* project(other, { id: made.project_id, state: "registered", environment: "staging" })
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
+      assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "invalid_state")
+      assert.strictEqual((yield* decline(asked, "administrator", w.ada)).state, "declined")
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select 1 from access where project_id = ${portal}`, [])
+    })))
+
   it.effect("step-up is asked after the rights and before the state", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
@@ -174,15 +260,22 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies"
       const made = yield* website(w, w.pat)
       const portal = yield* project(w.fern)
       const asked = [yield* askAccess(w.fern, portal, w.pat), yield* askAccess(w.fern, portal, w.oz)] as const
+      yield* member(w.fern, w.pat, "member")
+      const suspending = yield* changeMembership(w, w.abe, w.pat, "member", "suspended")
+      const raising = yield* changeMembership(w, w.abe, w.pat, "administrator", "active")
       yield* Effect.gen(function* () {
         yield* sql`update installation set state = 'held', held_since = ${new Date(0)}, held_reason = 'restored'`
         assert.strictEqual(yield* codeOf(sign(asked[0], "sponsor", w.sam)), "held")
         assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "held")
+        assert.strictEqual(yield* codeOf(sign(raising, "sponsor", w.sam)), "held")
         assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(sent.enrollment_id))), "held")
         assert.strictEqual(yield* codeOf(own(made.project_id, w.ada, w.oz)), "held")
         // Who may not is told so first.
         assert.strictEqual(yield* codeOf(sign(asked[0], "sponsor", w.abe)), "role_required")
         assert.strictEqual((yield* decline(asked[1], "sponsor", w.sam)).state, "declined")
+        yield* sign(suspending, "sponsor", w.sam)
+        assert.strictEqual((yield* sign(suspending, "administrator", w.ada)).state, "applied")
+        assert.deepInclude((yield* membershipsOf(w.fern, w.pat))[0], { role: "member", state: "suspended" })
         assert.strictEqual((yield* revokeInvitation(w.fern, back.enrollment_id, w.ada)).state, "revoked")
         assert.strictEqual((yield* withdraw(w.fern, made.project_id, w.ada, 1)).state, "withdrawn")
       }).pipe(Effect.ensuring(

@@ -156,6 +156,19 @@ export const organization = (personId: string) =>
       reason,
     })))
 
+/** Asks for a member's role and state. */
+export const changeMembership = (
+  { fern }: Pick<World, "fern">,
+  personId: string,
+  person_id: string,
+  role: "sponsor" | "administrator" | "member",
+  state: "invited" | "active" | "suspended" | "ended",
+) =>
+  Effect.flatMap(
+    Requests,
+    (requests) => transact(requests.membership({ institutionId: fern, personId, person_id, role, state, reason })),
+  )
+
 export const enroll = (institutionId: string, personId: string, recipient: string) =>
   Effect.flatMap(
     Enrollments,

@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Requests } from "../../../services/access/Requests.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
 import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   askAccess,
+  changeMembership as change,
   codeOf,
   day,
   decline,
@@ -19,21 +19,8 @@ import {
   sign,
   timed,
   told,
-  type World,
   world,
 } from "./RequestWorld.ts"
-
-const change = (
-  { fern }: World,
-  personId: string,
-  person_id: string,
-  role: "sponsor" | "administrator" | "member",
-  state: "invited" | "active" | "suspended" | "ended",
-) =>
-  Effect.flatMap(
-    Requests,
-    (requests) => transact(requests.membership({ institutionId: fern, personId, person_id, role, state, reason })),
-  )
 
 const mine = (personId: string) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
 
@@ -167,6 +154,23 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       yield* sign(next, "sponsor", w.sam)
       yield* sign(next, "administrator", w.ada)
       assert.strictEqual((yield* membershipsOf(w.fern, w.abe))[0]!.state, "suspended")
+    })))
+
+  it.effect("an administrator whom the directory calls active but not accepted becomes one by a change of role", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      yield* member(w.fern, w.pat, "administrator", { accepted_at: null })
+      const portal = yield* project(w.fern)
+      const asked = yield* askAccess(w.fern, portal, w.oz)
+      assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.pat)), "administrator_not_effective")
+      const raised = yield* change(w, w.ada, w.pat, "administrator", "active")
+      yield* sign(raised, "administrator", w.abe)
+      yield* sign(raised, "sponsor", w.sam)
+      assert.strictEqual((yield* sign(asked, "administrator", w.pat)).state, "open")
+      // Who is one already keeps their history.
+      const again = yield* change(w, w.sam, w.pat, "administrator", "active")
+      assert.deepInclude((yield* membershipsOf(w.fern, w.pat))[0], { made_by: w.ada, approved_by: [w.abe, w.sam] })
+      assert.strictEqual(yield* codeOf(sign(again, "sponsor", w.sam)), "four_eyes_required")
     })))
 
   it.effect("a refused Access: the project is withdrawn, on hold, or the person was suspended meanwhile", () =>

@@ -97,7 +97,8 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
   it.effect("moves forward only, and by two, says the database to whatever writes", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
-      const { id } = yield* propose(w)
+      const ends = (days: number) => new Date(start + days * day).toISOString()
+      const { id } = yield* propose(w, { expires_at: ends(9) })
       const { owner: owned } = yield* Database
       const alias = yield* person()
       yield* owned`update people set merged_into = ${w.olga} where id = ${alias}`
@@ -114,12 +115,16 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       yield* approve(w, w.ada, id)
       yield* refused(
         owned`update service_grants set capabilities = array['stream.manage'] where id = ${id}::uuid`,
+        owned`update service_grants set environment = 'staging' where id = ${id}::uuid`,
+        owned`update service_grants set expires_at = ${new Date(start + 10 * day)} where id = ${id}::uuid`,
+        owned`update service_grants set expires_at = null where id = ${id}::uuid`,
         owned`update service_grants set approved_by = ${w.oz} where id = ${id}::uuid`,
         owned`update service_grants set state = 'proposed' where id = ${id}::uuid`,
         owned`delete from service_grants where id = ${id}::uuid`,
         owned`truncate service_grants`,
       )
-      yield* revoke(w, w.olga, id)
+      yield* owned`update service_grants set expires_at = ${new Date(start + 8 * day)} where id = ${id}::uuid`
+      assert.strictEqual((yield* revoke(w, w.olga, id)).expires_at, ends(8))
       yield* refused(owned`update service_grants set state = 'approved', revoked_by = null, revoked_at = null
         where id = ${id}::uuid`)
     })))
@@ -219,5 +224,29 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
         Array.from({ length }, () => String.fromCodePoint(0x20000 + Math.floor(Math.random() * 0xa000))).join("")
       const { id } = yield* propose(w, { service_id: long(200), service_issuer: long(400) })
       assert.strictEqual((yield* approve(w, w.ada, id)).state, "approved")
+    })))
+
+  it.effect("is in effect where its service can have anything: by a token that is taken, or pushed to it", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const stranger = "https://nobody.example"
+      const { id } = yield* propose(w, { service_issuer: stranger })
+      assert.deepInclude(yield* approve(w, w.ada, id), { state: "approved", effective: "not_effective" })
+      const effective = (of: Parameters<typeof ServiceGrants.layer>[0]) =>
+        Effect.map(list(w, w.ada), ([grant]) => grant!.effective).pipe(
+          Effect.provide(ServiceGrants.layer(of).pipe(Layer.provide(Roles.layer))),
+        )
+      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer, stranger] }), "effective")
+      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer], everybody: true }), "effective")
+      // A stream that was asked for while its issuer was known goes on.
+      const { sql } = yield* Database
+      yield* sql`
+        insert into lifecycle_streams (id, project_id, service_issuer, service_id, status, status_by, delivery,
+          endpoint_url, created_at, updated_at, epoch, position)
+        values (${id}::uuid, ${w.portal}, ${stranger}, ${proposal.service_id}, 'enabled', 'receiver', 'push',
+          'https://nobody.example/sets', ${new Date(start)}, ${new Date(start)}, 1, 0)`
+      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer] }), "effective")
+      yield* sql`update lifecycle_streams set status = 'disabled' where id = ${id}::uuid`
+      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer] }), "not_effective")
     })))
 })

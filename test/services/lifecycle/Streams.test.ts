@@ -123,14 +123,13 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
           assert.strictEqual(yield* outcome<unknown, unknown, never>(call), "CapabilityRequired")
         }
       })
-      yield* owner`update service_grants set environment = 'staging' where id = ${grantId}::uuid`
+      yield* owner`update projects set environment = 'staging' where id = ${project}`
       yield* refused()
-      yield* owner`
-        update service_grants set environment = 'production', expires_at = 'epoch' where id = ${grantId}::uuid`
+      yield* owner`update projects set environment = 'production', state = 'withdrawn' where id = ${project}`
       yield* refused()
-      yield* owner`update service_grants set expires_at = null where id = ${grantId}::uuid`
+      yield* owner`update projects set state = 'launched' where id = ${project}`
       assert.strictEqual(yield* outcome(read(receiver, stream_id)), "done")
-      yield* owner`update projects set state = 'withdrawn' where id = ${project}`
+      yield* owner`update service_grants set expires_at = 'epoch' where id = ${grantId}::uuid`
       yield* refused()
     }))
 

@@ -1,6 +1,7 @@
 /**
- * One's own account. Which membership is effective is judged as Roles judges it, at the moment of the read; whether an
- * Access is, only its product can say: it has, once it acknowledged the Access as it stands.
+ * One's own account. Which membership is effective is judged as Roles judges it, at the moment of the read: one that the
+ * directory gave to somebody who had turned out to be this person is shown, and is not. Whether an Access is, only its
+ * product can say: it has, once it acknowledged the Access as it stands.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/Database.ts"
@@ -52,7 +53,7 @@ export class People extends Context.Service<People, {
                 'institution_name', i.name,
                 'role', m.role,
                 'state', m.state,
-                'effective', (i.status = 'active' and not i.removed and m.state = 'active'
+                'effective', (m.person_id = p.id and i.status = 'active' and not i.removed and m.state = 'active'
                   and (m.role <> 'administrator' or m.accepted_at <= ${now})
                   and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true
               ) order by m.institution_id, m.role), '[]')

@@ -94,10 +94,11 @@ export class Sessions extends Context.Service<Sessions, {
         const rows = yield* sql<Row>`
           select s.id::text, s.issuer, s.sid, s.client_id, s.issued_at, s.authenticated_at, s.last_seen_at, s.expires_at,
             s.aal, s.amr, s.user_agent, s.ip_prefix,
-            coalesce(s.revoked_at, f.before, i.sessions_before) as revoked_at, count(*) over ()::int as total
+            coalesce(s.revoked_at, f.before, c.before, i.sessions_before) as revoked_at, count(*) over ()::int as total
           from sessions s left join session_floors f on f.person_id = ${me.personId}
             and f.before >= coalesce(s.authenticated_at, s.issued_at)
             and (f.except_issuer, f.except_sid) is distinct from (s.issuer, s.sid)
+          left join client_floors c on c.client_id = s.client_id and c.before >= coalesce(s.authenticated_at, s.issued_at)
           left join installation i on i.sessions_before >= coalesce(s.authenticated_at, s.issued_at)
           where s.person_id in ${namesOf(me.personId)} and s.last_seen_at > ${new Date(now.getTime() - keptMillis)}
           order by s.last_seen_at desc, s.id desc limit 1000`.pipe(Effect.orDie)

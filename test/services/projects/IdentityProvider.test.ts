@@ -1,7 +1,9 @@
 /** One suite over both adapters of the port: the embedded one, and RFC 7591/7592 against a real provider. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { once } from "node:events"
 import type { ServerResponse } from "node:http"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault } from "../../../services/projects/IdentityProvider.ts"
@@ -158,7 +160,6 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
 const answers: ReadonlyArray<
   readonly [name: string, "before" | "after", (response: ServerResponse) => void, reason: string, code: string]
 > = [
-  ["hangs", "after", () => {}, "unknown", "timeout"],
   ["cuts the connection", "after", (response) => response.socket?.destroy(), "unknown", "reset"],
   [
     "stops in the middle",
@@ -189,7 +190,33 @@ const answers: ReadonlyArray<
   ["refuses", "before", (response) => response.writeHead(403).end(), "refused", "status_403"],
 ]
 
-layer(registered(initialAccessToken, 2_000), { excludeTestServices: true })("a provider at odds", (it) => {
+/** Longer than any call may take. */
+const patience = 60_000
+
+layer(registered(initialAccessToken, patience), { excludeTestServices: true })("a provider at odds", (it) => {
+  for (const call of ["create", "read"] as const) {
+    const reason = call === "create" ? "unknown" : "unavailable"
+    it.effect(`that takes a ${call} and says nothing has ten seconds, however long others are given: ${reason}`, () =>
+      Effect.gen(function* () {
+        const { create, read } = yield* IdentityProvider
+        const { interference, registrationEndpoint } = yield* Real
+        const arrived = yield* Deferred.make<ServerResponse>()
+        const instead = (response: ServerResponse) => Deferred.doneUnsafe(arrived, Effect.succeed(response))
+        const client = { clientId: "one", managementUri: `${registrationEndpoint}/one`, managementToken: null }
+        Object.assign(interference, { cut: "before", instead })
+        const asked = yield* Effect.forkChild(Effect.flip(call === "create" ? create(another()) : read(client)))
+        const response = yield* Deferred.await(arrived)
+        yield* TestClock.adjust("9999 millis")
+        assert.isUndefined(asked.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        const fault = yield* Fiber.join(asked)
+        assert.deepStrictEqual([fault.reason, fault.code], [reason, "timeout"])
+        // Nor is the connection kept for an answer that nobody waits for.
+        if (response.socket?.destroyed === false) yield* Effect.promise(() => once(response, "close"))
+        Object.assign(interference, { cut: null })
+      }).pipe(Effect.provide(TestClock.layer())))
+  }
+
   for (const [name, cut, instead, reason, code] of answers) {
     it.effect(`that ${name}: ${reason}`, () =>
       Effect.gen(function* () {

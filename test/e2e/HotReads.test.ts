@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { connect } from "node:net"
 import { target } from "../long/support/Target.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { until } from "./support/until.ts"
@@ -14,6 +15,21 @@ import { world } from "./support/World.ts"
 /** What differs by nature: the record of a refusal, and when a key was used last. */
 const masked = (text: string) =>
   text.replace(/"audit_id":"[^"]*"/, `"audit_id":…`).replace(/"last_used_at" ?: ?(null|"[^"]*")/g, `"last_used_at":…`)
+
+/** What a GET is answered that sends an Authorization header for each of the credentials: written by hand, no client would. */
+const statusOf = (url: URL, credentials: ReadonlyArray<string>) =>
+  Effect.promise(() =>
+    new Promise<number>((resolve, reject) => {
+      const lines = credentials.map((credential) => `Authorization: ${credential}\r\n`).join("")
+      let answer = ""
+      const socket = connect(Number(url.port), url.hostname, () =>
+        socket.write(
+          `GET ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: close\r\n${lines}\r\n`,
+        ))
+      socket.on("data", (bytes) => answer += bytes).on("error", reject)
+        .on("close", () => resolve(Number(answer.split(" ", 2)[1])))
+    })
+  )
 
 describe("hot reads", () => {
   it.live("answer what the ordinary way answers", () =>
@@ -75,6 +91,14 @@ describe("hot reads", () => {
           assert.strictEqual(seen.get(path), status, JSON.stringify(headers))
         }
       }
+      // Of a header that was sent twice nobody picks one.
+      const changed = `Bearer ${account.key.slice(0, -1)}`
+      for (const credentials of [[key.authorization, key.authorization], [key.authorization, changed]]) {
+        for (const path of [page, `${page}?known=no`, "/v1/api-keys/"]) {
+          assert.strictEqual(yield* statusOf(new URL(path, around.instance.origin()), credentials), 401)
+        }
+      }
+      assert.strictEqual(yield* statusOf(new URL(page, around.instance.origin()), [key.authorization]), 200)
       // A key that ended is refused at once, either way.
       const { json } = yield* account.session.get("/v1/api-keys/")
       yield* account.session.delete(`/v1/api-keys/${json[0].id}`)

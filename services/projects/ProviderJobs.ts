@@ -199,6 +199,10 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
             updated_at = ${now}
           where claim is not null and lease_until < ${now} and begun_at is not null and state = 'pending' returning *`
         for (const job of lost) yield* settled(job, "failed", "interrupted")
+        // Whoever looked at it is gone; what is known of it stays.
+        yield* sql`
+          update provider_jobs set claim = null, lease_until = null
+          where claim is not null and lease_until < ${now} and state <> 'pending'`
         yield* freeExpired(sql, jobsTable)
       }).pipe(sql.withTransaction)
 

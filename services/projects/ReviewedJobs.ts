@@ -22,6 +22,7 @@ import { Database } from "../platform/Database.ts"
 import { Vault } from "../platform/Vault.ts"
 import { IdentityProvider, type KnownClient, ProviderFault } from "./IdentityProvider.ts"
 import { leaseMillis, providerTopic } from "./ProviderJobs.ts"
+import { jobQueue } from "./ProviderJobs/Queue.ts"
 import { clients, type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
 
@@ -70,6 +71,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const { sql } = yield* Database
       const audit = yield* Audit
       const bells = yield* Bells
+      const jobs = yield* jobQueue
       const provider = yield* IdentityProvider
       const roles = yield* Roles
       const known = clients(sql, yield* Vault)
@@ -104,6 +106,14 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const held = (jobId: string, ready: Statement.Fragment, allowed: JobState) =>
         Effect.acquireRelease(take(jobId, ready, allowed), letGo)
 
+      /** A client that was to end when nobody knew of it ends now that somebody does. */
+      const endAgain = Effect.fnUntraced(function* ({ id, project_id: projectId }: Claimed) {
+        const [ended] = yield* sql`
+          select from provider_jobs where project_id = ${projectId} and id > ${id}::uuid and kind = 'client.disable'
+            and state = 'effective' limit 1`
+        if (ended !== undefined) yield* jobs.add({ kind: "client.disable", projectId })
+      })
+
       const ambiguous = sql`state = 'ambiguous'`
       /** There is nothing left to find out. */
       const decided = sql`(state = 'failed' or state = 'ambiguous' and last_error = ${unfindable})`
@@ -126,6 +136,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         }
         if (verdict.to === "effective" && verdict.client !== undefined && job.target !== null) {
           yield* known.keep(job.project_id, job.reference, verdict.client, job.target)
+          yield* endAgain(job)
         }
         if (verdict.to === "effective" && verdict.disabled === true) yield* known.disabled(job.project_id)
         yield* audit.append({

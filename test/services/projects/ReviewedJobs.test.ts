@@ -1,10 +1,8 @@
 /** What an operator may do about jobs that failed or are ambiguous, and what even an operator may not. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
-import type { ServerResponse } from "node:http"
+import { Effect, Exit, Layer } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
-import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
@@ -98,6 +96,28 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.isEmpty(yield* held(portal))
     }))
 
+  it.effect("a client that somebody knows of only after the project ended ends, too", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const { sql } = yield* Database
+      const jobId = yield* add(portal)
+      yield* killedAt("provider.answered")
+      // Whoever said so was wrong: it was done.
+      yield* fail(jobId)
+      yield* add(portal, "client.disable")
+      yield* work
+      const [client] = yield* held(portal)
+      assert.isFalse(client!.disabled)
+      const named = { clientId: client!.client_id, managementUri: null, managementToken: null }
+      const { repair } = yield* ReviewedJobs
+      assert.strictEqual((yield* decide(repair({ personId: oz, jobId, reason, ...named }))).state, "effective")
+      yield* work
+      assert.isTrue((yield* held(portal))[0]!.disabled)
+      assert.deepStrictEqual(yield* sql`select disabled from provider_clients where project_id = ${portal}`, [
+        { disabled: true },
+      ])
+    }))
+
   it.effect("a repair names the project's own client or is refused, and leaves the job to the next who looks", () =>
     Effect.gen(function* () {
       const { fern, oz, portal } = yield* world
@@ -153,11 +173,16 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
         assert.strictEqual(yield* tagOf(transact(settlement)), "InvalidState")
         yield* sql`update provider_jobs set claim = null, lease_until = null where id = ${jobId}::uuid`
       }))
+      // Killed while it looked, it leaves the job as it was.
+      yield* sql`update provider_jobs set claim = nextval('claims'), lease_until = 'epoch' where id = ${jobId}::uuid`
+      yield* sql`update provider_jobs set last_error = 'unfindable' where id = ${jobId}::uuid`
+      yield* (yield* ProviderJobs).free
+      assert.deepInclude(yield* newest(oz), { state: "ambiguous", last_error_code: "unfindable" })
       // Whoever is no operator any more when the provider has answered decides nothing.
       const demoted = Effect.tap(reconcile(asked), () => sql`update people set operator = false where id = ${oz}`)
       assert.strictEqual(yield* tagOf(decide(demoted)), "RoleRequired")
       yield* sql`update people set operator = true where id = ${oz}`
-      assert.deepInclude(yield* newest(oz), { state: "ambiguous", last_error_code: "interrupted" })
+      assert.deepInclude(yield* newest(oz), { state: "ambiguous", last_error_code: "unfindable" })
       assert.strictEqual((yield* decide(reconcile(asked))).state, "pending")
       yield* work
     }))
@@ -196,63 +221,6 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provider", (it) => {
-  it.effect("what a provider hands out with a look is kept, or the next call would be refused", () =>
-    atProvider(({ interference }) =>
-      Effect.gen(function* () {
-        const { oz, portal } = yield* world
-        const { sql } = yield* Database
-        const drift = yield* ClientDrift
-        const look = Effect.andThen(sql`update provider_clients set looked_at = 'epoch'`, drift.look)
-        const seen = sql<{ field: string; observed: string }>`
-          select field, observed_digest as observed from client_drift where project_id = ${portal}`
-        const { reconcile } = yield* ReviewedJobs
-        interference.renews = true
-        yield* add(portal)
-        yield* work
-        yield* look
-        yield* look
-        assert.deepStrictEqual(yield* seen, [])
-        const jobId = yield* add(portal, "client.update")
-        interference.cut = "before"
-        yield* work
-        interference.cut = null
-        assert.strictEqual((yield* newest(oz)).state, "ambiguous")
-        yield* sql`update provider_jobs set target = target || '{"client_name": "Another"}' where id = ${jobId}::uuid`
-        assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "pending")
-        yield* work
-        assert.deepInclude(yield* newest(oz), { kind: "client.update", state: "effective" })
-        // Another hand ends it there: the provider says of it what it says of a wrong token.
-        const [client] = yield* sql<{ uri: string }>`
-          select management_uri as uri from provider_clients where project_id = ${portal}`
-        yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
-        yield* look
-        assert.deepStrictEqual(yield* seen, [{ field: "client_id", observed: "status_401" }])
-      })
-    ))
-
-  it.effect("what was seen of a client before it ended is not noted after", () =>
-    atProvider(({ interference }) =>
-      Effect.gen(function* () {
-        const { portal } = yield* world
-        const { sql } = yield* Database
-        yield* add(portal)
-        yield* work
-        yield* sql`update provider_clients set looked_at = 'epoch'`
-        const arrived = yield* Deferred.make<ServerResponse>()
-        interference.cut = "after"
-        interference.instead = (response) => Deferred.doneUnsafe(arrived, Effect.succeed(response))
-        const looking = yield* Effect.forkChild((yield* ClientDrift).look)
-        const response = yield* Deferred.await(arrived)
-        interference.cut = null
-        yield* add(portal, "client.disable")
-        yield* work
-        response.writeHead(200).end(JSON.stringify({ client_id: yield* clientOf(portal), client_name: "Another" }))
-        assert.strictEqual(yield* Fiber.join(looking), 1)
-        assert.deepStrictEqual(interference.seen, ["POST 201", "GET cut", "DELETE 204"])
-        assert.isEmpty(yield* sql`select field from client_drift`)
-      })
-    ))
-
   it.effect("after a restore a client that was to be made is not made again blindly", () =>
     atProvider(({ interference, made }) =>
       Effect.gen(function* () {

@@ -1,0 +1,67 @@
+/** What the provider shows of a client beside what it shall be, and what a look leaves behind. */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import type { ServerResponse } from "node:http"
+import { Database } from "../../../services/platform/Database.ts"
+import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
+import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { add, atProvider, clientOf, decide, newest, reason, work, world } from "./ProviderWorld.ts"
+
+layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provider", (it) => {
+  it.effect("what a provider hands out with a look is kept, or the next call would be refused", () =>
+    atProvider(({ interference }) =>
+      Effect.gen(function* () {
+        const { oz, portal } = yield* world
+        const { sql } = yield* Database
+        const drift = yield* ClientDrift
+        const look = Effect.andThen(sql`update provider_clients set looked_at = 'epoch'`, drift.look)
+        const seen = sql<{ field: string; observed: string }>`
+          select field, observed_digest as observed from client_drift where project_id = ${portal}`
+        const { reconcile } = yield* ReviewedJobs
+        interference.renews = true
+        yield* add(portal)
+        yield* work
+        yield* look
+        yield* look
+        assert.deepStrictEqual(yield* seen, [])
+        const jobId = yield* add(portal, "client.update")
+        interference.cut = "before"
+        yield* work
+        interference.cut = null
+        assert.strictEqual((yield* newest(oz)).state, "ambiguous")
+        yield* sql`update provider_jobs set target = target || '{"client_name": "Another"}' where id = ${jobId}::uuid`
+        assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "pending")
+        yield* work
+        assert.deepInclude(yield* newest(oz), { kind: "client.update", state: "effective" })
+        // Another hand ends it there: the provider says of it what it says of a wrong token.
+        const [client] = yield* sql<{ uri: string }>`
+          select management_uri as uri from provider_clients where project_id = ${portal}`
+        yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
+        yield* look
+        assert.deepStrictEqual(yield* seen, [{ field: "client_id", observed: "status_401" }])
+      })
+    ))
+
+  it.effect("what was seen of a client before it ended is not noted after", () =>
+    atProvider(({ interference }) =>
+      Effect.gen(function* () {
+        const { portal } = yield* world
+        const { sql } = yield* Database
+        yield* add(portal)
+        yield* work
+        yield* sql`update provider_clients set looked_at = 'epoch'`
+        const arrived = yield* Deferred.make<ServerResponse>()
+        interference.cut = "after"
+        interference.instead = (response) => Deferred.doneUnsafe(arrived, Effect.succeed(response))
+        const looking = yield* Effect.forkChild((yield* ClientDrift).look)
+        const response = yield* Deferred.await(arrived)
+        interference.cut = null
+        yield* add(portal, "client.disable")
+        yield* work
+        response.writeHead(200).end(JSON.stringify({ client_id: yield* clientOf(portal), client_name: "Another" }))
+        assert.strictEqual(yield* Fiber.join(looking), 1)
+        assert.deepStrictEqual(interference.seen, ["POST 201", "GET cut", "DELETE 204"])
+        assert.isEmpty(yield* sql`select field from client_drift`)
+      })
+    ))
+})

@@ -211,8 +211,10 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           // What is wrong with the Access is said after 412 and the review's own state; a transaction that failed ends here.
           const version = yield* active(institutionId, about.access_id, about.access_version).pipe(
             Effect.map(Effect.succeed),
+            // It is another institution's now.
+            Effect.catchTag("NotFound", () => Effect.succeed(Effect.fail(new Problems.AccessVersionSuperseded()))),
             Effect.catchTag(
-              ["NotFound", "AccessNotActive", "AccessVersionSuperseded"],
+              ["AccessNotActive", "AccessVersionSuperseded"],
               (fault) => Effect.succeed(Effect.fail(fault)),
             ),
           )

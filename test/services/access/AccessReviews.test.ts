@@ -8,7 +8,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { gathered } from "../../../services/platform/Gathered.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { counting } from "../../support/Statements.ts"
-import { member, person, tell } from "../../support/TestIdentity.ts"
+import { access, institution, member, person, tell } from "../../support/TestIdentity.ts"
 import { verified } from "./EvidenceChain.ts"
 import {
   approve,
@@ -123,7 +123,24 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(SqlError.isSqlError(error) ? error.reason._tag : error, "LockTimeoutError")
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(holding)
-      assert.strictEqual((yield* approve(on(w, w.ada, review_id))).state, "approved")
+      // The Access went to another institution, which is a version of its own.
+      yield* access(yield* institution(), w.portal, w.pat, { id: w.accessId, version: 2 })
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "AccessVersionSuperseded")
+      assert.deepStrictEqual((yield* list(w, w.ada)).reviews[0]!.validity.reasons, ["access_version_superseded"])
+    })))
+
+  it.effect("tells of whose Access it is as products know them, and is filed under who they turned out to be", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { review_id } = yield* propose(w)
+      const { sql } = yield* Database
+      yield* sql`update people set merged_into = ${w.abe} where id = ${w.pat}`
+      yield* approve(on(w, w.ada, review_id))
+      yield* revoke(on(w, w.ada, review_id))
+      const told = yield* sql`
+        select person_id, sub_id -> 'user' ->> 'sub' as sub from lifecycle_events
+        where project_id = ${w.portal} and kind like 'access-review%'`
+      assert.deepStrictEqual(told, Array(2).fill({ person_id: w.abe, sub: w.pat }))
     })))
 
   it.effect("takes the exact active version and its own grant Event only", () =>

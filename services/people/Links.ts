@@ -15,7 +15,7 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { type Decision, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
 import { linkNoticeKind } from "../access/RequestLetters.ts"
 import { type RequestRow, requestRows, reviewWindow, stateAt, timersOf } from "../access/RequestRows.ts"
-import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { Positions } from "../lifecycle/Positions.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -25,8 +25,8 @@ import { type AccessToken, AccessTokens } from "./AccessTokens.ts"
 import { type Found, who } from "./Callers.ts"
 import { viewOf } from "./Links/answers.ts"
 import { merging } from "./Links/Merging.ts"
+import { linkNews } from "./Links/News.ts"
 import { objection } from "./Links/Objection.ts"
-import { personOf, persons } from "./Persons.ts"
 
 interface By {
   readonly personId: string
@@ -82,9 +82,9 @@ export class Links extends Context.Service<Links, {
       const reviews = yield* PolicyReviews
       const timers = yield* Timers
       const tokens = yield* AccessTokens
-      const { audienceOf } = persons(sql)
       const rows = requestRows(sql)
       const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
+      const newsOf = linkNews(sql)
       const objectionUntil = objection(sql)
 
       /** Whose identity it is, null while it is nobody's. */
@@ -219,20 +219,6 @@ export class Links extends Context.Service<Links, {
           (found) => found.map(({ person_id }) => person_id),
         )
 
-      const tell = Effect.fnUntraced(function* (row: RequestRow, now: Date) {
-        const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
-        const linked = { format: "iss_sub", iss: issuer, sub: subject }
-        const facts = (yield* audienceOf(row.author, now.getTime())).map((hearer): Fact => ({
-          kind: "identity-linked",
-          projectId: hearer.projectId,
-          institutionId: hearer.institutionId,
-          person: personOf(hearer),
-          payload: { linked },
-          initiatedBy: "user",
-        }))
-        return (yield* positions.append(...facts))[0]
-      })
-
       /** Links, or declines what may not be linked any more. */
       const link = Effect.fnUntraced(function* (row: RequestRow) {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -247,12 +233,13 @@ export class Links extends Context.Service<Links, {
           return yield* moved(yield* rows.change(row, { state: "declined" }), "declined", "system")
         }
         const approvedBy = yield* signers(row)
+        const news = yield* newsOf(row, now)
         if (other !== null) yield* merge({ from: other, into: row.author, approvedBy, now })
         else {
           yield* sql`insert into identities (issuer, subject, person_id, linked_at, made_by, approved_by)
             values (${issuer}, ${subject}, ${row.author}, ${now}, ${row.author}, ${[...approvedBy]}::text[])`
         }
-        const eventId = yield* tell(row, now)
+        const [eventId] = yield* positions.append(...news)
         const linked = yield* rows.change(row, {
           state: "linked",
           resultId: row.author,

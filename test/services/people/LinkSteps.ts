@@ -42,3 +42,12 @@ export const mailsAbout = Effect.fnUntraced(function* (id: string) {
   const rows = yield* sql<{ recipient: string }>`select recipient from mails where subject_id = ${id}`
   return rows.map(({ recipient }) => recipient)
 })
+
+/** What projects were told of linked identities: the project, whose name it knows, and which one stands beside it. */
+export const linksTold = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ project_id: string; of: string; linked: string }>`
+    select project_id, sub_id ->> 'sub' as of, payload -> 'linked' ->> 'sub' as linked
+    from lifecycle_events where kind = 'identity-linked' and project_id = any(${[...projects]}::text[])`
+  return rows.map(({ linked, of, project_id }) => [project_id, of, linked])
+})

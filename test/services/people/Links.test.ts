@@ -22,10 +22,9 @@ import {
   services,
   sign,
   timed,
-  told,
   world,
 } from "../access/RequestWorld.ts"
-import { ask, asked, identitiesOf, mailsAbout, object, prove } from "./LinkSteps.ts"
+import { ask, asked, identitiesOf, linksTold, mailsAbout, object, prove } from "./LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (it) => {
   it.effect("two identities become one, a day after the other side was told, and products hear of it", () =>
@@ -34,6 +33,9 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
       const [one, other] = [yield* person(), yield* person()]
       const portal = yield* project(w.fern)
       yield* access(w.fern, portal, one)
+      // Products that know the person by the one name, the other, or both.
+      const [theirs, both] = [yield* project(w.fern), yield* project(w.fern)]
+      for (const [at, who] of [[theirs, other], [both, other], [both, one]] as const) yield* access(w.fern, at, who)
       const link = yield* asked(one, other)
       assert.deepInclude(link, { state: "pending_review", issuer, subject: other, effective_at: null, version: 1 })
       assert.deepStrictEqual(link.policy_review!.required_roles, ["operator"])
@@ -74,8 +76,9 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (
           { action: "link-request.linked", actor: "system" },
         ],
       )
-      assert.strictEqual((yield* told(portal)).at(-1), "identity-linked")
       assert.isNotNull(linked.event_id)
+      const heard = [[portal, one, other], [theirs, other, one], [both, one, other], [both, other, one]]
+      assert.sameDeepMembers(yield* linksTold([portal, theirs, both]), heard)
       assert.strictEqual(yield* codeOf(object(other, link.link_request_id)), "invalid_state")
       assert.isNull(yield* notice!.render(mail))
     })))

@@ -25,6 +25,7 @@ import { listing, type Page } from "./Policies/Listing.ts"
 import { type Decision, type PolicyReviewRow, policyReviewRows, PolicyReviews } from "./PolicyReviews.ts"
 import { type RequestRow, requestRows, stateAt } from "./RequestRows.ts"
 import { Requests } from "./Requests.ts"
+import { expiry } from "./Requests/Expiry.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type Refusal =
@@ -94,6 +95,7 @@ export class Policies extends Context.Service<Policies, {
       const rows = requestRows(sql)
       const { byId, lock, signatures } = policyReviewRows(sql)
       const { inRole, isAnother, isSame } = holding(sql, roles)
+      const expire = yield* expiry
 
       const carryOut = (decision: Decision) => {
         switch (decision.request.kind) {
@@ -215,23 +217,6 @@ export class Policies extends Context.Service<Policies, {
         }
         yield* recorded("declined", decision, review)
         return yield* reviews.view({ ...review, state: "declined" })
-      })
-
-      const expire = Effect.fnUntraced(function* (requestId: string) {
-        yield* reviews.lockOpen(requestId)
-        const row = yield* rows.lock(requestId)
-        if (row === null || stateAt(row, yield* Clock.currentTimeMillis) !== "expired" || row.state === "expired") {
-          return
-        }
-        yield* rows.change(row, { state: "expired" })
-        yield* reviews.supersede(row.id)
-        yield* timers.set(row.id, [])
-        yield* audit.append({
-          action: `${row.kind}-request.expired`,
-          actor: "system",
-          subject: `request:${row.id}`,
-          outcome: "done",
-        })
       })
 
       const settle = Effect.fn("Policies.settle")(function* (requestId: string) {

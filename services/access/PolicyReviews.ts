@@ -86,8 +86,8 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
   readonly of: (requestId: string) => Effect.Effect<PolicyReviewRow | null, SqlError.SqlError>
   /** Locks the open review of a request, which comes before the request in the order of locks. */
   readonly lockOpen: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
-  /** Closes the open review of a request that has no use for it any more. */
-  readonly supersede: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
+  /** Closes the open reviews of requests that have no use for them any more. */
+  readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
   /** What the answers about a review show. */
   readonly view: (row: PolicyReviewRow) => Effect.Effect<PolicyReview, SqlError.SqlError>
 }>()("bailiwick/services/access/PolicyReviews") {
@@ -120,11 +120,13 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         Effect.asVoid(sql`
           select from policy_reviews where request_id = ${requestId}::uuid and state = 'open' for update`)
 
-      const supersede = Effect.fnUntraced(function* (requestId: string) {
+      const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<string>) {
+        // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+        const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
           update policy_reviews set state = 'superseded', decided_at = ${now}
-          where request_id = ${requestId}::uuid and state = 'open'`
+          where request_id ${these} and state = 'open'`
       })
 
       const view = Effect.fnUntraced(function* (row: PolicyReviewRow) {

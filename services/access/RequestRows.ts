@@ -168,6 +168,18 @@ export const requestRows = (sql: PgClient.PgClient) => {
         where r.id = ${row.id}::uuid returning ${columns}`
       return changed[0]!
     }),
+
+    /** Ends locked rows, each as a decision of its own. */
+    end: Effect.fnUntraced(function* (
+      ids: ReadonlyArray<string>,
+      state: "declined" | "superseded",
+    ): Effect.fn.Return<void, SqlError.SqlError> {
+      if (ids.length === 0) return
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update requests set state = ${state}, revision = revision + 1, decided_at = ${now}
+        where id = any(${[...ids]}::uuid[])`
+    }),
   }
 }
 export type RequestRows = ReturnType<typeof requestRows>

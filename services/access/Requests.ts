@@ -24,6 +24,7 @@ import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
 import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
 import { accessOf, membershipOf, organizationOf } from "./Requests/answers.ts"
+import { expiry } from "./Requests/Expiry.ts"
 import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
 
 type RoleFault =
@@ -78,6 +79,7 @@ export class Requests extends Context.Service<Requests, {
       const versions = yield* AccessVersions
       const people = persons(sql)
       const rows = requestRows(sql)
+      const expire = yield* expiry
       const { seat } = memberships(sql, yield* Outbox)
 
       /** The person as they are now, whoever they turned out to be; null where they are not active. */
@@ -100,21 +102,6 @@ export class Requests extends Context.Service<Requests, {
           details: { institution: row.institution_id, project: row.project_id },
         })
         return review
-      })
-
-      // One that ran out stands in nobody's way, whether its timer fired or not.
-      const clear = Effect.fnUntraced(function* (overdue: ReadonlyArray<RequestRow>) {
-        for (const row of overdue) {
-          yield* rows.change(row, { state: "expired" })
-          yield* reviews.supersede(row.id)
-          yield* timers.set(row.id, [])
-          yield* audit.append({
-            action: `${row.kind}-request.expired`,
-            actor: "system",
-            subject: `request:${row.id}`,
-            outcome: "done",
-          })
-        }
       })
 
       const organization = Effect.fn("Requests.organization")(
@@ -149,12 +136,12 @@ export class Requests extends Context.Service<Requests, {
           }
           if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
           const now = yield* Clock.currentTimeMillis
-          yield* clear(
-            yield* sql<RequestRow>`
-              select ${rows.columns} from requests r
-              where r.kind = 'access' and r.project_id = ${project_id} and r.author = ${personId}
-                and r.state = 'submitted' and r.expires_at <= ${new Date(now)} for update`,
-          )
+          // One that ran out stands in nobody's way, whether its timer fired or not.
+          const overdue = yield* sql<{ id: string }>`
+            select id::text as id from requests
+            where kind = 'access' and project_id = ${project_id} and author = ${personId}
+              and state = 'submitted' and expires_at <= ${new Date(now)}`
+          for (const { id } of overdue) yield* expire(id)
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "access",
@@ -181,13 +168,11 @@ export class Requests extends Context.Service<Requests, {
           const [about] = yield* people.lock([person_id])
           if (about === undefined || about.removed) return yield* new NotFound()
           const now = yield* Clock.currentTimeMillis
-          yield* clear(
-            yield* sql<RequestRow>`
-              select ${rows.columns} from requests r
-              where r.kind = 'membership' and r.institution_id = ${institutionId} and r.person_id = ${about.canonical}
-                and r.fields ->> 'role' = ${role} and r.state = 'submitted' and r.expires_at <= ${new Date(now)}
-              for update`,
-          )
+          const overdue = yield* sql<{ id: string }>`
+            select id::text as id from requests
+            where kind = 'membership' and institution_id = ${institutionId} and person_id = ${about.canonical}
+              and fields ->> 'role' = ${role} and state = 'submitted' and expires_at <= ${new Date(now)}`
+          for (const { id } of overdue) yield* expire(id)
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "membership",

@@ -6,6 +6,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   askAccess,
+  auditOf,
   changeMembership as change,
   codeOf,
   day,
@@ -127,6 +128,8 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       assert.strictEqual((yield* mine(w.pat)).items[0]!.state, "expired")
       const again = yield* askAccess(w.fern, portal, w.pat)
       assert.notStrictEqual(again.request_id, asked.request_id)
+      const ended = { action: "access-request.expired", actor: "system" }
+      assert.deepStrictEqual((yield* auditOf(asked.request_id)).at(-1), ended)
       assert.isAtLeast(yield* fire, 1)
       assert.deepInclude(yield* requestRow(other.request_id), { state: "expired", revision: 2 })
       assert.strictEqual((yield* requestRow(again.request_id)).state, "submitted")

@@ -6,15 +6,13 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { PolicyReviews } from "../access/PolicyReviews.ts"
-import { requestRows } from "../access/RequestRows.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { InvalidState } from "../../schemas/problems/Identity.ts"
 import { Positions } from "../lifecycle/Positions.ts"
 import { clientSessions } from "../people/ClientSessions.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
-import { Timers } from "../platform/Timers.ts"
+import { closings } from "./Projects/closings.ts"
 import { type ProjectChange, type ProjectRow, projectRows } from "./Projects/Rows.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
 
@@ -65,23 +63,11 @@ export class Rollouts extends Context.Service<Rollouts, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const audit = yield* Audit
+      const { close } = yield* closings
       const jobs = yield* jobQueue
       const positions = yield* Positions
-      const reviews = yield* PolicyReviews
-      const timers = yield* Timers
       const { end: endSessions } = yield* clientSessions
       const projects = projectRows(sql)
-      const requests = requestRows(sql)
-
-      /** What was approved before it failed is not launched by its release. */
-      const supersedeLaunches = Effect.fnUntraced(function* (projectId: string) {
-        for (const open of yield* requests.lockOpen(projectId)) {
-          if (open.kind !== "launch") continue
-          yield* requests.change(open, { state: "superseded" })
-          yield* reviews.supersede(open.id)
-          yield* timers.set(open.id, [])
-        }
-      })
 
       const set = Effect.fn("Rollouts.set")(function* (projectId: string, action: RolloutAction, reason: string) {
         yield* projects.turn(projectId)
@@ -96,7 +82,8 @@ export class Rollouts extends Context.Service<Rollouts, {
         const changed = yield* projects.change(project, to)
         let jobId: string | null = null
         if (action === "fail") {
-          yield* supersedeLaunches(projectId)
+          // What was approved before it failed is not launched by its release.
+          yield* close(projectId, "launches")
           // A client that is just being made is there by the time that this job is done.
           const open = yield* sql`
             select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held limit 1`

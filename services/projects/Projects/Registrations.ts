@@ -19,10 +19,10 @@ import { needs, owns, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
-import { Timers } from "../../platform/Timers.ts"
 import { owners } from "../Owners.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
 import { launchOf, websiteOf } from "./answers.ts"
+import { closings } from "./closings.ts"
 import { mayLaunchAt } from "./Launches.ts"
 import { projectRows } from "./Rows.ts"
 
@@ -31,12 +31,12 @@ const launchable: ReadonlyArray<string> = ["registered", "launch_proposed", "hel
 export const registrations = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
+  const { close } = yield* closings
   const ids = yield* Ids
   const jobs = yield* ProviderJobs
   const positions = yield* Positions
   const reviews = yield* PolicyReviews
   const roles = yield* Roles
-  const timers = yield* Timers
   const people = persons(sql)
   const projects = projectRows(sql)
   const requests = requestRows(sql)
@@ -151,7 +151,7 @@ export const registrations = Effect.gen(function* () {
         )
       }
       if (!mayLaunchAt(launch_url, project, verified_domains)) return yield* new LaunchUrlUnverified()
-      yield* supersede(projectId)
+      yield* close(projectId, "launches")
       const proposed = yield* projects.change(project, { state: "launch_proposed" })
       const request: RequestRow = (yield* requests.insert({
         id: yield* ids.next,
@@ -168,15 +168,6 @@ export const registrations = Effect.gen(function* () {
       return launchOf(request, review)
     },
   )
-
-  const supersede = Effect.fnUntraced(function* (projectId: string) {
-    for (const open of yield* requests.lockOpen(projectId)) {
-      if (open.kind !== "launch") continue
-      yield* requests.change(open, { state: "superseded" })
-      yield* reviews.supersede(open.id)
-      yield* timers.set(open.id, [])
-    }
-  })
 
   return { register, approve, proposeLaunch }
 })

@@ -4,14 +4,12 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { PolicyReviews } from "../../access/PolicyReviews.ts"
-import { requestRows } from "../../access/RequestRows.ts"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
 import type { Fact } from "../../lifecycle/Positions.ts"
 import { clientSessions } from "../../people/ClientSessions.ts"
 import { Database } from "../../platform/Database.ts"
-import { Timers } from "../../platform/Timers.ts"
 import { jobQueue } from "../ProviderJobs/Queue.ts"
+import { closings } from "./closings.ts"
 
 export interface Ending {
   readonly projectId: string
@@ -25,25 +23,14 @@ export interface Ending {
 
 export const endings = Effect.gen(function* () {
   const { sql } = yield* Database
+  const { close } = yield* closings
   const grants = yield* ServiceGrants
   const jobs = yield* jobQueue
-  const reviews = yield* PolicyReviews
-  const timers = yield* Timers
-  const requests = requestRows(sql)
   const { end: endSessions } = yield* clientSessions
-
-  /** Nobody decides on what is no longer there. */
-  const closeRequests = Effect.fnUntraced(function* (projectId: string) {
-    for (const open of yield* requests.lockOpen(projectId)) {
-      yield* requests.change(open, { state: open.kind === "access" ? "declined" : "superseded" })
-      yield* reviews.supersede(open.id)
-      yield* timers.set(open.id, [])
-    }
-  })
 
   /** Of a locked project; gives the job that disables its client, where there is or may be one. */
   const end = Effect.fnUntraced(function* ({ clientId, personId, projectId, reason }: Ending) {
-    yield* closeRequests(projectId)
+    yield* close(projectId, "all")
     yield* jobs.drop(projectId, "project_withdrawn")
     const open = yield* sql`
       select from provider_jobs where project_id = ${projectId} and state <> 'effective' limit 1`

@@ -20,6 +20,9 @@ import { Vault } from "./Vault.ts"
 
 const purpose = "idempotency"
 const patienceMillis = 2_000
+/** Who waited for less is left to the database, which gives up after 2 s; who waited for longer waits for a moment still. */
+const briefMillis = 100
+const momentMillis = 250
 
 /** One request, as far as its sameness goes. */
 export interface Asked {
@@ -108,8 +111,9 @@ export class Idempotency extends Context.Service<Idempotency, {
         }
       }
 
-      const alone = <A, E, R>(asked: Asked, effect: Effect.Effect<A, E, R>) =>
-        Effect.suspend(() => {
+      /** Runs `effect` when its turn comes; tells it how long that took. */
+      const alone = <A, E, R>(asked: Asked, effect: (waited: number) => Effect.Effect<A, E, R>) =>
+        Effect.flatMap(Clock.currentTimeMillis, (began) => {
           const name = JSON.stringify([asked.principal, asked.method, asked.path, asked.key])
           const flight = flights.get(name) ?? { one: Semaphore.makeUnsafe(1), waiting: 0 }
           flights.set(name, flight)
@@ -118,22 +122,27 @@ export class Idempotency extends Context.Service<Idempotency, {
             duration: patienceMillis,
             orElse: () => inProgress,
           })
-          return Effect.acquireUseRelease(turn, () => effect, () => flight.one.release(1)).pipe(
+          const use = Effect.flatMap(Clock.currentTimeMillis, (now) => effect(now - began))
+          return Effect.acquireUseRelease(turn, () => use, () => flight.one.release(1)).pipe(
             Effect.ensuring(Effect.sync(() => {
               if (--flight.waiting === 0) flights.delete(name)
             })),
           )
         })
 
-      const open = Effect.fnUntraced(function* (asked: Asked) {
+      const open = Effect.fnUntraced(function* (asked: Asked, waited: number) {
         const { hash, kid } = fingerprint(asked)
         const now = new Date(yield* Clock.currentTimeMillis)
-        const [made] = yield* sql<{ one: number }>`
+        const begun = sql<{ one: number }>`
           insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
           values (${asked.principal}, ${asked.method}, ${asked.path}, ${asked.key}, ${hash}, ${kid}, ${now})
           on conflict do nothing returning 1 as one`.pipe(
           Effect.catchReason("SqlError", "LockTimeoutError", () => inProgress),
         )
+        const duration = Math.max(patienceMillis - waited, momentMillis)
+        const [made] = yield* waited < briefMillis
+          ? begun
+          : Effect.timeoutOrElse(begun, { duration, orElse: () => inProgress })
         return made !== undefined
       })
 
@@ -170,39 +179,43 @@ export class Idempotency extends Context.Service<Idempotency, {
         kept: (keep ?? encode)(result),
       })
 
-      const once = Effect.fnUntraced(function* <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) {
-        if (!(yield* open(asked))) return (yield* receipt(asked)) ?? (yield* inProgress)
+      const once = Effect.fnUntraced(function* <A, E, R>(
+        asked: Asked,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+        waited: number,
+      ) {
+        if (!(yield* open(asked, waited))) return (yield* receipt(asked)) ?? (yield* inProgress)
         yield* faultPoint("decision.opened")
         const { answer, kept } = done(told, yield* command)
         yield* write(sql, closing, [{ asked, status: answer.status, kept }])
         return answer
       })
 
-      const committed = <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>) => {
+      const committed = <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>, waited = 0) => {
         const work = asked.key === null
           ? Effect.map(command, (result) => done(told, result).answer)
-          : once(asked, told, command)
+          : once(asked, told, command, waited)
         return transact(Effect.tap(gathered(sql, work), () => faultPoint("decision.written"))).pipe(
           Effect.tap(() => faultPoint("decision.committed")),
           Effect.provideService(Database, database),
         )
       }
 
-      const run: Idempotency["Service"]["run"] = (asked, told, command) => {
-        const answer = committed(asked, told, command)
-        return asked.key === null ? answer : alone(asked, answer)
-      }
+      const run: Idempotency["Service"]["run"] = (asked, told, command) =>
+        asked.key === null
+          ? committed(asked, told, command)
+          : alone(asked, (waited) => committed(asked, told, command, waited))
 
       const runAfter: Idempotency["Service"]["runAfter"] = (asked, told, asking) => {
-        const answer = Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command))
-        if (asked.key === null) return answer
-        return alone(
-          asked,
+        const answer = (waited: number) =>
+          Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command, waited))
+        if (asked.key === null) return answer(0)
+        return alone(asked, (waited) =>
           Effect.flatMap(
             sqlDies(receipt(asked)),
-            (known): typeof answer => known === undefined ? answer : Effect.succeed(known),
-          ),
-        )
+            (known): ReturnType<typeof answer> => known === undefined ? answer(waited) : Effect.succeed(known),
+          ))
       }
       return Idempotency.of({ run, runAfter })
     }),

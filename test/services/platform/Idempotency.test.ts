@@ -1,5 +1,8 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { Audit } from "../../../services/platform/Audit.ts"
@@ -145,6 +148,58 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.isTrue((yield* elsewhere.run(request, told, command)).replayed)
       assert.strictEqual(yield* committed, 1)
     }))
+
+  it.effect("waits no longer at the row for having waited for its turn", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase
+      const sql = yield* PgClient.make({ url, maxConnections: 8 }).pipe(Effect.provide(Reactivity.layer))
+      const { reads } = yield* Database
+      // No limit of the database's own: what ends the wait is the process.
+      const patient = Layer.succeed(Database, { sql, reads, wide: sql, owner: sql })
+      const process = Effect.map(
+        Layer.build(Layer.fresh(Idempotency.layer).pipe(Layer.provide(patient))),
+        Context.get(Idempotency),
+      )
+      const [here, elsewhere] = [yield* process, yield* process]
+      const request = asked()
+      const waits = Effect.repeat(
+        reads<{ n: number }>`
+          select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+        { until: ([row]) => row!.n === 1 },
+      )
+      const refuse = yield* Deferred.make<void>()
+      const done = yield* Deferred.make<void>()
+      const inside = yield* Deferred.make<void>()
+      const begun = yield* Deferred.make<void>()
+      const first = yield* Effect.forkChild(here.run(
+        request,
+        told,
+        Deferred.succeed(inside, undefined).pipe(
+          Effect.andThen(Deferred.await(refuse)),
+          Effect.andThen(Effect.fail(new NotFound({}))),
+        ),
+      ))
+      yield* Deferred.await(inside)
+      const other = yield* Effect.forkChild(elsewhere.run(
+        request,
+        told,
+        Effect.andThen(Deferred.succeed(begun, undefined), Effect.as(Deferred.await(done), { n: 1 })),
+      ))
+      yield* waits
+      const own = yield* Effect.forkChild(tagOf(here.run(request, told, Effect.succeed({ n: 2 }))), {
+        startImmediately: true,
+      })
+      yield* TestClock.adjust("1500 millis")
+      yield* Deferred.succeed(refuse, undefined)
+      yield* Fiber.await(first)
+      yield* Deferred.await(begun)
+      yield* waits
+      yield* TestClock.adjust("500 millis")
+      assert.strictEqual(yield* Fiber.join(own), "IdempotencyInProgress")
+      yield* Deferred.succeed(done, undefined)
+      assert.isFalse((yield* Fiber.join(other)).replayed)
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
 
   it.effect("keeps less than it tells, where it is told to", () =>
     Effect.gen(function* () {

@@ -28,6 +28,7 @@ import clientFloors from "../migrations/0020_client_floors.ts"
 import given from "../migrations/0021_given.ts"
 import independence from "../migrations/0022_independence.ts"
 import decidedWhole from "../migrations/0023_decided_whole.ts"
+import mergedNames from "../migrations/0024_merged_names.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -54,6 +55,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [21, "given", Effect.succeed(given)],
   [22, "independence", Effect.succeed(independence)],
   [23, "decided_whole", Effect.succeed(decidedWhole)],
+  [24, "merged_names", Effect.succeed(mergedNames)],
 ]
 
 /** The number of the newest migration. */

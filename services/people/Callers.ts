@@ -23,7 +23,8 @@ export interface Found {
 
 /**
  * SQL that selects `Found` for a person's token, or no row: `with who as (${who(reads, token)}) select … from who`.
- * Whoever uses it hands the row to `Callers.seen`.
+ * Whoever uses it hands the row to `Callers.seen`. Who came by the token's identity and was merged into another must be
+ * active as that one must: the directory may disable somebody by the one name alone.
  */
 export const who = (sql: PgClient.PgClient, token: AccessToken) =>
   sql`select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
@@ -40,7 +41,10 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
     left join sessions s on s.issuer = i.issuer and s.sid = ${token.sid}::text
     left join session_floors f on f.person_id = p.id
     where i.issuer = ${token.issuer} and i.subject = ${token.subject}
-      and p.status = 'active' and not p.removed and p.merged_into is null`
+      and p.status = 'active' and not p.removed and p.merged_into is null
+      and not exists (
+        select from people came where came.issuer = i.issuer and came.subject = i.subject
+          and came.merged_into is not null and came.status <> 'active')`
 
 export class Callers extends Context.Service<Callers, {
   /** The caller behind an Authorization header's value, in one statement. */

@@ -122,9 +122,9 @@ export class Links extends Context.Service<Links, {
         const fresh = said.authTime !== null && now / 1000 - said.authTime <= freshSeconds
         if (said.via !== "person" || !fresh) return yield* rejected("token")
         const holder = yield* holderOf(said.issuer, said.subject)
-        // A leaked token that its person has put an end to shows nothing any more.
+        // A leaked token that its person has put an end to shows nothing any more, nor one that nobody may sign in with.
         const [found] = yield* sql<Found>`${who(sql, said)}`
-        if (found?.revoked === true) return yield* rejected("token")
+        if (found === undefined ? holder !== null : found.revoked) return yield* rejected("token")
         if (holder === personId || !(yield* linkable(holder))) return yield* rejected("token")
         const id = yield* ids.next
         const expiresAt = new Date(now + proofMillis)

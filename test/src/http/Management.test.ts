@@ -8,7 +8,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { account } from "../../support/TestAccounts.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { issuer, person } from "../../support/TestIdentity.ts"
+import { issuer, person, tell } from "../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import { bodyOf, call, codeOf, world } from "./MeWorld.ts"
 
@@ -108,12 +108,21 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [old, kept] = [yield* person(), yield* person()]
-      const headers = yield* bearer(old)
+      const [headers, own] = [yield* bearer(old), yield* bearer(kept)]
       assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", headers)).person_id, old)
       yield* sql`update people set merged_into = ${kept} where id = ${old}`
       assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", headers)).person_id, kept)
       yield* sql`update identities set person_id = ${kept} where person_id = ${old}`
       assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", headers)).person_id, kept)
+      // Whoever may not sign in by the one name may by the other.
+      for (const [version, status] of [[2, "disabled"], [3, "active"], [4, "suspended"], [5, "active"]] as const) {
+        yield* tell("person", { id: old, version, issuer, subject: old, status })
+        const expected = status === "active" ? 200 : 401
+        for (const path of ["/v1/me", "/v1/me?ordinary"]) {
+          assert.strictEqual((yield* call("GET", path, headers)).status, expected, status)
+          assert.strictEqual((yield* call("GET", path, own)).status, 200, status)
+        }
+      }
       yield* sql`update people set status = 'suspended' where id = ${kept}`
       assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/me", headers)), [401, "invalid_token"])
     }))

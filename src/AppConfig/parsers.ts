@@ -76,19 +76,32 @@ const issuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array
   algorithms: Schema.optionalKey(Schema.Array(CookieAlgorithm)),
 }))))
 
+const isWeb = (address: string) => /^https?:$/.test(URL.parse(address)?.protocol ?? "")
+
+/** Issuers whose keys can be asked for, each once. */
+const distinct = <A extends ConfiguredIssuer | ConfiguredTokenIssuer>(all: ReadonlyArray<A>) => {
+  if (!all.every(({ jwks_uri }) => isWeb(jwks_uri))) {
+    return fault("has a jwks_uri that is no URL of the scheme http or https")
+  }
+  return new Set(all.map(({ issuer }) => issuer)).size < all.length ? fault("has an issuer twice") : Result.succeed(all)
+}
+
 export const issuers = (text: string): Parsed<ReadonlyArray<ConfiguredIssuer>> =>
-  Result.mapError(issuerList(text), () => "is not a JSON list of {issuer, jwks_uri, algorithms?}")
+  issuerList(text).pipe(
+    Result.mapError(() => "is not a JSON list of {issuer, jwks_uri, algorithms?}"),
+    Result.flatMap(distinct),
+  )
 
 const tokenIssuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(ConfiguredTokenIssuer)))
 
 export const tokenIssuers = (text: string): Parsed<ReadonlyArray<ConfiguredTokenIssuer>> =>
-  Result.mapError(
-    tokenIssuerList(text),
-    () => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?}",
+  tokenIssuerList(text).pipe(
+    Result.mapError(() => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?}"),
+    Result.flatMap(distinct),
   )
 
 const dynamicRegistration = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Struct({
-  registration_endpoint: Schema.String.check(Schema.isPattern(/^https?:\/\//)),
+  registration_endpoint: Schema.String.check(Schema.makeFilter(isWeb)),
   initial_access_token: Schema.optionalKey(Schema.String),
 })))
 

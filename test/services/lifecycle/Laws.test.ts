@@ -6,6 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { SqlError } from "effect/sql"
+import { randomUUID } from "node:crypto"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
 import { Consumption } from "../../../services/lifecycle/Consumption.ts"
@@ -149,7 +150,8 @@ layer(transmitter, { excludeTestServices: true, timeout: "60 seconds" })("Laws",
         const { owner, sql } = yield* Database
         const seed = Math.floor(Math.random() * 2 ** 32)
         const dice = diceOf(seed)
-        const projects = Array.from({ length: 5 }, (_, i) => `crowd ${i}`)
+        const crowd = randomUUID()
+        const projects = Array.from({ length: 5 }, (_, i) => `${crowd} ${i}`)
         const told = {
           committed: [] as Array<string>,
           lost: [] as Array<ReadonlyArray<string>>,

@@ -1,5 +1,5 @@
 /** What an operator asks and mends: dead letters, the audit, the doctor. */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { join } from "node:path"
 import { Database } from "../../../services/platform/Database.ts"
@@ -59,8 +59,11 @@ const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https:
   return delivery!
 })
 
-layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
-  it.effect(
+/** Of each test its own: what one leaves behind, the next, or the same once more, would stumble over. */
+const fresh = Layer.merge(TestDatabase.layer, TestBus.layer)
+
+describe("cli", () => {
+  it.live(
     "lists dead letters and sends them again, those of a deleted webhook excepted",
     () =>
       Effect.gen(function* () {
@@ -106,11 +109,11 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           [record.action, record.actor, record.subject, record.details],
           ["webhook.replayed", "operator", `webhook:${uuid(10)}`, { deliveries: 2 }],
         )
-      }),
+      }).pipe(Effect.provide(fresh)),
     slow,
   )
 
-  it.effect("finds a request's record by its id, alone or among others", () =>
+  it.live("finds a request's record by its id, alone or among others", () =>
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home
@@ -151,9 +154,9 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       const all = yield* type(home, env, ["audit", "--since", "1h"])
       const routes = lines(all.stdout).map((line) => JSON.parse(line)).filter(({ route }) => route === "/many")
       assert.deepStrictEqual(routes.map(({ id }) => id), ids.slice(3), "every page, oldest first")
-    }), slow)
+    }).pipe(Effect.scoped, Effect.provide(fresh)), slow)
 
-  it.effect("looks at everything and says what to do", () =>
+  it.live("looks at everything and says what to do", () =>
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home
@@ -214,5 +217,5 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
       assert.match(foreign.stdout, /^warn lifecycle .*2 facts of 1 projects have drifted/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
-    }), slow)
+    }).pipe(Effect.scoped, Effect.provide(fresh)), slow)
 })

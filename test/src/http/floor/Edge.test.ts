@@ -1,10 +1,15 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber } from "effect"
+import { randomBytes } from "node:crypto"
 import { Server } from "../../../../src/http/Server.ts"
 import { audited, isProblem, uuidv7 } from "./Replies.ts"
 import { call, layer as serverLayer, raw, SlowHandler } from "./TestServer.ts"
 
 const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
+
+/** Of a key that nobody tried before. */
+const freshPrefix = () => `mail_k_${randomBytes(4).toString("hex")}`
+
 layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the edge", (it) => {
   describe("floor codes", () => {
     it.effect("404 for an unknown path, without a word of it", () =>
@@ -206,10 +211,9 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the ed
 
     it.effect("gathers what nobody recognised: one row for a burst of one key's prefix", () =>
       Effect.gen(function* () {
-        let bursts = 0
         const [, { credential, replies, requestId }] = yield* Effect.suspend(() => {
-          const credential = `mail_k_abcdefg${++bursts % 10}`
-          const requestId = (i: number) => `burst-${bursts}-${i}`
+          const credential = freshPrefix()
+          const requestId = (i: number) => `${credential}-${i}`
           const headers = { authorization: `Bearer ${credential}${"x".repeat(35)}` }
           return Effect.forEach(
             Array.from({ length: 20 }, (_, i) => i),
@@ -231,13 +235,14 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the ed
 
     it.effect("writes a prefix that goes on failing down less and less often", () =>
       Effect.gen(function* () {
+        const credential = freshPrefix()
         const refused = (requestId: string) =>
           Effect.timed(Effect.andThen(
-            call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_33333333", "x-request-id": requestId }),
+            call("GET", "/v1/who", undefined, { authorization: `Bearer ${credential}`, "x-request-id": requestId }),
             audited(requestId),
           ))
-        const [first, one] = yield* refused("again-1")
-        const [second, two] = yield* refused("again-2")
+        const [first, one] = yield* refused(`${credential}-1`)
+        const [second, two] = yield* refused(`${credential}-2`)
         assert.notStrictEqual(one.id, two.id)
         assert.isAtLeast(Duration.toMillis(first), 900)
         assert.isAtLeast(Duration.toMillis(second), 1_900)

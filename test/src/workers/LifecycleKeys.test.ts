@@ -17,10 +17,10 @@ layer(rotating(), slow)("the worker of keys", (it) => {
       const before = yield* states
       const [first, second] = [before.active[0]!, before.announced[0]!]
       yield* rotation.announce(0)
-      /** Real time goes by, and the virtual clock by half a second a look. */
+      /** Real time goes by, and the virtual clock by two seconds a look. */
       const comes = (done: (found: Standings) => boolean) =>
         Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
-          Effect.andThen(TestClock.adjust("500 millis")),
+          Effect.andThen(TestClock.adjust("2 seconds")),
           Effect.andThen(signAll),
           Effect.andThen(rotation.list),
           Effect.repeat({ until: done }),

@@ -1,7 +1,7 @@
 /**
  * What happened to a person's credentials and sessions, told to every project that has to hear of the person: in the
- * transaction that did it, and where those are more than one transaction should hold the heads of, the rest by a durable
- * job.
+ * transaction that did it, and where those are more than one transaction should hold the heads of, or what happened is
+ * more than it should tell, the rest by durable jobs.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -48,10 +48,16 @@ interface Args {
 
 const tellingsJob: JobKind<Args> = { kind: "people.tellings" }
 
-/** Tells it by a job alone, which the current transaction adds: for whoever has no command to tell it in. */
-export const tellLater = (jobs: Jobs["Service"]) =>
+/** Events that one transaction tells at most: whoever ends ten thousand sessions at once has ended them all the same. */
+const eventsAtOnce = 1_000
+
+/** Tells it by jobs alone, which the current transaction adds: for whoever has no command to tell it in. */
+export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
   Effect.fnUntraced(function* (personId: string, happenings: ReadonlyArray<Happening>) {
-    yield* jobs.add(tellingsJob, { personId, happenings, cursor: "", at: yield* Clock.currentTimeMillis })
+    const at = yield* Clock.currentTimeMillis
+    for (let from = 0; from < happenings.length; from += most) {
+      yield* jobs.add(tellingsJob, { personId, happenings: happenings.slice(from, from + most), cursor: "", at })
+    }
   })
 
 export class Tellings extends Context.Service<Tellings, {
@@ -66,7 +72,8 @@ export class Tellings extends Context.Service<Tellings, {
   /** For whoever works off jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/Tellings") {
-  static readonly layer = (limits: NewsLimits = newsLimits) =>
+  /** `events`: how many one transaction tells at most. */
+  static readonly layer = (limits: NewsLimits = newsLimits, events = eventsAtOnce) =>
     Layer.effect(
       Tellings,
       Effect.gen(function* () {
@@ -75,7 +82,11 @@ export class Tellings extends Context.Service<Tellings, {
         const positions = yield* Positions
         const { audienceOf } = persons(database.sql)
 
-        const tellSome = Effect.fnUntraced(function* (args: Args, most: NewsLimits) {
+        const later = tellLater(jobs, events)
+
+        const tellSome = Effect.fnUntraced(function* (args: Args, { atOnce, chunk }: NewsLimits) {
+          const room = Math.max(1, Math.floor(events / args.happenings.length))
+          const most = { atOnce: Math.min(atOnce, room), chunk: Math.min(chunk, room) }
           const { last, now } = some(yield* audienceOf(args.personId, args.at), args.cursor, most)
           const ids = yield* positions.append(...args.happenings.flatMap((happening) =>
             now.map((hearer): Fact => ({
@@ -91,8 +102,10 @@ export class Tellings extends Context.Service<Tellings, {
 
         const tell = Effect.fn("Tellings.tell")(function* (personId: string, happenings: ReadonlyArray<Happening>) {
           if (happenings.length === 0) return []
-          const args = { personId, happenings, cursor: "", at: yield* Clock.currentTimeMillis }
+          const first = happenings.slice(0, events)
+          const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
           const { ids, last } = yield* tellSome(args, limits)
+          yield* later(personId, happenings.slice(events))
           if (last !== null) yield* jobs.add(tellingsJob, { ...args, cursor: last })
           return ids
         })

@@ -6,7 +6,7 @@ import { Jobs } from "../../../services/platform/Jobs.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, owner, person, project } from "../../support/TestIdentity.ts"
 
-const world = Tellings.layer({ atOnce: 3, chunk: 2 }).pipe(Layer.provideMerge(identity))
+const world = Tellings.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))
 
 layer(world, { excludeTestServices: true })("Tellings", (it) => {
   const told = Effect.fnUntraced(function* (personId: string) {
@@ -51,6 +51,28 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
         many.toSorted().flatMap((id) => happenings.map(({ kind }) => [id, kind])),
       )
       assert.lengthOf(yield* told(me), 6)
+    }))
+
+  it.effect("much that happens at once is told in transactions that are small, each once to each project", () =>
+    Effect.gen(function* () {
+      const { tell, worker } = yield* Tellings
+      const jobs = yield* Jobs
+      const fern = yield* institution()
+      const me = yield* person()
+      const heard = yield* Effect.forEach([1, 2, 3], () => project(fern))
+      for (const id of heard) yield* access(fern, id, me)
+      const sids = Array.from({ length: 19 }, (_, i) => `s${i}`)
+      assert.lengthOf(yield* transact(tell(me, sids.map((sid) => ({ kind: "session-revoked", sid })))), 8)
+      while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+      const { sql } = yield* Database
+      const rows = yield* sql<{ project_id: string; sid: string; n: number }>`
+        select project_id, sub_id -> 'session' ->> 'id' as sid, count(*) over (partition by xmin::text)::int as n
+        from lifecycle_events where person_id = ${me} and kind = 'session-revoked'`
+      assert.sameMembers(
+        rows.map(({ project_id, sid }) => `${project_id} ${sid}`),
+        heard.flatMap((id) => sids.map((sid) => `${id} ${sid}`)),
+      )
+      assert.isAtMost(Math.max(...rows.map(({ n }) => n)), 8)
     }))
 
   it.effect("what is undone was not told", () =>

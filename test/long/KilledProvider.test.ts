@@ -95,12 +95,13 @@ const killedAt = (point: string, hit: number) =>
         })
         assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
       }))
-      yield* start({ env })
+      const next = yield* start({ env })
+      yield* next.line(/bailiwick ready/)
       // The dead one's leases end, and the work goes on where it certainly did not happen.
       yield* until("what can be done alone", settled(oz), (states) =>
         !states.some((state) =>
           state === "pending" || state === "running"
-        ))
+        ), 300)
       const before = interference.seen.length
       const states = yield* settled(oz)
       assert.notInclude(states, "failed")
@@ -114,7 +115,9 @@ const killedAt = (point: string, hit: number) =>
       }
       assert.strictEqual(interference.seen.length, before)
       for (const kind of kinds) {
-        const live = made.filter((one) => one.software_id === `bailiwick:${projects[kind]}` && one.live)
+        const live = made.filter((one) =>
+          one.software_id === `bailiwick:${projects[kind]}` && one.live
+        )
         assert.isAtMost(live.length, 1, kind)
       }
 
@@ -140,7 +143,7 @@ const killedAt = (point: string, hit: number) =>
 describe.concurrent("the provider's work, killed", () => {
   for (const point of points) {
     for (const hit of [1, 3]) {
-      it.live(`at number ${hit} of ${point}`, () => killedAt(point, hit), 300_000)
+      it.live(`at number ${hit} of ${point}`, () => killedAt(point, hit))
     }
   }
 })

@@ -122,6 +122,9 @@ export const registration = ({ initialAccessToken, registrationEndpoint }: Regis
         const { status, text } = yield* ask("PUT", uri, token, { ...wire(target), client_id: client.clientId })
         if (status !== 200) return yield* refusal(status, true)
         const answer = yield* registered(text)
+        if (answer.client_id !== client.clientId) {
+          return yield* new ProviderFault({ reason: "unknown", code: "another_client" })
+        }
         return { client: clientOf(answer, client), observed: answer }
       })
 

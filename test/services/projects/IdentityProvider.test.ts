@@ -232,6 +232,19 @@ layer(registered(initialAccessToken, patience), { excludeTestServices: true })("
       }))
   }
 
+  it.effect("that answers a change of one client with another has said nothing of the one: unknown", () =>
+    Effect.gen(function* () {
+      const provider = yield* IdentityProvider
+      const { interference } = yield* Real
+      const { client } = yield* provider.create(another())
+      const instead = (response: ServerResponse) => response.writeHead(200).end('{"client_id": "another"}')
+      Object.assign(interference, { cut: "before", instead })
+      const fault = yield* Effect.flip(provider.update(client, another())).pipe(
+        Effect.ensuring(Effect.sync(() => Object.assign(interference, { cut: null }))),
+      )
+      assert.deepStrictEqual([fault.reason, fault.code], ["unknown", "another_client"])
+    }))
+
   it.effect("an address of another origin is none of its own", () =>
     Effect.gen(function* () {
       const { manages } = yield* IdentityProvider

@@ -47,6 +47,9 @@ export const jobsTopic = "jobs"
 
 const table: LeasedTable = { table: "jobs", key: "id", keyType: "uuid" }
 const leaseMillis = 20_000
+/** How long it can be seen that a job was done. */
+const keptMillis = 30 * 24 * 3_600_000
+const batch = 1_000
 
 /** A defect is the job's own, too: it must not hold up those that were claimed beside it. */
 const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {
@@ -61,6 +64,8 @@ export class Jobs extends Context.Service<Jobs, {
   /** Does one chunk of each due job whose kind is known here; gives whether there may be more. */
   readonly work: (workers: ReadonlyArray<JobWorker>) => Effect.Effect<boolean, SqlError.SqlError>
   readonly free: Effect.Effect<void, SqlError.SqlError>
+  /** Deletes the jobs that were done more than 30 days ago; gives how many. */
+  readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/platform/Jobs") {
   static readonly layer = Layer.effect(
     Jobs,
@@ -109,7 +114,24 @@ export class Jobs extends Context.Service<Jobs, {
         return due.length > 0
       })
 
-      return Jobs.of({ add, work, free: Effect.asVoid(freeExpired(sql, table)) })
+      const prune = Effect.gen(function* () {
+        // Who was done is due no more: it says when that was.
+        const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+        let pruned = 0
+        let found = batch
+        while (found === batch) {
+          const rows = yield* sql`
+            delete from jobs where id in (
+              select id from jobs where state = 'effective' and not_before < ${before} limit ${batch}
+              for update skip locked
+            ) returning 1`
+          found = rows.length
+          pruned += found
+        }
+        return pruned
+      })
+
+      return Jobs.of({ add, work, free: Effect.asVoid(freeExpired(sql, table)), prune })
     }),
   )
 }

@@ -42,6 +42,9 @@ interface Purse {
 /** Purses of a process: beyond that, those that were not used for a window are forgotten. */
 const manyPurses = 10_000
 
+/** Rows of each kind that one statement deletes. */
+const pruned = 1_000
+
 export class RateLimits extends Context.Service<RateLimits, {
   /** Takes one, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does. */
   readonly take: (limit: RateLimit) => Effect.Effect<RateDecision, SqlError.SqlError>
@@ -50,8 +53,8 @@ export class RateLimits extends Context.Service<RateLimits, {
    * transaction.
    */
   readonly spend: (limit: RateLimit) => Effect.Effect<number, SqlError.SqlError>
-  /** Deletes rows whose window is over, at most 1,000 of each kind; gives how many. */
-  readonly prune: Effect.Effect<number, SqlError.SqlError>
+  /** Deletes rows whose window is over, at most 1,000 of each kind; gives whether there may be more. */
+  readonly prune: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/platform/RateLimits") {
   static readonly layer = Layer.effect(
     RateLimits,
@@ -153,13 +156,13 @@ export class RateLimits extends Context.Service<RateLimits, {
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = yield* sql`
           delete from rate_limits where key in (
-            select key from rate_limits where expires_at < ${now} order by expires_at limit 1000 for update skip locked
+            select key from rate_limits where expires_at < ${now} order by expires_at limit ${pruned} for update skip locked
           ) returning 1`
         const buckets = yield* sql`
           delete from rate_buckets where key in (
-            select key from rate_buckets where full_at < ${now} limit 1000 for update skip locked
+            select key from rate_buckets where full_at < ${now} limit ${pruned} for update skip locked
           ) returning 1`
-        return rows.length + buckets.length
+        return rows.length === pruned || buckets.length === pruned
       })
 
       return RateLimits.of({ take, spend, prune })

@@ -48,6 +48,7 @@ export const Upkeep = {
       jobs.work([...workers, news.worker, tellings.worker, ends]),
     )
     yield* every("jobs' leases", 5_000, jobs.free)
-    yield* every("rate limits", 60_000, limits.prune)
+    yield* every("done jobs", hour, jobs.prune)
+    yield* loop("rate limits", { wait: (max) => Effect.sleep(max) }, 60_000, limits.prune)
   })).pipe(Layer.provide(PeopleRetention.layer())),
 }

@@ -56,6 +56,26 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual(yield* notes, [1, 2, 3, 4, 5, 6])
     }))
 
+  it.effect("is forgotten thirty days after it was done, and never before", () =>
+    Effect.gen(function* () {
+      yield* clear
+      const jobs = yield* Jobs
+      const { sql } = yield* Database
+      const count = yield* counting
+      const [done, waiting] = [yield* jobs.add(steps, { upTo: 2 }), yield* jobs.add({ kind: "test.later" }, {})]
+      yield* jobs.work([count])
+      const month = 30 * 24 * 3_600_000
+      yield* TestClock.adjust(month)
+      assert.strictEqual(yield* jobs.prune, 0)
+      // More than one statement deletes.
+      yield* sql`insert into jobs (id, kind, args, created_at, not_before, state)
+        select gen_random_uuid(), kind, args, created_at, not_before, state
+        from jobs, generate_series(1, 1200) where id = ${done}::uuid`
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* jobs.prune, 1_201)
+      assert.deepStrictEqual(yield* sql`select id::text as id from jobs`, [{ id: waiting }])
+    }))
+
   it.effect("a chunk whose lease ended before its turn came is left to whoever claimed it since", () =>
     Effect.gen(function* () {
       yield* clear

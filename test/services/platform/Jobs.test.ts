@@ -64,8 +64,8 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       const count = yield* counting
       const [done, waiting] = [yield* jobs.add(steps, { upTo: 2 }), yield* jobs.add({ kind: "test.later" }, {})]
       yield* jobs.work([count])
-      const month = 30 * 24 * 3_600_000
-      yield* TestClock.adjust(month)
+      // By the rows: whatever loops would have a turn for each moment of a month.
+      yield* sql`update jobs set not_before = not_before - interval '30 days'`
       assert.strictEqual(yield* jobs.prune, 0)
       // More than one statement deletes.
       yield* sql`insert into jobs (id, kind, args, created_at, not_before, state)

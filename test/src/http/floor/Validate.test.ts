@@ -163,6 +163,6 @@ layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("a requ
       const reply = yield* raw([head], (soFar) => soFar.includes("}"))
       assert.match(reply, /^HTTP\/1\.1 400 /)
       assert.include(reply, '"code":"malformed_request"')
-      assert.approximately(performance.now() - began, 10_000, 2_500)
+      assert.isAtLeast(performance.now() - began, 9_500)
     }))
 })

@@ -82,6 +82,10 @@ export class Requests extends Context.Service<Requests, {
       const expire = yield* expiry
       const { seat } = memberships(sql, yield* Outbox)
 
+      /** SQL of whose an Access is: somebody's, under any of the names that they go by. */
+      const isOf = (personId: string) =>
+        sql`person_id in (select id from people where id = ${personId} or merged_into = ${personId})`
+
       /** The person as they are now, whoever they turned out to be; null where they are not active. */
       const active = Effect.fnUntraced(function* (personId: string) {
         const [named] = yield* people.lock([personId])
@@ -127,7 +131,7 @@ export class Requests extends Context.Service<Requests, {
           const [project] = yield* sql<{ held: boolean; state: string }>`
             select state, exists (
               select from access
-              where project_id = ${project_id} and person_id = ${personId} and state = 'active' and not removed) as held
+              where project_id = ${project_id} and ${isOf(personId)} and state = 'active' and not removed) as held
             from projects
             where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
           if (project === undefined) return yield* new NotFound()
@@ -218,7 +222,7 @@ export class Requests extends Context.Service<Requests, {
         if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
         const [held] = yield* sql<{ id: string }>`
           select id from access
-          where project_id = ${projectId} and person_id = ${personId} and state = 'active' and not removed limit 1`
+          where project_id = ${projectId} and ${isOf(personId)} and state = 'active' and not removed limit 1`
         if (held !== undefined) return { state: "approved", resultId: held.id } as const
         const accessId = yield* ids.next
         const { eventId } = yield* versions.record({

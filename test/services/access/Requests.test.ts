@@ -186,9 +186,18 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       })
       yield* access(w.fern, portal, w.ola)
       assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.ola)), "invalid_state")
+      // Access that came with somebody who turned out to be the same person is theirs.
+      const alias = yield* person()
+      yield* access(w.fern, portal, alias)
+      const both = yield* askAccess(w.fern, portal, w.oz)
+      yield* sign(both, "sponsor", w.sam)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       yield* sign(asked, "sponsor", w.sam)
       const { sql } = yield* Database
+      yield* sql`update people set merged_into = ${w.oz} where id = ${alias}`
+      yield* sign(both, "administrator", w.ada)
+      assert.lengthOf(yield* sql`select from access where project_id = ${portal} and person_id = ${w.oz}`, 0)
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.oz)), "invalid_state")
       yield* sql`update projects set rollout = 'fail' where id = ${portal}`
       assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "environment_held")
       yield* sql`update projects set rollout = null where id = ${portal}`

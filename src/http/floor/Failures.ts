@@ -34,8 +34,12 @@ const away = new Set([
   "DeadlockError",
   "SerializationError",
 ])
-/** PostgreSQL's class 57P: the server is stopping, starting, or threw everyone out because one connection crashed. */
-const shutDown = /^57P0/
+/**
+ * What PostgreSQL says where it cannot be used now: it is stopping, starting, or threw everyone out because one connection
+ * crashed (57P); lacks connections, memory or room (53); its disk fails (58); it only reads, as what a fail-over has not
+ * promoted yet (25006); it ended the transaction of a process that stood still (25P03).
+ */
+const unusable = /^(?:57P0|53|58|25006|25P03)/
 const cut = new Set(["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE", "ENOTFOUND"])
 
 const member = (value: unknown, key: string): unknown =>
@@ -46,7 +50,7 @@ export const isAway = (error: unknown, depth = 0): boolean => {
   if (depth > 6 || typeof error !== "object" || error === null) return false
   if (SqlError.isSqlError(error) && away.has(error.reason._tag)) return true
   const code = String(member(error, "code"))
-  return cut.has(code) || shutDown.test(code) || isAway(member(error, "cause"), depth + 1) ||
+  return cut.has(code) || unusable.test(code) || isAway(member(error, "cause"), depth + 1) ||
     isAway(member(error, "reason"), depth + 1)
 }
 

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Effect, Exit } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Database } from "../../../../services/platform/Database.ts"
 import { transact } from "../../../../services/platform/Transact.ts"

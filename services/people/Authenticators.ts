@@ -159,11 +159,14 @@ export class Authenticators extends Context.Service<Authenticators, {
           insert into authenticators (id, person_id, kind, label, created_at)
           values (${id}::uuid, ${personId}, 'recovery_codes', ${label}, ${now})`
         const codes = newCodes()
-        for (const code of codes) {
+        const rows = codes.map((code) => {
           const { hash, kid } = hashOf(vault, id, code)
-          yield* sql`
-            insert into recovery_codes (authenticator_id, kid, hash) values (${id}::uuid, ${kid}, ${hash})`
-        }
+          return { kid, hash: Buffer.from(hash).toString("hex") }
+        })
+        yield* sql`
+          insert into recovery_codes (authenticator_id, kid, hash)
+          select ${id}::uuid, kid, decode(hash, 'hex')
+          from jsonb_to_recordset(${sql.json(rows)}) as code (kid text, hash text)`
         return { id, codes }
       })
 

@@ -49,6 +49,7 @@ export const GrantRead = Schema.Struct({
   expires_at: orNull(Timestamp),
   delivery: Delivery,
   acknowledgement: Acknowledgement,
+  /** Whether the service can have anything by it now: by a token of an issuer that we take, or by a stream pushed to it. */
   effective: Effective,
 }).annotate({ identifier: "GrantRead" })
 export type GrantRead = typeof GrantRead.Type

@@ -76,7 +76,7 @@ export class Enrollments extends Context.Service<Enrollments, {
       const timers = yield* Timers
       const tokens = yield* OneShotTokens
       const rows = requestRows(sql)
-      const { hasAdministrator, isSuspended, seat } = memberships(sql, yield* Outbox)
+      const { barredBy, hasAdministrator, seat } = memberships(sql, yield* Outbox)
 
       const moved = Effect.fnUntraced(
         function* (row: RequestRow, action: string, personId: string, more: Readonly<Record<string, string>> = {}) {
@@ -136,6 +136,7 @@ export class Enrollments extends Context.Service<Enrollments, {
         row: RequestRow,
         personId: string,
         approvedBy: ReadonlyArray<string>,
+        signedAt: Date,
         by = personId,
       ) {
         const institutionId = row.institution_id!
@@ -145,9 +146,10 @@ export class Enrollments extends Context.Service<Enrollments, {
           return yield* new Problems.InvalidState({ state: institution?.status ?? "removed", allowed: ["active"] })
         }
         const role = (yield* hasAdministrator(institutionId)) ? "member" as const : "administrator" as const
-        // Whoever suspended a member did not mean that an older invitation undoes it.
-        if (yield* isSuspended(institutionId, personId)) {
-          return yield* new Problems.InvalidState({ state: "suspended", allowed: ["invited", "active", "ended"] })
+        // Whoever suspended a member, or ended a role of theirs, did not mean that an older invitation undoes it.
+        const barred = yield* barredBy(institutionId, personId, signedAt)
+        if (barred !== null) {
+          return yield* new Problems.InvalidState({ state: barred, allowed: ["invited", "active"] })
         }
         const resultId = yield* seat({
           institutionId,
@@ -194,7 +196,7 @@ export class Enrollments extends Context.Service<Enrollments, {
           if (state !== "invited") return yield* new Problems.InvalidState({ state, allowed: ["invited"] })
           const about = { enrollment_id: row.id, institution_id: row.institution_id! }
           if (person.email_verified && person.email !== null && sameAddress(person.email, recipientOf(row))) {
-            const { accepted, role } = yield* admit(row, personId, yield* signers(row))
+            const { accepted, role } = yield* admit(row, personId, yield* signers(row), row.decided_at!)
             yield* reviews.supersede(row.id)
             return {
               ...about,
@@ -240,7 +242,8 @@ export class Enrollments extends Context.Service<Enrollments, {
           const by = approvedBy.at(-1)!
           // Whoever signed the invitation signed it for somebody else than who claims it.
           if (review.kind === "enrollment_claim") {
-            return yield* Effect.asVoid(admit(request, review.author, approvedBy, by))
+            const now = new Date(yield* Clock.currentTimeMillis)
+            return yield* Effect.asVoid(admit(request, review.author, approvedBy, now, by))
           }
           const recipient = recipientOf(request)
           // Nobody can be mailed at what is no address: it stays held until it runs out.

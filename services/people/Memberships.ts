@@ -86,14 +86,25 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
     return kept!.id
   })
 
-  /** Whether a person is suspended in the institution, in whatever role; their memberships stay locked. */
-  const isSuspended = Effect.fnUntraced(
-    function* (institutionId: string, personId: string): Effect.fn.Return<boolean, SqlError.SqlError> {
-      const held = yield* sql<{ state: MembershipState }>`
-        select state from institution_memberships
-        where institution_id = ${institutionId} and person_id = canonical_person(${personId}) and not removed
+  /**
+   * What of a person's memberships, in whatever role, an invitation of that time does not undo: a suspension, or an end
+   * that came after it. Null where there is none. The memberships stay locked.
+   */
+  const barredBy = Effect.fnUntraced(
+    function* (
+      institutionId: string,
+      personId: string,
+      invitedAt: Date,
+    ): Effect.fn.Return<MembershipState | null, SqlError.SqlError> {
+      const held = yield* sql<{ state: MembershipState; removed: boolean; updated_at: Date }>`
+        select state, removed, updated_at from institution_memberships
+        where institution_id = ${institutionId} and person_id = canonical_person(${personId})
         order by id for update`
-      return held.some(({ state }) => state === "suspended")
+      if (held.some(({ removed, state }) => state === "suspended" && !removed)) return "suspended"
+      const ended = held.some(({ removed, state, updated_at }) =>
+        (removed || state === "ended") && updated_at.getTime() > invitedAt.getTime()
+      )
+      return ended ? "ended" : null
     },
   )
 
@@ -111,5 +122,5 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
     return found.length > 0
   })
 
-  return { seat, isSuspended, hasAdministrator }
+  return { seat, barredBy, hasAdministrator }
 }

@@ -5,12 +5,14 @@ import { Requests } from "../../../services/access/Requests.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
 import {
+  acceptInvitation,
   askAccess,
   auditOf,
   changeMembership as change,
   codeOf,
   day,
   decline,
+  enroll,
   fire,
   membershipsOf,
   organization,
@@ -19,6 +21,7 @@ import {
   services,
   sign,
   timed,
+  tokenOf,
   told,
   world,
 } from "./RequestWorld.ts"
@@ -157,6 +160,33 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests"
       yield* sign(next, "sponsor", w.sam)
       yield* sign(next, "administrator", w.ada)
       assert.strictEqual((yield* membershipsOf(w.fern, w.abe))[0]!.state, "suspended")
+    })))
+
+  it.effect("whose role was ended does not have it again by an invitation that was sent before", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const ned = yield* person({ email: "ned@ended.example" })
+      const invited = Effect.gen(function* () {
+        const asked = yield* enroll(w.fern, w.sam, "ned@ended.example")
+        yield* sign(asked, "administrator", w.ada)
+        return yield* tokenOf(asked.enrollment_id)
+      })
+      yield* member(w.fern, ned, "member")
+      yield* member(w.fern, ned, "administrator")
+      const [before, also] = [yield* invited, yield* invited]
+      yield* TestClock.adjust(1)
+      const ending = yield* change(w, w.abe, ned, "administrator", "ended")
+      yield* sign(ending, "sponsor", w.sam)
+      yield* sign(ending, "administrator", w.ada)
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, before)), "invalid_state")
+      // Somebody who signs for them now has seen that.
+      const { sql } = yield* Database
+      yield* sql`update people set email_verified = false where id = ${ned}`
+      const claim = yield* acceptInvitation(ned, also)
+      assert.strictEqual((yield* sign(claim.policy_review!.review_id, "administrator", w.abe)).state, "applied")
+      yield* sql`update people set email_verified = true where id = ${ned}`
+      assert.strictEqual((yield* acceptInvitation(ned, yield* invited)).state, "accepted")
+      assert.deepInclude((yield* membershipsOf(w.fern, ned))[0], { role: "administrator", state: "ended" })
     })))
 
   it.effect("an administrator whom the directory calls active but not accepted becomes one by a change of role", () =>

@@ -147,7 +147,7 @@ export const peopleKinds = Effect.gen(function* () {
           "then t.state else excluded.state end",
         state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
       },
-      history: { guard: "kind" },
+      history: { guard: "kind", decided: "state" },
     },
   ]
   return kinds

@@ -237,7 +237,10 @@ layer(identity)("Directory of identities", (it) => {
         sql`select state, state_decided from institution_memberships where id = ${id}`,
         ([row]) => row,
       )
-      yield* member(fern, sam, "sponsor", { id, version: 2 })
+      const outvoted = line("institution_membership", id, 2, {
+        ...{ institution_id: fern, person_id: sam, role: "sponsor", state: "active" },
+      })
+      assert.deepStrictEqual(yield* directory.apply([outvoted]), [{ _tag: "ignored", because: "state" }])
       assert.deepStrictEqual(yield* state, { state: "suspended", state_decided: true })
       yield* member(fern, sam, "sponsor", { id, version: 3, state: "suspended" })
       yield* member(fern, sam, "sponsor", { id, version: 4 })

@@ -8,6 +8,7 @@ import { EnvironmentHeld, InvalidState, PreviewChanged, VersionConflict } from "
 import type { Decision } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
+import { Audit } from "../../platform/Audit.ts"
 import { digestOf } from "../../platform/Canonical.ts"
 import { Database } from "../../platform/Database.ts"
 import { Timers } from "../../platform/Timers.ts"
@@ -48,6 +49,7 @@ export const missingOf = (project: ProjectRow, launchUrl: string, path: Path): s
 
 export const launches = Effect.gen(function* () {
   const { sql } = yield* Database
+  const audit = yield* Audit
   const jobs = yield* ProviderJobs
   const positions = yield* Positions
   const timers = yield* Timers
@@ -115,6 +117,14 @@ export const launches = Effect.gen(function* () {
     })
     yield* requests.change(request, { state: "launched", heldReason: null, eventId: eventId! })
     yield* timers.set(request.id, [])
+    // Who approved it may have done so long ago.
+    yield* audit.append({
+      action: "project.launched",
+      actor: "system",
+      subject: `project:${project.id}`,
+      outcome: "done",
+      details: { institution: project.institution_id, version: launched.revision },
+    })
   })
 
   /** Carries out a launch that was approved: exactly the project, and the preview, that the owner proposed. */

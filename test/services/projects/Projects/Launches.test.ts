@@ -82,7 +82,14 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         yield* workJobs
         yield* TestClock.adjust(60_000)
         yield* fire
-        assert.strictEqual((yield* projectRow(id)).state, "launched")
+        const { revision, state } = yield* projectRow(id)
+        assert.strictEqual(state, "launched")
+        const { sql } = yield* Database
+        assert.deepStrictEqual(
+          yield* sql`select actor, details from audit_records
+            where subject = ${`project:${id}`} and action = 'project.launched'`,
+          [{ actor: "system", details: { institution: w.fern, version: revision } }],
+        )
       })))
 
     it.effect("a connector is launched once the directory has completed it", () =>

@@ -15,7 +15,6 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { type Decision, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
 import { linkNoticeKind } from "../access/RequestLetters.ts"
 import { type RequestRow, requestRows, reviewWindow, stateAt, timersOf } from "../access/RequestRows.ts"
-import { Positions } from "../lifecycle/Positions.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -78,13 +77,12 @@ export class Links extends Context.Service<Links, {
       const audit = yield* Audit
       const ids = yield* Ids
       const mails = yield* Mails
-      const positions = yield* Positions
       const reviews = yield* PolicyReviews
       const timers = yield* Timers
       const tokens = yield* AccessTokens
       const rows = requestRows(sql)
       const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
-      const newsOf = linkNews(sql)
+      const news = yield* linkNews()
       const objectionUntil = objection(sql)
 
       /** Whose identity it is, null while it is nobody's. */
@@ -233,13 +231,13 @@ export class Links extends Context.Service<Links, {
           return yield* moved(yield* rows.change(row, { state: "declined" }), "declined", "system")
         }
         const approvedBy = yield* signers(row)
-        const news = yield* newsOf(row, now)
+        const pair = yield* news.about(row)
         if (other !== null) yield* merge({ from: other, into: row.author, approvedBy, now })
         else {
           yield* sql`insert into identities (issuer, subject, person_id, linked_at, made_by, approved_by)
             values (${issuer}, ${subject}, ${row.author}, ${now}, ${row.author}, ${[...approvedBy]}::text[])`
         }
-        const [eventId] = yield* positions.append(...news)
+        const eventId = yield* news.tell(pair)
         const linked = yield* rows.change(row, {
           state: "linked",
           resultId: row.author,

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
+import { linkNews } from "../../services/people/Links/News.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
 import { Tellings } from "../../services/people/Tellings.ts"
@@ -30,6 +31,7 @@ export const Upkeep = {
     const news = yield* PersonNews
     const tellings = yield* Tellings
     const { worker: ends } = yield* clientSessions
+    const { worker: links } = yield* linkNews()
     const people = yield* PeopleRetention
     const actions = yield* CredentialActions
 
@@ -45,7 +47,7 @@ export const Upkeep = {
       "jobs",
       yield* bells.bell(jobsTopic),
       1_000,
-      jobs.work([...workers, news.worker, tellings.worker, ends]),
+      jobs.work([...workers, news.worker, tellings.worker, ends, links]),
     )
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("done jobs", hour, jobs.prune)

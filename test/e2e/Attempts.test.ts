@@ -93,6 +93,6 @@ describe("a delivery that fails", () => {
           cancelled: 0,
         })
       }).pipe(Effect.scoped),
-    60_000,
+    240_000,
   )
 })

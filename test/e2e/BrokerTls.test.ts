@@ -59,6 +59,6 @@ describe("a broker with TLS", () => {
         const { code, output } = yield* cli(trusting, "publish", "intake.v1.directory.account", line)
         assert.strictEqual(code, 0, output)
       }),
-    180_000,
+    240_000,
   )
 })

@@ -134,7 +134,7 @@ const follow = Effect.fnUntraced(function* (origin: string, cookie: string, last
   return { next: Queue.take(events), cut: Effect.sync(() => controller.abort()) }
 })
 
-layer(Setting.layer, { excludeTestServices: true, timeout: "90 seconds" })("channels", (it) => {
+layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("channels", (it) => {
   it.effect(
     "what one program was told is on the other's stream, and a resume at the first knows it",
     () =>
@@ -157,7 +157,7 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "90 seconds" })("chan
         // A resume that finds the second one there already tells the counts after it.
         yield* Effect.repeat(here.next, { until: ({ data }) => data.unread === 0 })
       }).pipe(Effect.scoped),
-    60_000,
+    240_000,
   )
 
   it.effect(
@@ -188,6 +188,6 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "90 seconds" })("chan
           assert.include(json.items.map((item: { readonly title: string }) => item.title), title)
         }
       }),
-    60_000,
+    240_000,
   )
 })

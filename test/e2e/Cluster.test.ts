@@ -51,5 +51,5 @@ describe("two processes that share actors", () => {
         ),
         from.domains.map(() => "transfer_active"),
       )
-    }).pipe(Effect.scoped), 90_000)
+    }).pipe(Effect.scoped), 240_000)
 })

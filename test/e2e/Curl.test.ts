@@ -37,7 +37,7 @@ const faults = (reply: Reply): ReadonlyArray<string> => {
   })
 }
 
-layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("over HTTP", (it) => {
+layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over HTTP", (it) => {
   it.effect("API keys are made, listed, used and revoked", () =>
     Effect.gen(function* () {
       const { account, api: anybody } = yield* Around
@@ -92,7 +92,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("over 
           assert.strictEqual((yield* create).status, 201, "an inactive key does not count")
           problem(yield* create, 403, "api_key_limit")
         }))
-    }), 60_000)
+    }), 240_000)
 
   it.effect("webhooks take what is right and name all that is wrong", () =>
     Effect.gen(function* () {
@@ -243,7 +243,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("over 
           assert.notInclude(output, key)
         }
       }),
-    60_000,
+    240_000,
   )
 
   it.effect("the contract lists every path, and its page loads nothing from elsewhere", () =>

@@ -91,7 +91,7 @@ describe("an empty home", () => {
       yield* until("a sample after the kill", totals(own, hookId), ({ delivered }) => delivered === 3)
       yield* program.end("SIGTERM")
       assert.deepStrictEqual(yield* left(home), [])
-    }).pipe(Effect.scoped), 180_000)
+    }).pipe(Effect.scoped), 240_000)
 
   it.live(
     "has neighbours: two instances run side by side, and one home is one instance's",
@@ -117,6 +117,6 @@ describe("an empty home", () => {
         assert.include(JSON.stringify(third), `in use by process ${one.program.pid()}`)
         assert.strictEqual((yield* keyed(one, one)).status, 200)
       }).pipe(Effect.scoped),
-    120_000,
+    240_000,
   )
 })

@@ -76,6 +76,6 @@ describe("readiness", () => {
         yield* until("its delivery", totals(somebody.api, hookId), ({ delivered }) => delivered === 3)
         assert.deepStrictEqual(target.arrivals.flatMap(({ fault }) => fault ?? []), [])
       }).pipe(Effect.scoped),
-    120_000,
+    240_000,
   )
 })

@@ -153,6 +153,6 @@ describe("hostile receivers", () => {
         assert.strictEqual(elsewhere.requests.length, 0, "a redirect was followed")
         assert.strictEqual(server.requests.length, Object.keys(known).length)
       }).pipe(Effect.scoped),
-    60_000,
+    240_000,
   )
 })

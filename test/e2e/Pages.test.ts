@@ -11,7 +11,7 @@ import { until } from "./support/until.ts"
 
 const long = `Dear Bob, ${"averyveryverylongword".repeat(12)} is yours.`
 
-layer(Demo.layer, { excludeTestServices: true, timeout: "90 seconds" })("pages behind mailed links", (it) => {
+layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages behind mailed links", (it) => {
   it.effect(
     "without scripts, on a phone: offered, signed in, accepted with a new key, then stopped",
     () =>
@@ -68,7 +68,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "90 seconds" })("pages b
         assert.include(yield* opened(page, acceptLink), "accepted and then stopped")
         assert.deepStrictEqual(complaints, [])
       }),
-    90_000,
+    240_000,
   )
 
   it.effect(
@@ -97,7 +97,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "90 seconds" })("pages b
         assert.include(yield* opened(page, `${origin}/transfers/stop/x`), "This link is not known")
         assert.deepStrictEqual(complaints, [])
       }),
-    60_000,
+    240_000,
   )
 
   it.effect(
@@ -117,7 +117,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "90 seconds" })("pages b
         // The browser gave up the first press for the second: that is no fault of the page.
         assert.deepStrictEqual(complaints.filter((complaint) => !complaint.includes("ERR_ABORTED")), [])
       }),
-    60_000,
+    240_000,
   )
 
   it.effect("what a page refused is audited as what it was", () =>

@@ -137,6 +137,6 @@ describe("poison", () => {
         assert.strictEqual(lines[0]!.n, bad.length)
         assert.strictEqual((yield* totals(api, hookId)).all, count)
       }).pipe(Effect.scoped),
-    60_000,
+    240_000,
   )
 })

@@ -165,6 +165,6 @@ describe("an identity provider that hangs", () => {
           }
         }
       }).pipe(Effect.scoped),
-    120_000,
+    240_000,
   )
 })

@@ -124,6 +124,6 @@ describe("real input", () => {
         const provoked = target.arrivals.filter(({ answer }) => answer === "silence").length
         assert.isAbove(provoked, 0)
       }).pipe(Effect.scoped),
-    300_000,
+    600_000,
   )
 })

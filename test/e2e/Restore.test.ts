@@ -245,6 +245,6 @@ describe("a backup in the place of a database", () => {
           (known) => JSON.stringify(known) === JSON.stringify(snapshot),
         )
       }),
-    240_000,
+    600_000,
   )
 })

@@ -116,6 +116,6 @@ describe("a rollout that fails", () => {
           [],
         )
       }),
-    120_000,
+    240_000,
   )
 })

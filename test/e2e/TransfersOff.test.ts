@@ -78,6 +78,6 @@ describe("the transfers' switch", () => {
         // A link that nobody knows explains itself to a person.
         for (const path of pages) assert.match((yield* typeOf(instance.origin(), path)) ?? "", /^text\/html/)
       }).pipe(Effect.scoped),
-    90_000,
+    240_000,
   )
 })

@@ -16,7 +16,7 @@ class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Webhoo
 
 const event = "email.delivered"
 
-layer(Around.layer, { excludeTestServices: true, timeout: "60 seconds" })("a webhook", (it) => {
+layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webhook", (it) => {
   it.effect("that is paused gets nothing new, keeps what was scheduled, and goes on when resumed", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around

@@ -70,7 +70,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
         const { items } = yield* everything(made.asking)
         assert.lengthOf(items, last.position)
       }),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -103,7 +103,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
         yield* own.run({ until: settled(own, head) })
         assert.deepStrictEqual(yield* own.facts, facts)
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("a revoked grant closes access at once; approved anew, it goes on where it was", () =>

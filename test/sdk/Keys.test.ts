@@ -166,7 +166,7 @@ const servedAt = Effect.fnUntraced(function* (path: string) {
   return (set as { readonly keys: ReadonlyArray<{ readonly kid: string }> }).keys.map(({ kid }) => kid)
 })
 
-layer(rotating, { excludeTestServices: true, timeout: "60 seconds" })("a product through changes of keys", (it) => {
+layer(rotating, { excludeTestServices: true, timeout: "2 minutes" })("a product through changes of keys", (it) => {
   it.effect("who follows never stops; who was away takes a snapshot, as everybody does after a theft; all end equal", () =>
     Effect.gen(function* () {
       const made = yield* scene

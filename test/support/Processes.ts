@@ -19,7 +19,7 @@ export interface Program {
   readonly pid: number
   /** Everything it printed so far, both streams. */
   readonly output: () => string
-  /** The first match in its output, now or later; fails when it ends, or 90 s pass, without one. */
+  /** The first match in its output, now or later; fails when it ends, or four minutes pass, without one. */
   readonly line: (pattern: RegExp) => Effect.Effect<RegExpExecArray, ProcessError>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
   /** Its exit code, or null where a signal ended it. */
@@ -109,8 +109,8 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
       return Effect.sync(() => listeners.delete(look))
     }).pipe(
       Effect.timeoutOrElse({
-        duration: "90 seconds",
-        orElse: () => Effect.fail(new ProcessError({ message: `no ${pattern} within 90 s:\n${text}` })),
+        duration: "4 minutes",
+        orElse: () => Effect.fail(new ProcessError({ message: `no ${pattern} within four minutes:\n${text}` })),
       }),
     )
   const pid = child.pid ?? 0

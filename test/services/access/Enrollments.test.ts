@@ -41,7 +41,7 @@ const letters = Effect.fnUntraced(function* (requestId: string) {
     ))
 })
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Enrollments", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollments", (it) => {
   it.effect("an invitation is reviewed, mailed, and accepted by the person whose address it went to", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

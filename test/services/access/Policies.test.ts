@@ -33,7 +33,7 @@ import {
 const list = (personId: string, state = "open", afterId: string | null = null, limit = 100) =>
   Effect.flatMap(Policies, (policies) => policies.list({ personId, state, afterId, limit }))
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policies", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies", (it) => {
   it.effect("one lists what one may sign, and no more once one has", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

@@ -192,7 +192,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   assert.deepStrictEqual(incomplete, [])
 })
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Policy reviews, whatever happens", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy reviews, whatever happens", (it) => {
   it.effect("are signed by different people who count as different", () =>
     Effect.gen(function* () {
       const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())

@@ -28,7 +28,7 @@ import {
 
 const mine = (personId: string) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Requests", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests", (it) => {
   it.effect("an organization request that an operator approves makes an institution and its first Sponsor", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

@@ -57,5 +57,5 @@ describe("a promoted server", () => {
       assert.deepStrictEqual(yield* life(look), { ...promoted, begun: false })
       const told = yield* life(Effect.flatMap(Database, ({ sql }) => readInstallation(sql)))
       assert.deepInclude(told, { held_reason: "failed_over" })
-    }), 60_000)
+    }), 120_000)
 })

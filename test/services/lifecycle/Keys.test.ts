@@ -1,5 +1,5 @@
 /** Keys that follow each other, by the clock in the test's hands. */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { announcedBy, compromisedBy } from "../../../sdk/Fold.ts"
@@ -10,7 +10,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { now, timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, expired, rotating, served, signedBy, slow, states, work } from "./KeysWorld.ts"
+import { consumer, day, expired, rotating, served, signedBy, states, work } from "./KeysWorld.ts"
 import { everything, type Scene, scene, signAll, transmitter } from "./World.ts"
 
 /** One more event. */
@@ -30,8 +30,8 @@ const unconfigured = Layer.unwrap(Effect.map(
   ({ keyTransitionDeadline }) => KeyRotation.layer({ deadlineMillis: keyTransitionDeadline }),
 ))
 
-layer(transmitter, slow)("a rotation", (it) => {
-  it.effect("waits for acknowledgements, fourteen days at most; the old key verifies for seven more; then and not before", () =>
+describe("a rotation", () => {
+  it.live("waits for acknowledgements, fourteen days at most; the old key verifies for seven more; then and not before", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const [prompt, late] = [yield* scene, yield* scene]
@@ -109,11 +109,11 @@ layer(transmitter, slow)("a rotation", (it) => {
       assert.strictEqual(yield* expiry(everything(prompt.asking)), "CursorExpired")
       assert.isFalse(yield* expired(stranger))
       assert.isFalse(yield* expired(one))
-    }).pipe(Effect.provide(unconfigured), timed))
+    }).pipe(Effect.provide(unconfigured), timed, Effect.provide(transmitter)))
 })
 
-layer(rotating(), slow)("a rotation in which nobody waits", (it) => {
-  it.effect("is done once by however many do it at once, and what comes into it begins with a key that goes on", () =>
+describe("a rotation in which nobody waits", () => {
+  it.live("is done once by however many do it at once, and what comes into it begins with a key that goes on", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { sql } = yield* Database
@@ -143,11 +143,11 @@ layer(rotating(), slow)("a rotation in which nobody waits", (it) => {
       const next = yield* scene
       yield* signAll
       assert.deepStrictEqual(new Set(yield* signedBy(next.project)), new Set([second]))
-    }).pipe(timed))
+    }).pipe(timed, Effect.provide(rotating())))
 })
 
-layer(rotating(), slow)("a stolen key", (it) => {
-  it.effect("leaves at once: projects go over, consumers take a snapshot, what it had not signed is the next one's", () =>
+describe("a stolen key", () => {
+  it.live("leaves at once: projects go over, consumers take a snapshot, what it had not signed is the next one's", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { holdUsable } = yield* SigningKeys
@@ -185,11 +185,11 @@ layer(rotating(), slow)("a stolen key", (it) => {
       assert.deepInclude(event!.payload, { compromised: first, next: announced })
       assert.strictEqual((yield* Effect.flip(rotation.compromise(first, "once more"))).name, "KeyRefused")
       assert.strictEqual((yield* Effect.flip(rotation.compromise("nobody", "no such key"))).name, "KeyRefused")
-    }).pipe(timed))
+    }).pipe(timed, Effect.provide(rotating())))
 })
 
-layer(rotating(), slow)("a stolen key", (it) => {
-  it.effect("that was about to take over, in the middle of it: the one after it does, and the old one's consumers go on", () =>
+describe("a stolen key", () => {
+  it.live("that was about to take over, in the middle of it: the one after it does, and the old one's consumers go on", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const [prompt, slowly] = [yield* scene, yield* scene]
@@ -220,5 +220,5 @@ layer(rotating(), slow)("a stolen key", (it) => {
       assert.isNull((yield* rotation.list).transition)
       assert.deepInclude(yield* states, { active: [next], retiring: [first] })
       assert.lengthOf((yield* states).announced, 2)
-    }).pipe(timed))
+    }).pipe(timed, Effect.provide(rotating())))
 })

@@ -9,7 +9,7 @@
  *   by a stolen key after it was;
  * - nobody is waited for beyond the deadline.
  */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
@@ -201,8 +201,8 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   yield* holds
 })
 
-layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("histories of keys", (it) => {
-  it.effect("one key signs, nobody is told by a key it does not know, nobody waits too long", () =>
+describe("histories of keys", () => {
+  it.live("one key signs, nobody is told by a key it does not know, nobody waits too long", () =>
     Effect.gen(function* () {
       const context = yield* Effect.context<Effect.Services<ReturnType<typeof history>>>()
       // One clock for all histories: they share their keys.
@@ -217,5 +217,5 @@ layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("histor
         (steps) => Effect.runPromiseWith(context)(Effect.provide(lived(steps), TestClock.layer())),
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: 5, endOnFailure: true }))
-    }))
+    }).pipe(Effect.provide(rotating())))
 })

@@ -14,7 +14,7 @@ import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
 export const day = 86_400_000
 
 /** Options of a file's layers: keys take their time to be made. */
-export const slow = { excludeTestServices: true, timeout: "60 seconds" } as const
+export const slow = { excludeTestServices: true, timeout: "2 minutes" } as const
 
 export const rotating = (deadlineMillis = 14 * day) =>
   KeyRotation.layer({ deadlineMillis }).pipe(Layer.provideMerge(transmitter))

@@ -81,7 +81,7 @@ class Enough extends Error {}
 
 const fights = new Set(["UniqueViolation", "DeadlockError", "SerializationError"])
 
-layer(transmitter, { excludeTestServices: true, timeout: "60 seconds" })("Laws", (it) => {
+layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", (it) => {
   it.effect(
     "snapshot(c) + events(c..h) = state(h), over every kind of fact, whenever it is taken",
     () =>
@@ -139,7 +139,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "60 seconds" })("Laws",
           assert.lengthOf(after([], some), folded(some).length, `${seed} cut at ${cut}`)
         }
       }),
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   )
 
   it.effect(
@@ -233,7 +233,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "60 seconds" })("Laws",
         assert.deepStrictEqual([...found.keys()].filter((id) => !all.has(id)), [])
         assert.isAbove(told.committed.length, 100)
       }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(Positions.layer), crowded))),
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   )
 
   it.effect("acknowledgements only go forward, in whatever order and however often they come at once", () =>

@@ -132,7 +132,7 @@ layer(services)("counts", (it) => {
           )
         )
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("the same with everything at once", () =>

@@ -175,5 +175,5 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
           Effect.runPromiseWith(context)(Effect.forEach(histories, run, { concurrency: 8, discard: true })),
       )
       yield* Effect.promise(() => fc.assert(all, { numRuns: 5, endOnFailure: true }))
-    }), 60_000)
+    }), 120_000)
 })

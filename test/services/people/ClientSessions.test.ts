@@ -8,7 +8,7 @@ import { Jobs } from "../../../services/platform/Jobs.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
-layer(identity, { excludeTestServices: true, timeout: "60 seconds" })("ClientSessions", (it) => {
+layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSessions", (it) => {
   it.effect("tells of more people than one transaction should, each once, in transactions of their own", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

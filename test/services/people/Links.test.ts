@@ -26,7 +26,7 @@ import {
 } from "../access/RequestWorld.ts"
 import { ask, asked, identitiesOf, linksTold, mailsAbout, object, prove } from "./LinkSteps.ts"
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Links", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (it) => {
   it.effect("two identities become one, a day after the other side was told, and products hear of it", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

@@ -14,7 +14,7 @@ const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId
   Layer.provideMerge(identity),
 )
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("NewPeople", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople", (it) => {
   it.effect("people are made by operators and by directory services, once for each identity", () =>
     Effect.gen(function* () {
       const [oz, sam] = [yield* person({ operator: true }), yield* person()]

@@ -74,7 +74,7 @@ const facts = Effect.fnUntraced(function* (portal: string) {
     where project_id = ${portal} order by position`
 })
 
-layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Projects that the feed withdraws", (it) => {
+layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projects that the feed withdraws", (it) => {
   for (const how of ["withdrawn", "removed"] as const) {
     it.effect(`${how}: its grants, client, sessions and requests end with it, its Access stays`, () =>
       Effect.gen(function* () {

@@ -40,7 +40,7 @@ const provisioned = Effect.fnUntraced(function* (w: World, uris?: ReadonlyArray<
   return made.project_id
 })
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Projects", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects", (it) => {
   it.effect("a registration answers at once; its review lets the provider's job go", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

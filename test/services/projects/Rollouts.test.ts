@@ -40,7 +40,7 @@ const launched = Effect.fnUntraced(function* (w: World) {
   return made.project_id
 })
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Rollouts", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts", (it) => {
   it.effect("on hold nothing new is activated, and a release gives the state back", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

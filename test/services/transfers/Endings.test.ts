@@ -36,7 +36,7 @@ const stop = Effect.fnUntraced(function* (transferId: string) {
   return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("how transfers end", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfers end", (it) => {
   it.effect("stop: until the last millisecond of the window, once", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

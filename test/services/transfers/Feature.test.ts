@@ -31,7 +31,7 @@ const cooloffOf = Effect.fnUntraced(function* (id: string) {
   return row!.until.getTime()
 })
 
-layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "2 minutes" })(
   "DOMAIN_TRANSFERS_ENABLED",
   (it) => {
     it.effect("off over the end of a window, and on again", () =>

@@ -6,7 +6,7 @@ import { world } from "./TransferWorld.ts"
 
 const count = Number(process.env["TRANSFER_HISTORIES"] ?? 500)
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("histories", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
   it.effect(
     `${count} random histories: every answer and every row as the model has them`,
     () => histories(count),

@@ -63,7 +63,7 @@ const kill = Effect.flatMap(
     where status in ('pending', 'accepted')`,
 )
 
-layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: true, timeout: "2 minutes" })(
   "transfers of a database that was put back",
   (it) => {
     it.effect("one that was stopped since is stopped, and does not complete", () =>

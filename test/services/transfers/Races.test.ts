@@ -37,7 +37,7 @@ const cancel = Effect.fnUntraced(function* (accountId: string, transferId: strin
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("races", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it) => {
   it.effect("50 accepts of one transfer by one token: one is answered, 49 find it used", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]

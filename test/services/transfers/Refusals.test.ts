@@ -34,7 +34,7 @@ const decline = Effect.fnUntraced(function* (accountId: string, transferId: stri
   return yield* (yield* Transfers).decline({ ...command(), accountId, transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("what is refused, in which order", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is refused, in which order", (it) => {
   it.effect("initiate: every refusal, in order", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

@@ -124,7 +124,7 @@ const statusOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   return Object.fromEntries(rows.map(({ n, status }) => [status, n]))
 })
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("many settled at once", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settled at once", (it) => {
   it.effect("leave exactly what each leaves that is settled by itself", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

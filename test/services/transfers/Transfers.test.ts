@@ -34,7 +34,7 @@ const outgoing = Effect.fnUntraced(function* (accountId: string) {
   return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
 })
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("Transfers", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers", (it) => {
   it.effect("from the offer to the completed move, with everything that goes with it", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

@@ -64,7 +64,7 @@ layer(
     MANAGEMENT_READ_RATE: "100000",
     IDENTITY_PROVIDER: JSON.stringify({ registration_endpoint: closed }),
   }, { traced: true }),
-  { excludeTestServices: true, timeout: "60 seconds" },
+  { excludeTestServices: true, timeout: "2 minutes" },
 )("cli audit", (it) => {
   it.effect("leads from each failing status of the identity API to one redacted record", () =>
     Effect.gen(function* () {

@@ -17,7 +17,7 @@ const ring = (active: string) =>
     keys: { k1: Buffer.alloc(32, 7).toString("base64"), k2: Buffer.alloc(32, 8).toString("base64") },
   })
 
-layer(rotating(), { excludeTestServices: true, timeout: "120 seconds" })("cli keys", (it) => {
+layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys", (it) => {
   it.effect(
     "announces, shows whom it waits for, activates, refuses what cannot be, and takes a stolen key out of use",
     () =>

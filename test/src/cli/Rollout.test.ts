@@ -7,7 +7,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import { identity, institution, project } from "../../support/TestIdentity.ts"
 import { slow, type } from "./Terminal.ts"
 
-layer(identity, { excludeTestServices: true, timeout: "60 seconds" })("cli rollout", (it) => {
+layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollout", (it) => {
   it.effect("holds, fails and releases a project, and says what it is now", () =>
     Effect.gen(function* () {
       const database = yield* TestDatabase

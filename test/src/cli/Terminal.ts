@@ -7,7 +7,7 @@ import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Each command is a process: where several test files share two cores, its start alone takes seconds. */
-export const slow = 60_000
+export const slow = 120_000
 
 export interface Typed {
   readonly stdout: string

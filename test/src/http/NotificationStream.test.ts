@@ -61,7 +61,7 @@ for (const nodeHttp of [false, true]) {
           while (last.data.notification?.title !== "still here") last = yield* next(reader)
           lazy.destroy()
           yield* reader.cut
-        }), 60_000)
+        }), 120_000)
 
       it.effect("begins with the counts, then says what happens, each with the counts of its snapshot", () =>
         Effect.gen(function* () {

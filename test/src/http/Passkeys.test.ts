@@ -51,7 +51,7 @@ const create = ({ page }: Visitor, options: unknown) =>
       }).then((credential) => credential.toJSON(), (error) => error.name)`)
   )
 
-layer(world(undefined, portal), { excludeTestServices: true, timeout: "90 seconds" })("passkeys", (it) => {
+layer(world(undefined, portal), { excludeTestServices: true, timeout: "2 minutes" })("passkeys", (it) => {
   it.effect("of a device and of a stick are registered; without their user's proof, or twice, they are not", () =>
     Effect.gen(function* () {
       const someone = yield* atPortal

@@ -25,7 +25,7 @@ const listed = (personId: string, { policy_review }: { readonly policy_review: {
     (answer) => is(answer, 200).items.find((one: { review_id: string }) => one.review_id === policy_review.review_id),
   )
 
-layer(served, { excludeTestServices: true, timeout: "60 seconds" })("requests over HTTP", (it) => {
+layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests over HTTP", (it) => {
   it.effect("from nothing to a launched website: a whole walk", () =>
     Effect.gen(function* () {
       const [mo, pat, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]

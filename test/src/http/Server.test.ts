@@ -22,7 +22,7 @@ const started = Effect.gen(function* () {
   return { slow, scope, server: Context.get(context, Server) }
 })
 
-layer(refusals, { excludeTestServices: true, timeout: "60 seconds" })("the server", (it) => {
+layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server", (it) => {
   it.effect("takes a free port below 32768, and says which it cannot take", () =>
     Effect.gen(function* () {
       const { scope, server, slow } = yield* started

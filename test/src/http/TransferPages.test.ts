@@ -21,7 +21,7 @@ import {
   statusOf,
 } from "./TransferPagesServer.ts"
 
-layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/transfers/accept and /transfers/stop", (it) => {
+layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/accept and /transfers/stop", (it) => {
   it.effect("looking changes nothing, and shows what will happen", () =>
     Effect.gen(function* () {
       const { alice, made, path, session } = yield* offered({ note: "Yours now" })

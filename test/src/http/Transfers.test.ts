@@ -73,7 +73,7 @@ const someone = Effect.fnUntraced(function* (fields: Record<string, unknown> = {
 
 const by = (id: string) => `/v1/domain-transfers/by-id/${id}/accept`
 
-layer(served, { excludeTestServices: true, timeout: "60 seconds" })("/v1/domain-transfers", (it) => {
+layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-transfers", (it) => {
   it.effect("a whole walk by cookie and by key: offer, both lists, accept by token, stop without a credential", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* someone(), yield* someone()]

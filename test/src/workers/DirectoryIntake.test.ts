@@ -1,4 +1,4 @@
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { directorySubject, identityDirectorySubject } from "../../../schemas/bus/Directory.ts"
@@ -12,6 +12,7 @@ import { account } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 import { identity } from "../../support/TestIdentity.ts"
 
+/** Of each test its own: the stream and what was set aside of it are counted from their beginning. */
 const services = Rejects.layer.pipe(Layer.provideMerge(ground))
 
 const arrived = Effect.fnUntraced(function* (id: string) {
@@ -19,8 +20,8 @@ const arrived = Effect.fnUntraced(function* (id: string) {
   return (yield* sql`select from accounts where id = ${id}::uuid`).length === 1
 })
 
-layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
-  it.effect("applies what is good, sets aside what is not, leaves a kind of tomorrow, and none stops the rest", () =>
+describe("DirectoryIntake", () => {
+  it.live("applies what is good, sets aside what is not, leaves a kind of tomorrow, and none stops the rest", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
@@ -61,9 +62,9 @@ layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
           [6, directorySubject("workspace"), "wrong_kind", "rejected"],
         ],
       )
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, Effect.provide(services)))
 
-  it.effect("a message that is handed out twice is set aside once", () =>
+  it.live("a message that is handed out twice is set aside once", () =>
     Effect.gen(function* () {
       const rejects = yield* Rejects
       const { sql } = yield* Database
@@ -92,11 +93,11 @@ layer(services, { excludeTestServices: true })("DirectoryIntake", (it) => {
           expires_at: until,
         })),
       )
-    }))
+    }).pipe(Effect.provide(services)))
 })
 
-layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later", (it) => {
-  it.effect("a kind of tomorrow is set aside when no newer program took it within the hour", () =>
+describe("DirectoryIntake, an hour later", () => {
+  it.live("a kind of tomorrow is set aside when no newer program took it within the hour", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
@@ -113,13 +114,13 @@ layer(services, { excludeTestServices: true })("DirectoryIntake, an hour later",
       while (!(yield* arrived(id))) yield* bell.wait(30_000)
       const rows = yield* sql`select reason from intake_rejects where subject = ${directorySubject("planet")}`
       assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, Effect.provide(services)))
 })
 
-layer(Rejects.layer.pipe(Layer.provideMerge(identity)), { excludeTestServices: true })(
+describe(
   "DirectoryIntake of identities",
-  (it) => {
-    it.effect("takes what may be said and sets the rest aside, whole lines and fields", () =>
+  () => {
+    it.live("takes what may be said and sets the rest aside, whole lines and fields", () =>
       Effect.gen(function* () {
         const bus = yield* Bus
         const { sql } = yield* Database
@@ -155,6 +156,6 @@ layer(Rejects.layer.pipe(Layer.provideMerge(identity)), { excludeTestServices: t
         assert.deepStrictEqual([...people], [{ display_name: "M", operator: false, status: "suspended" }])
         assert.lengthOf(yield* sql`select from projects`, 1)
         assert.lengthOf(yield* sql`select from institution_memberships`, 0)
-      }).pipe(Effect.scoped))
+      }).pipe(Effect.scoped, Effect.provide(Rejects.layer.pipe(Layer.provideMerge(identity)))))
   },
 )

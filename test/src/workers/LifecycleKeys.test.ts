@@ -1,15 +1,15 @@
 /** Keys by virtual time: the worker alone moves what nobody touches. */
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation, type Standings } from "../../../services/lifecycle/KeyRotation.ts"
 import { LifecycleKeys } from "../../../src/workers/LifecycleKeys.ts"
-import { day, rotating, slow, states } from "../../services/lifecycle/KeysWorld.ts"
+import { day, rotating, states } from "../../services/lifecycle/KeysWorld.ts"
 import { scene, signAll } from "../../services/lifecycle/World.ts"
 import { timed } from "../../services/transfers/TransferWorld.ts"
 
-layer(rotating(), slow)("the worker of keys", (it) => {
-  it.effect("publishes what was told, switches from its time on, and ends the old key seven days later", () =>
+describe("the worker of keys", () => {
+  it.live("publishes what was told, switches from its time on, and ends the old key seven days later", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       yield* scene
@@ -36,5 +36,5 @@ layer(rotating(), slow)("the worker of keys", (it) => {
         yield* comes(({ keys }) => keys.some(({ state }) => state === "retired"))
       }))
       assert.deepInclude(yield* states, { active: [second], retired: [first] })
-    }).pipe(timed))
+    }).pipe(timed, Effect.provide(rotating())))
 })

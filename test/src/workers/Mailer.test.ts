@@ -196,7 +196,7 @@ describe("Mailer", () => {
             for (const { mail } of taken) assert.strictEqual(mail.messageId, messageId)
           })
         ),
-      60_000,
+      120_000,
     )
   }
 

@@ -46,7 +46,7 @@ const told = Effect.gen(function* () {
   )
 })
 
-layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "2 minutes" })(
   "Recovery",
   (it) => {
     it.effect("a fail-over that lost nothing is over by itself, in a new epoch", () =>
@@ -64,7 +64,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
             outcome: "done",
           })),
         )
-      }), 60_000)
+      }), 120_000)
 
     it.effect(
       "what ended in the lost time and stands in nobody's lifecycle ends again, and nothing that was given back",
@@ -138,7 +138,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
             ...[`api-key:${keyId}`, `authenticator:${authenticator}`, `institution-membership:${seats[0]}`],
           ])
         }),
-      60_000,
+      120_000,
     )
 
     it.effect("a history that somebody told under our number is never gone on with", () =>
@@ -156,7 +156,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
         yield* failOver
         yield* comes("open beyond it", (row) => row.state === "open" && row.epoch > epoch)
         assert.strictEqual((yield* installation).epoch, epoch + 1)
-      }), 60_000)
+      }), 120_000)
 
     it.effect(
       "a stream that is not the one that was told keeps it held, until an operator opens it",
@@ -173,7 +173,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           yield* open
           assert.strictEqual((yield* installation).state, "open")
         }),
-      60_000,
+      120_000,
     )
 
     it.effect("a message of the lost time that no key of ours made keeps it held", () =>
@@ -182,6 +182,6 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
         yield* failOver
         yield* comes("held for the message", ({ held_reason }) => held_reason === "unverifiable_messages")
         yield* open
-      }), 60_000)
+      }), 120_000)
   },
 )

@@ -185,6 +185,6 @@ describe("Relay", () => {
           })
         )
       }).pipe(Effect.scoped),
-    60_000,
+    120_000,
   )
 })

@@ -7,7 +7,7 @@ import { institution, person, project } from "../../support/TestIdentity.ts"
 
 const worker = Layer.provideMerge(RequestTimers.layer, services)
 
-layer(worker, { excludeTestServices: true, timeout: "60 seconds" })("RequestTimers", (it) => {
+layer(worker, { excludeTestServices: true, timeout: "2 minutes" })("RequestTimers", (it) => {
   it.effect("write down what the clock decided, each timer by itself", () =>
     Effect.gen(function* () {
       const fern = yield* institution()

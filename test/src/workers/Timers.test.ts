@@ -49,7 +49,7 @@ const unconfigured = Layer.unwrap(Effect.map(
     }),
 ))
 
-layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "2 minutes" })(
   "timers",
   (it) => {
     it.effect("7 days and 24 hours: an offer expires, an accepted transfer completes, then and not before", () =>

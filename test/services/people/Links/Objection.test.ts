@@ -7,7 +7,7 @@ import { tokenFor } from "../../../support/TestTokens.ts"
 import { day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
 import { ask, noticed, prove } from "../LinkSteps.ts"
 
-layer(services, { excludeTestServices: true, timeout: "60 seconds" })("Objections to links", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Objections to links", (it) => {
   it.effect("the day to object begins when the notice has left, however long that took", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

@@ -69,7 +69,7 @@ describe("a launch waits for", () => {
   })
 })
 
-layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true, timeout: "2 minutes" })(
   "Held launches",
   (it) => {
     it.effect("a project of the directory's has its client made when it is launched", () =>

@@ -63,7 +63,7 @@ const failure = (run: () => Promise<unknown>) =>
 
 layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(identity)), {
   excludeTestServices: true,
-  timeout: "60 seconds",
+  timeout: "2 minutes",
 })("Backup", (it) => {
   it.effect("every table of the schema is among those that are backed up", () =>
     Effect.gen(function* () {

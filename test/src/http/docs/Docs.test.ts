@@ -104,7 +104,7 @@ const serving = Server.layer(Docs.layer(TestApi, "http://localhost"), { host: "1
   Layer.provide(TestDatabase.layer),
 )
 
-layer(serving, { excludeTestServices: true, timeout: "60 seconds" })("over a socket", (it) => {
+layer(serving, { excludeTestServices: true, timeout: "2 minutes" })("over a socket", (it) => {
   it.effect("all three are public, may be kept, and admit no script", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/openapi.json", "/v1/docs", "/v1/docs/", "/v1/docs/style.css"]) {

@@ -10,7 +10,7 @@ const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 /** Of a key that nobody tried before. */
 const freshPrefix = () => `mail_k_${randomBytes(4).toString("hex")}`
 
-layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("the edge", (it) => {
+layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edge", (it) => {
   describe("floor codes", () => {
     it.effect("404 for an unknown path, without a word of it", () =>
       Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { call, layer as serverLayer, raw } from "./TestServer.ts"
 const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 const good = { name: "ab", tags: ["a"], size: 5, on: true }
 
-layer(serverLayer, { excludeTestServices: true, timeout: "60 seconds" })("a request that does not decode", (it) => {
+layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a request that does not decode", (it) => {
   it.effect("gives every fault of path, query, header and body at once, byte for byte", () =>
     Effect.gen(function* () {
       const reply = yield* call("POST", "/v1/things/nope?limit=x", {

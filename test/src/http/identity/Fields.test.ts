@@ -124,7 +124,7 @@ const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: Reado
 
 layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
   excludeTestServices: true,
-  timeout: "60 seconds",
+  timeout: "2 minutes",
 })("the field tables over HTTP", (it) => {
   it.effect("every row is one of an operation", () =>
     Effect.sync(() => {

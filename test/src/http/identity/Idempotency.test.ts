@@ -54,7 +54,7 @@ const stripped = Effect.fnUntraced(function* <E, R>(personId: string, use: Effec
 const each = <E, R>(use: (one: Case, world: Stage) => Effect.Effect<void, E, R>) =>
   Effect.flatMap(stage, (world) => Effect.forEach(posts, (one) => use(one, world), { discard: true }))
 
-layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idempotency over HTTP", (it) => {
+layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempotency over HTTP", (it) => {
   it.effect("every POST of the specification is in the loop", () =>
     Effect.sync(() => {
       const looped = posts.map((one) => operationOf(one).template)
@@ -100,7 +100,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
         const without = yield* sent(one, yield* one.asked(world, world.people[one.by]), auth)
         assert.strictEqual(without.status, one.status, without.text)
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -152,7 +152,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Idemp
         }
         yield* same("in the end")
       })),
-    60_000,
+    120_000,
   )
 
   it.effect("a body is the same however it is written, and another one where it says the same in other words", () =>

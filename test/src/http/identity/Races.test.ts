@@ -63,7 +63,7 @@ const ending = [
 const undecided = (table: string, id: string) =>
   counted(`select from ${table} where id::text = $1 and state in ('proposed', 'open')`, id)
 
-layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races over HTTP", (it) => {
+layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races over HTTP", (it) => {
   it.effect("fifty identical POSTs with one key have one effect and one answer", () =>
     Effect.gen(function* () {
       const world = yield* stage
@@ -85,7 +85,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         assert.lengthOf(good.filter(({ headers }) => headers["idempotency-replayed"] === undefined), 1, operation)
         assert.strictEqual(yield* count(asked, good[0]!), 1, operation)
       }
-    }), 60_000)
+    }), 120_000)
 
   it.effect(
     "of two administrators who approve at once one does, and the other hears of it",
@@ -106,7 +106,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
           assert.lengthOf(answers.filter(({ status }) => status === 200), 1, operation)
         }
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("a role that is gone when its holder decides decides nothing", () =>
@@ -121,7 +121,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         assert.strictEqual(yield* undecided(table, asked.params![id]!), 1, operation)
         yield* restore(administrator)
       }
-    }), 60_000)
+    }), 120_000)
 
   it.effect("a role that is taken away during a decision is there until that has ended", () =>
     Effect.gen(function* () {
@@ -146,7 +146,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         assert.deepStrictEqual(codeOf(after), [404, "not_found"], operation)
         yield* restore(administrator)
       }
-    }), 60_000)
+    }), 120_000)
 
   it.effect(
     "what is approved and ended at once is ended, and told of as often as it was decided",
@@ -180,7 +180,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
           }
         }
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("what a decision is about is what it was when the decision is made", () =>
@@ -222,7 +222,7 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
       const withdrawn = sql`update projects set state = 'withdrawn' where id = ${world.project}`
       const [, refused] = yield* during(withdrawn, sent(grant, asked, administrator))
       assert.deepStrictEqual([codeOf(refused), refused.body.state], [[409, "invalid_state"], "withdrawn"])
-    }), 60_000)
+    }), 120_000)
 
   it.effect("who says what they saw decides on that alone", () =>
     Effect.gen(function* () {
@@ -277,6 +277,6 @@ layer(management(), { excludeTestServices: true, timeout: "60 seconds" })("Races
         assert.lengthOf(all, 120)
         assert.deepStrictEqual(read, all.toSorted())
       }),
-    60_000,
+    120_000,
   )
 })

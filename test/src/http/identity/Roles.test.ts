@@ -166,7 +166,7 @@ const freshFor: Readonly<Record<string, number>> = {
 
 const program = management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes" })
 
-layer(program, { excludeTestServices: true, timeout: "60 seconds" })("Roles over HTTP", (it) => {
+layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over HTTP", (it) => {
   it.effect("every operation has a row and a request", () =>
     Effect.sync(() => {
       const served = operations.map(({ operationId }) => operationId).sort()
@@ -205,7 +205,7 @@ layer(program, { excludeTestServices: true, timeout: "60 seconds" })("Roles over
           }
         }
       }),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -235,7 +235,7 @@ layer(program, { excludeTestServices: true, timeout: "60 seconds" })("Roles over
           }
         }
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("what one may not see is answered as what is not there, to the byte", () =>
@@ -266,5 +266,5 @@ layer(program, { excludeTestServices: true, timeout: "60 seconds" })("Roles over
         seen.push(one.operation)
       }
       assert.isAbove(seen.length, 20)
-    }), 60_000)
+    }), 120_000)
 })

@@ -50,7 +50,7 @@ const each = <E, R>(
 
 layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "100000" }, { traced: true }), {
   excludeTestServices: true,
-  timeout: "60 seconds",
+  timeout: "2 minutes",
 })("The document, walked", (it) => {
   it.effect(
     "what is asked rightly is answered as the document says",
@@ -59,7 +59,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const answer = yield* sent(one, asked, auth)
         assert.strictEqual(answer.status, one.status, `${one.operation} ${answer.text}`)
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -82,7 +82,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           }
         }
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -104,7 +104,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           for (const { loc } of answer.body.detail) assert.strictEqual(loc[0], "body")
         }
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -141,7 +141,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const unreadable = yield* sent(one, asked, json, Uint8Array.of(0x22, 0xff, 0xfe, 0x22))
         assert.strictEqual(unreadable.status, 400)
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -174,7 +174,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           }
         }
       })),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -197,7 +197,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           assert.strictEqual((yield* sent(one, asked, yield* as(busy))).status, 429)
         }
       }),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -235,7 +235,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const [one, what, auth] = posts[0]!
         assert.strictEqual((yield* sent(one, what, auth)).status, one.status)
       }),
-    60_000,
+    120_000,
   )
 
   it.effect(
@@ -263,7 +263,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         }
         for (const { text } of records) for (const one of secrets) assert.notInclude(text, one)
       }),
-    60_000,
+    120_000,
   )
 
   it.effect("no secret of all this is in a row, a log line, a span or a receipt", () =>
@@ -296,5 +296,5 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const found = looked.filter((shape) => text.includes(shape))
         assert.deepStrictEqual(found, [], place)
       }
-    }), 60_000)
+    }), 120_000)
 })

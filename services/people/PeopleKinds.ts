@@ -31,6 +31,11 @@ const identityOf = (row: PersonRow | null): Identity | null =>
 
 const standing = ({ removed, status }: PersonRow) => standingOf({ removed, status: status ?? "active" })
 
+/** A membership that was decided here, until a line says it, too. */
+const decided = "t.state_decided and excluded.state is distinct from t.state"
+const keptWith = (column: string) =>
+  `case when excluded.removed or (${decided}) then t.${column} else excluded.${column} end`
+
 const isSame = (a: Identity | null, b: Identity | null) => a?.issuer === b?.issuer && a?.subject === b?.subject
 
 export const peopleKinds = Effect.gen(function* () {
@@ -143,9 +148,13 @@ export const peopleKinds = Effect.gen(function* () {
       stamped: ["created_at"],
       set: {
         revision: "t.revision + 1",
-        state: "case when excluded.removed or (t.state_decided and excluded.state is distinct from t.state) " +
-          "then t.state else excluded.state end",
+        state: keptWith("state"),
         state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
+        // From when on it counts is part of the decision; who says it after us need not know since when it is accepted.
+        effective_from: keptWith("effective_from"),
+        expires_at: keptWith("expires_at"),
+        accepted_at: `case when excluded.accepted_at is null and excluded.state = 'active' and t.state = 'active'
+          and t.made_by is not null then t.accepted_at else ${keptWith("accepted_at")} end`,
       },
       history: { guard: "kind", decided: "state" },
     },

@@ -246,4 +246,30 @@ layer(identity)("Directory of identities", (it) => {
       yield* member(fern, sam, "sponsor", { id, version: 4 })
       assert.deepStrictEqual(yield* state, { state: "active", state_decided: false })
     }))
+
+  it.effect("when a membership counts is decided with its state: no line says otherwise before one says the same", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [fern, ada] = [yield* institution(), yield* person()]
+      const id = yield* member(fern, ada, "administrator", { state: "invited", accepted_at: null })
+      const since = new Date("2026-03-01T12:00:00Z")
+      yield* sql`
+        update institution_memberships set state = 'active', accepted_at = ${since}, state_decided = true, made_by = ${ada}
+        where id = ${id}`
+      const said = Effect.fnUntraced(
+        function* (version: number, state: "active" | "invited", expires_at: string | null) {
+          yield* member(fern, ada, "administrator", { id, version, state, accepted_at: null, expires_at })
+          const [row] = yield* sql`
+          select state, state_decided, accepted_at, expires_at from institution_memberships where id = ${id}`
+          return row
+        },
+      )
+      const over = "2001-01-01T00:00:00Z"
+      const stands = { state: "active", accepted_at: since, expires_at: null }
+      assert.deepStrictEqual(yield* said(2, "invited", over), { ...stands, state_decided: true })
+      assert.deepStrictEqual(yield* said(3, "active", null), { ...stands, state_decided: false })
+      assert.deepStrictEqual(yield* said(4, "invited", over), {
+        ...{ state: "invited", state_decided: false, accepted_at: null, expires_at: new Date(over) },
+      })
+    }))
 })

@@ -2,7 +2,8 @@
  * The audit of failed requests.
  *
  * A recognised actor's failure, and every failure of ours (5xx), is one row at once. What nobody recognised costs an
- * attacker nothing, so it is gathered: one row per credential prefix, code and route that lists the request ids. The
+ * attacker nothing, and what is beyond a limit must cost us little, so both are gathered: one row per actor, credential
+ * prefix, code and route that lists the request ids. The
  * row's id is known before it is written, so an answer can name it. It is written one second after its first refusal;
  * while a prefix goes on failing the pause doubles up to half a minute, so a burst of a million leaves a few rows a
  * minute and a single failure is found at once. What waits is written when the server stops; what waits when the process
@@ -29,6 +30,8 @@ interface Gathered {
   readonly id: string
   readonly at: number
   readonly first: Refusal
+  /** Whose they all are, or null. */
+  readonly actor: string | null
   readonly requestIds: Array<string>
   count: number
 }
@@ -65,7 +68,7 @@ export class Refusals extends Context.Service<Refusals, {
           request_id: first.requestId,
           route: first.route,
           action: "request.failed",
-          actor: null,
+          actor: gathered.actor,
           subject: null,
           outcome: "refused",
           status: first.status,
@@ -95,8 +98,9 @@ export class Refusals extends Context.Service<Refusals, {
       }
 
       const gather = Effect.fnUntraced(function* (refusal: Refusal) {
-        const known = [refusal.status, refusal.code, refusal.credential, refusal.route].join(" ")
-        const key = waiting.has(known) || waiting.size < maxWaiting ? known : String(refusal.status)
+        const known = [refusal.status, refusal.code, refusal.credential, refusal.route, refusal.actor].join(" ")
+        const alone = waiting.has(known) || waiting.size < maxWaiting
+        const key = alone ? known : String(refusal.status)
         const gathered = waiting.get(key)
         if (gathered) {
           gathered.count++
@@ -105,7 +109,8 @@ export class Refusals extends Context.Service<Refusals, {
         }
         const id = yield* (yield* Ids).next
         const now = yield* Clock.currentTimeMillis
-        waiting.set(key, { id, at: now, first: refusal, requestIds: [refusal.requestId], count: 1 })
+        const actor = alone ? refusal.actor : null
+        waiting.set(key, { id, at: now, first: refusal, actor, requestIds: [refusal.requestId], count: 1 })
         yield* write(key).pipe(Effect.delay(pauseOf(key, now)), Effect.forkIn(scope))
         return id
       })
@@ -137,7 +142,8 @@ export class Refusals extends Context.Service<Refusals, {
       )
 
       return Refusals.of({
-        record: (refusal) => refusal.actor === null && refusal.status < 500 ? gather(refusal) : append(refusal),
+        record: (refusal) =>
+          refusal.status === 429 || refusal.actor === null && refusal.status < 500 ? gather(refusal) : append(refusal),
       })
     }),
   )

@@ -10,6 +10,7 @@ import { account } from "../../support/TestAccounts.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { issuer, person, tell } from "../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
+import { audited } from "./floor/Replies.ts"
 import { bodyOf, call, codeOf, world } from "./MeWorld.ts"
 
 const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions"]
@@ -237,5 +238,27 @@ layer(world({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management
         "rate_limited",
       ])
       bodyOf(yield* call("GET", "/v1/me", yield* bearer(yield* person())))
+    }))
+
+  it.effect("what is beyond a limit is one record, whoever it is of, and not a write for each request", () =>
+    Effect.gen(function* () {
+      const [someone, another] = [yield* person(), yield* person()]
+      const [headers, others] = [yield* bearer(someone), yield* bearer(another)]
+      for (let i = 0; i < 3; i++) {
+        bodyOf(yield* call("GET", "/v1/me", headers))
+        bodyOf(yield* call("GET", "/v1/me", others))
+      }
+      const beyond = Effect.map(call("GET", "/v1/me", headers), ({ body, status }) => {
+        assert.strictEqual(status, 429)
+        return String(body["audit_id"])
+      })
+      // A second apart two may be of two records; who goes on is written down less and less often.
+      const [one] = yield* Effect.repeat(Effect.all([beyond, beyond], { concurrency: 2 }), {
+        until: ([first, second]) => first === second,
+      })
+      const theirs = yield* call("GET", "/v1/me", others)
+      assert.notStrictEqual(theirs.body["audit_id"], one)
+      const { actor } = yield* audited(String(theirs.body["request_id"]))
+      assert.strictEqual(actor, `person:${another}`)
     }))
 })

@@ -14,6 +14,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { api } from "../e2e/support/Api.ts"
 import { type IdentityWorld, ids, world } from "../e2e/support/Identity.ts"
 import { instance } from "../e2e/support/Instance.ts"
+import { until } from "../e2e/support/until.ts"
 
 /** Another process on the same database, of the same issuer, that hears nothing of the first. */
 const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
@@ -59,7 +60,7 @@ describe("sessions on several processes", () => {
         return done.json
       })
 
-      const [mine, second, third, unseen] = yield* Effect.all(["a", "b", "c", "d"].map(session))
+      const [mine, second, third, unseen, late] = yield* Effect.all(["a", "b", "c", "d", "e"].map(session))
       for (const headers of [mine!, second!, third!]) assert.deepStrictEqual(yield* says(headers), [200, 200])
       const { json } = yield* api(around.instance.origin, second!).get("/v1/me/sessions")
       const { session_id } = json.items.find((one: { current: boolean }) => one.current)
@@ -68,12 +69,21 @@ describe("sessions on several processes", () => {
       assert.deepStrictEqual(yield* says(second!), ["invalid_token", "invalid_token"])
       assert.deepStrictEqual(yield* says(third!), [200, 200])
 
+      // Seen by the other process alone, which may not have written it down by the time it ends.
+      assert.strictEqual((yield* api(other.origin, late!).get("/v1/me")).status, 200)
       yield* act(mine!, { kind: "sessions.revoke_others" })
       // Also what was signed in by then, and nobody had seen.
-      for (const headers of [third!, unseen!]) {
+      for (const headers of [third!, unseen!, late!]) {
         assert.deepStrictEqual(yield* says(headers), ["invalid_token", "invalid_token"])
       }
       assert.deepStrictEqual(yield* says(mine!), [200, 200])
+
+      // Products hear of each that anybody had seen, once.
+      const told = around.rows(`
+        select sub_id -> 'session' ->> 'id' as sid from lifecycle_events
+        where kind = 'session-revoked' and sub_id ? 'session' order by sid`)
+      const heard = yield* until("the end of what was seen", told, (rows) => rows.length >= 3)
+      assert.deepStrictEqual(heard, [{ sid: "b" }, { sid: "c" }, { sid: "e" }])
 
       yield* other.end("SIGKILL")
       yield* other.start()

@@ -1,9 +1,9 @@
 /**
  * The audit of failed requests.
  *
- * A recognised actor's failure, and every failure of ours (5xx), is one row at once. What nobody recognised costs an
- * attacker nothing, and what is beyond a limit must cost us little, so both are gathered: one row per actor, credential
- * prefix, code and route that lists the request ids. The
+ * A recognised actor's failure, and every fault of ours (500), is one row at once. What nobody recognised costs an
+ * attacker nothing, what is beyond a limit must cost us little, and what failed for want of the database cannot be
+ * written yet; so these are gathered: one row per actor, credential prefix, code and route that lists the request ids. The
  * row's id is known before it is written, so an answer can name it. It is written one second after its first refusal;
  * while a prefix goes on failing the pause doubles up to half a minute, so a burst of a million leaves a few rows a
  * minute and a single failure is found at once. What waits is written when the server stops; what waits when the process
@@ -25,6 +25,8 @@ export interface Refusal {
   /** What kind of credential came, with the public prefix of a key: `mail_k_3fA9xQ21`, `token`, `cookie`, `none`. */
   readonly credential: string
 }
+
+const outcomeOf = ({ status }: Refusal) => status >= 500 ? "failed" : "refused"
 
 interface Gathered {
   readonly id: string
@@ -70,7 +72,7 @@ export class Refusals extends Context.Service<Refusals, {
           action: "request.failed",
           actor: gathered.actor,
           subject: null,
-          outcome: "refused",
+          outcome: outcomeOf(first),
           status: first.status,
           code: first.code,
           details: JSON.stringify({
@@ -120,7 +122,7 @@ export class Refusals extends Context.Service<Refusals, {
           action: "request.failed",
           actor: refusal.actor,
           subject: null,
-          outcome: refusal.status >= 500 ? "failed" : "refused",
+          outcome: outcomeOf(refusal),
           status: refusal.status,
           code: refusal.code,
         }).pipe(
@@ -143,7 +145,9 @@ export class Refusals extends Context.Service<Refusals, {
 
       return Refusals.of({
         record: (refusal) =>
-          refusal.status === 429 || refusal.actor === null && refusal.status < 500 ? gather(refusal) : append(refusal),
+          refusal.status === 429 || refusal.actor === null && refusal.status !== 500
+            ? gather(refusal)
+            : append(refusal),
       })
     }),
   )

@@ -125,9 +125,18 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.deepInclude(row, { action: "request.failed", outcome: "failed", status: 500, code: "internal" })
       }))
 
-    it.effect("503 where the database is away", () =>
+    it.effect("503 where the database is away, told to the audit once it is back", () =>
       Effect.gen(function* () {
-        isProblem(yield* call("GET", "/v1/away"), 503, "dependency_unavailable", "/v1/away")
+        const away = Effect.map(call("GET", "/v1/away"), (reply) => {
+          isProblem(reply, 503, "dependency_unavailable", "/v1/away")
+          return reply.json
+        })
+        const [first, second] = yield* Effect.repeat(Effect.all([away, away], { concurrency: 2 }), {
+          until: ([one, two]) => one["audit_id"] === two["audit_id"],
+        })
+        const row = yield* audited(String(second["request_id"]))
+        assert.strictEqual(row.id, first["audit_id"])
+        assert.deepInclude(row, { outcome: "failed", status: 503, code: "dependency_unavailable" })
       }))
 
     it.effect("400 for a body that is no UTF-8", () =>

@@ -88,7 +88,7 @@ layer(world, { excludeTestServices: true })(
         const portal = yield* project(fern)
         yield* access(fern, portal, me)
         const at = Math.floor(Date.now() / 1_000)
-        const ages = { late: -60, refreshed: -60, again: -60, mine: -60, later: 60 }
+        const ages = { late: -60, refreshed: -60, again: -60, mine: -60, later: 3_600 }
         const sid = (name: keyof typeof ages) => `${name} ${me}`
         const unsaid = { authTime: null, issuedAt: at - 60 }
         const noted = Effect.gen(function* () {
@@ -97,8 +97,8 @@ layer(world, { excludeTestServices: true })(
           }
           // A refreshed token of a session whose issuer never says when it began, and one who signed in again.
           yield* add(token(sid("refreshed"), unsaid), me, here, false)
-          yield* add(token(sid("refreshed"), { ...unsaid, issuedAt: at + 60 }), me, here, false)
-          yield* add(token(sid("again"), { authTime: at + 60, issuedAt: at + 60 }), me, here, false)
+          yield* add(token(sid("refreshed"), { ...unsaid, issuedAt: at + 3_600 }), me, here, false)
+          yield* add(token(sid("again"), { authTime: at + 3_600, issuedAt: at + 3_600 }), me, here, false)
         })
         yield* noted
         // It is looked for only once it is committed.

@@ -177,7 +177,7 @@ const frozen = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 /** One after the other: seconds are promised, of a machine that has some to spare. */
-const timing = { timeout: 120_000, retry: 2 }
+const timing = { timeout: 300_000, retry: 2 }
 
 describe("a cluster of two", () => {
   it.live(

@@ -85,6 +85,6 @@ const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
 
 describe.concurrent("killed", () => {
   for (const [point, later] of Object.entries(points)) {
-    it.live(`at the first ${point}, and again at number ${later}`, () => killedAt(point, later), 300_000)
+    it.live(`at the first ${point}, and again at number ${later}`, () => killedAt(point, later), 900_000)
   }
 })

@@ -49,7 +49,7 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
         const { killed, survives } = yield* lives(made, store, env)
         for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
         yield* survives()
-      }), { timeout: 600_000 })
+      }), { timeout: 1_800_000 })
   }
 
   it.effect("while another process of it follows into the same database", () =>
@@ -67,7 +67,7 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
         assert.deepStrictEqual(other.output().split("\n").filter((line) => /"(closed|retrying)"/.test(line)), [])
       }))
       yield* survives()
-    }), { timeout: 600_000 })
+    }), { timeout: 1_800_000 })
 
   it.effect("by a stream that it polls", () =>
     Effect.gen(function* () {
@@ -78,7 +78,7 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
       const { killed, survives } = yield* lives(made, store, env, { env: { STREAM_ID: streamId } })
       for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
       yield* survives()
-    }), { timeout: 600_000 })
+    }), { timeout: 1_800_000 })
 
   it.effect("by a stream that is pushed to it, also once it has answered", () =>
     Effect.gen(function* () {
@@ -94,5 +94,5 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
       yield* killed(`${fetched}:1`)
       for (const nth of hits) for (const point of [...others, "answered"]) yield* killed(`${point}:${nth}`)
       yield* survives()
-    }), { timeout: 600_000 })
+    }), { timeout: 1_800_000 })
 })

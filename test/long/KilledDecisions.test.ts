@@ -108,5 +108,5 @@ describe("decisions, killed", () => {
           select count(*) = max(position) as whole from lifecycle_events where project_id = '${ids.fernPortal}'`)
         assert.deepStrictEqual(numbered, [{ whole: true }])
       }
-    }).pipe(Effect.scoped), 300_000)
+    }).pipe(Effect.scoped), 900_000)
 })

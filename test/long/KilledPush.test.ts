@@ -88,7 +88,7 @@ describe.concurrent("a killed pusher", () => {
     it.live(
       `at the first ${point}, and again at number ${later}`,
       () => killedAt(point as PushFault, later).pipe(Effect.provide(streaming())),
-      300_000,
+      900_000,
     )
   }
 })

@@ -154,25 +154,26 @@ export class Policies extends Context.Service<Policies, {
         return { review, request, standsIn, missing: allowed.filter((needed) => needed !== role), people }
       })
 
-      /**
-       * Nothing new comes to be in an institution that is suspended, whoever stands in there; nor at a project that the
-       * directory gave to another one, whose people it is that sign for it now.
-       */
-      const mustStand = Effect.fnUntraced(function* ({ institution_id, project_id }: PolicyReviewRow) {
-        if (institution_id === null) return
+      /** The people of an institution decide nothing about a project that the directory gave to another one. */
+      const mustBelong = Effect.fnUntraced(function* ({ institution_id, project_id }: PolicyReviewRow) {
+        const moved = yield* sql`
+          select from projects where id = ${project_id} and institution_id <> ${institution_id}`
+        if (moved.length === 0) return
+        return yield* new Problems.InvalidState({
+          state: "moved",
+          allowed: ["registered", "launch_proposed", "launched", "held"],
+        })
+      })
+
+      /** Nothing new comes to be in an institution that is suspended, whoever stands in there. */
+      const mustStand = Effect.fnUntraced(function* (review: PolicyReviewRow) {
+        if (review.institution_id === null) return
         const [row] = yield* sql<{ status: string }>`
-          select status from institutions where id = ${institution_id} and not removed for share`
+          select status from institutions where id = ${review.institution_id} and not removed for share`
         if (row?.status !== "active") {
           return yield* new Problems.InvalidState({ state: row?.status ?? "removed", allowed: ["active"] })
         }
-        const moved = yield* sql`
-          select from projects where id = ${project_id} and institution_id <> ${institution_id}`
-        if (moved.length > 0) {
-          return yield* new Problems.InvalidState({
-            state: "moved",
-            allowed: ["registered", "launch_proposed", "launched", "held"],
-          })
-        }
+        yield* mustBelong(review)
       })
 
       const recorded = (action: string, { personId, role }: PolicyDecision, review: PolicyReviewRow) =>
@@ -204,12 +205,14 @@ export class Policies extends Context.Service<Policies, {
       const decline: Policies["Service"]["decline"] = Effect.fn("Policies.decline")(function* (decision) {
         const { personId, reason, role } = decision
         const { request, review } = yield* admitted(decision)
+        const ofProject = request.kind === "website" || request.kind === "launch"
+        if (ofProject) yield* mustBelong(review)
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
           update policy_reviews set state = 'declined', decided_at = ${now}, declined_by = ${personId},
             declined_role = ${role}, decline_reason = ${reason}
           where id = ${review.id}::uuid`
-        if (request.kind === "website" || request.kind === "launch") yield* projects.decline(request, personId, reason)
+        if (ofProject) yield* projects.decline(request, personId, reason)
         // Somebody else than the invited was not let in: the invitation itself stands.
         else if (review.kind !== "enrollment_claim") {
           yield* rows.change(request, { state: declined[request.kind] })

@@ -208,6 +208,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       yield* project(other, { id: made.project_id, state: "registered", environment: "staging" })
       assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "invalid_state")
+      // Who declines a registration ends the project, which is no longer theirs.
+      assert.strictEqual(yield* codeOf(decline(made, "administrator", w.ada)), "invalid_state")
       assert.strictEqual((yield* decline(asked, "administrator", w.ada)).state, "declined")
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select 1 from access where project_id = ${portal}`, [])

@@ -101,11 +101,13 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     const { bytes, kid } = vault.seal(managementToken, place(projectId))
     yield* sql`
       update provider_clients set management_token = ${bytes}, kid = ${kid}
-      where project_id = ${projectId} and client_id = ${before.clientId}`
+      where project_id = ${projectId} and client_id = ${before.clientId} and not disabled`
   })
 
+  /** The client has ended, and with it what its credential was for. */
   const disabled = Effect.fnUntraced(function* (projectId: string) {
-    yield* sql`update provider_clients set disabled = true where project_id = ${projectId}`
+    yield* sql`
+      update provider_clients set disabled = true, management_token = null, kid = null where project_id = ${projectId}`
     yield* mended(projectId)
   })
 

@@ -39,7 +39,7 @@ const away = new Set([
  * crashed (57P); lacks connections, memory or room (53); its disk fails (58); it only reads, as what a fail-over has not
  * promoted yet (25006); it ended the transaction of a process that stood still (25P03).
  */
-const unusable = /^(?:57P0|53|58|25006|25P03)/
+const unusable = /^(?:57P0[0-9A-Z]|5[38][0-9A-Z]{3}|25006|25P03)$/
 const cut = new Set(["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE", "ENOTFOUND"])
 
 const member = (value: unknown, key: string): unknown =>

@@ -65,6 +65,7 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 const maxFaults = 1_000
 
 const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
+  if (faults.length === 0) return faults
   const places = new Set(known.map(({ loc }) => JSON.stringify(loc)))
   return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
 }

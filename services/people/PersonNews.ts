@@ -9,16 +9,7 @@ import { type Fact, Positions } from "../lifecycle/Positions.ts"
 import { Database } from "../platform/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/Jobs.ts"
 import { inTransaction } from "../platform/Transact.ts"
-import {
-  type Audience,
-  type NewsLimits,
-  newsLimits,
-  type Person,
-  personOf,
-  persons,
-  some as someOf,
-  standingOf,
-} from "./Persons.ts"
+import { type Audience, type NewsLimits, newsLimits, personOf, persons, some as someOf, standingOf } from "./Persons.ts"
 
 /** Who a token speaks for. */
 export interface Identity {
@@ -46,7 +37,7 @@ const newsJob: JobKind<Args> = { kind: "people.news" }
 const codes = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
 const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
 
-const factsOf = ({ personId, renamed, standing }: PersonChange, person: Person, hearer: Audience) => {
+const factsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience) => {
   const about = { projectId: hearer.projectId, institutionId: hearer.institutionId, initiatedBy: "system" as const }
   const facts: Array<Fact> = []
   // Sessions of the old identity speak for nobody any more.
@@ -59,7 +50,7 @@ const factsOf = ({ personId, renamed, standing }: PersonChange, person: Person, 
       { ...about, kind: "identity-linked", person: { id, ...renamed.is }, payload: { ...payload, previous } },
     )
   }
-  const kind = standingOf(person) ?? "account-enabled"
+  const kind = standingOf(hearer) ?? "account-enabled"
   if (standing) facts.push({ ...about, kind, person: personOf(hearer), payload: reason(codes[kind]) })
   return facts
 }
@@ -81,10 +72,10 @@ export class PersonNews extends Context.Service<PersonNews, {
 
         /** Tells the projects after `cursor`, and gives the last one where some are left. */
         const some = Effect.fnUntraced(function* (change: PersonChange, at: number, cursor: string, most: NewsLimits) {
-          const [person] = yield* people.lock([change.personId])
-          if (person === undefined) return { done: 0, last: null }
+          const known = yield* people.lock([change.personId])
+          if (known.length === 0) return { done: 0, last: null }
           const { last, now } = someOf(yield* people.audienceOf(change.personId, at), cursor, most)
-          yield* positions.append(...now.flatMap((hearer) => factsOf(change, person, hearer)))
+          yield* positions.append(...now.flatMap((hearer) => factsOf(change, hearer)))
           return { done: now.length, last }
         })
 

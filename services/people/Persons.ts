@@ -16,6 +16,7 @@ export interface Person {
   readonly canonical: string
   readonly issuer: string
   readonly subject: string
+  /** Active where the person that it turned out to be is, too, as whoever signs in by this name must be. */
   readonly status: PersonStatus
   readonly removed: boolean
 }
@@ -56,15 +57,15 @@ export const standingOf = ({ removed, status }: Pick<Person, "removed" | "status
   removed ? "account-purged" as const : status === "active" ? null : "account-disabled" as const
 
 export const persons = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(
-    "p.id, coalesce(p.merged_into, p.id) as canonical, p.issuer, p.subject, p.status, p.removed",
-  )
+  const columns = sql.literal(`p.id, k.id as canonical, p.issuer, p.subject,
+    case when p.status = 'active' then k.status else p.status end as status, p.removed or k.removed as removed`)
+  const canonical = sql.literal("join people k on k.id = coalesce(p.merged_into, p.id)")
 
   /** The known ones of these people; their rows stay locked (`FOR SHARE`) to the end of the transaction. */
   const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
     // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
     const these = ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${[...ids]}::text[])`
-    return sql<Person>`select ${columns} from people p
+    return sql<Person>`select ${columns} from people p ${canonical}
       where p.id ${these} and p.issuer is not null order by p.id collate "C" for share`
   }
 
@@ -84,7 +85,7 @@ export const persons = (sql: PgClient.PgClient) => {
         where o.active and not o.removed and j.institution_id is not null
       )
       select distinct on (h.project_id, p.id) h.project_id as "projectId", h.institution_id as "institutionId", ${columns}
-      from heard h join people p on p.id = h.person_id
+      from heard h join people p on p.id = h.person_id ${canonical}
       order by h.project_id, p.id, h.institution_id`
 
   return { lock, audienceOf }

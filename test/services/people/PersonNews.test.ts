@@ -36,6 +36,33 @@ layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
       assert.deepStrictEqual(yield* news(projects), projects.map(() => ["account-disabled"]))
     }))
 
+  it.effect("of two who turned out to be one, nobody is told enabled by either name before both are", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const fern = yield* institution()
+      const [one, other] = [yield* person(), yield* person()]
+      const portal = yield* project(fern)
+      yield* access(fern, portal, other)
+      yield* sql`update people set merged_into = ${one} where id = ${other}`
+      yield* sql`update identities set person_id = ${one} where person_id = ${other}`
+      const last = Effect.map(news([portal]), ([kinds]) => kinds!.at(-1))
+      let version = 2
+      const becomes = (id: string, status: "active" | "suspended" | "disabled") =>
+        Effect.andThen(person({ id, version: version++, status }), last)
+      assert.strictEqual(yield* becomes(one, "disabled"), "account-disabled")
+      assert.strictEqual(yield* becomes(other, "suspended"), "account-disabled")
+      assert.strictEqual(yield* becomes(other, "active"), "account-disabled")
+      // Neither is new Access by the one name any good while the other may not sign in.
+      const later = yield* project(fern)
+      yield* access(fern, later, other)
+      assert.deepStrictEqual(yield* news([later]), [["account-disabled"]])
+      assert.strictEqual(yield* becomes(one, "active"), "account-enabled")
+      yield* becomes(other, "suspended")
+      yield* becomes(one, "suspended")
+      assert.strictEqual(yield* becomes(one, "active"), "account-disabled")
+      assert.strictEqual(yield* becomes(other, "active"), "account-enabled")
+    }))
+
   it.effect("that is no news any more by the time of the job does not reach anybody last", () =>
     Effect.gen(function* () {
       const { pat, projects } = yield* scene

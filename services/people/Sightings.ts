@@ -1,6 +1,6 @@
 /**
  * Sessions as they are seen: the first token with a `sid` makes the session's row, later ones say that it is still used.
- * Noted in memory and written every 10 s in one statement, so that no request waits for it; what a killed process had
+ * Noted in memory and written every 10 s, all in one statement, so that no request waits for it; what a killed process had
  * noted is noted again by the session's next request. A row that was revoked stays revoked.
  *
  * Whoever ends all other sessions of theirs may do it while one of them is noted and has no row yet. It is written as
@@ -133,7 +133,7 @@ export class Sightings extends Context.Service<Sightings, {
             or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
       })
 
-      /** Ends those of the new rows whose person had ended them by then. */
+      /** Ends those of the new rows whose person had ended them by then; another process may have written the others. */
       const endLate = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly id: string; readonly since: Date }>) {
         const ended = yield* sql<{ person_id: string; sid: string }>`
           update sessions s set revoked_at = f.before

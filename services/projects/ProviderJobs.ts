@@ -155,12 +155,16 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         if (own.length > 0) yield* settled(job, "failed", code)
       }, sql.withTransaction)
 
+      /** From where it is written down that it is asked, to where it is written down what came of it. */
       const ask = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, doubtful: boolean) {
+        if (!(yield* begin(job, target))) return
+        yield* faultPoint("provider.begun")
         const answer = yield* Effect.result(call(job, target, doubtful))
         yield* faultPoint("provider.answered")
         if (answer._tag === "Success") yield* settle(job, target, answer.success)
         else if (answer.failure instanceof ProviderFault) yield* fault(job, answer.failure)
         else return yield* Effect.fail(answer.failure)
+        yield* faultPoint("provider.settled")
       })
 
       const perform = Effect.fnUntraced(function* (job: Claimed) {
@@ -172,10 +176,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         // Sent again after the withdrawal, it would make what nothing ends any more.
         if (row.ended && job.kind !== "client.disable") return yield* settle(job, target, "superseded")
         yield* faultPoint("provider.claimed")
-        if (!(yield* begin(job, target))) return
-        yield* faultPoint("provider.begun")
         yield* soonDone(ask(job, target, row.doubtful))
-        yield* faultPoint("provider.settled")
       })
 
       const work = Effect.gen(function* () {

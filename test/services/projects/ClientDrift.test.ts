@@ -4,8 +4,47 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/Database.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
+import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
+import { Operations } from "../../../services/projects/Operations.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
-import { add, atProvider, clientOf, decide, newest, reason, work, world } from "./ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, newest, over, reason, work, world } from "./ProviderWorld.ts"
+
+layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
+  it.effect("notes what another hand changed at the provider, and forgets it when it is mended", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      yield* add(portal)
+      yield* work
+      const { sql } = yield* Database
+      const drift = yield* ClientDrift
+      const operations = yield* Operations
+      const look = Effect.andThen(
+        sql`update provider_clients set looked_at = 'epoch' where project_id = ${portal}`,
+        drift.look,
+      )
+      const seen = Effect.map(
+        operations.diagnostics(oz),
+        ({ client_drift }) => client_drift.filter(({ project_id }) => project_id === portal).map(({ field }) => field),
+      )
+      yield* look
+      assert.deepStrictEqual(yield* seen, [])
+      yield* sql`update embedded_clients set metadata = metadata || '{"client_name": "Other"}'
+        where reference = ${`bailiwick:${portal}`}`
+      yield* look
+      assert.deepStrictEqual(yield* seen, ["client_name"])
+      yield* add(portal, "client.update")
+      yield* work
+      assert.deepStrictEqual(yield* seen, [])
+      yield* sql`update embedded_clients set metadata = metadata || '{"scope": "openid email"}'
+        where reference = ${`bailiwick:${portal}`}`
+      yield* look
+      assert.deepStrictEqual(yield* seen, ["scope"])
+      // Of a client that is no more nothing is to be mended.
+      yield* add(portal, "client.disable")
+      yield* work
+      assert.deepStrictEqual(yield* seen, [])
+    }))
+})
 
 layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provider", (it) => {
   it.effect("what a provider hands out with a look is kept, or the next call would be refused", () =>

@@ -2,9 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/Database.ts"
-import type { FaultPoint } from "../../../services/platform/Faults.ts"
+import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
 import { transact } from "../../../services/platform/Transact.ts"
-import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
@@ -124,39 +123,19 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
     }
   }
 
-  it.effect("notes what another hand changed at the provider, and forgets it when it is mended", () =>
+  it.effect("a stop at the last moment before a call lets it be made", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       yield* add(portal)
-      yield* work
-      const { sql } = yield* Database
-      const drift = yield* ClientDrift
-      const operations = yield* Operations
-      const look = Effect.andThen(
-        sql`update provider_clients set looked_at = 'epoch' where project_id = ${portal}`,
-        drift.look,
-      )
-      const seen = Effect.map(
-        operations.diagnostics(oz),
-        ({ client_drift }) => client_drift.filter(({ project_id }) => project_id === portal).map(({ field }) => field),
-      )
-      yield* look
-      assert.deepStrictEqual(yield* seen, [])
-      yield* sql`update embedded_clients set metadata = metadata || '{"client_name": "Other"}'
-        where reference = ${`bailiwick:${portal}`}`
-      yield* look
-      assert.deepStrictEqual(yield* seen, ["client_name"])
-      yield* add(portal, "client.update")
-      yield* work
-      assert.deepStrictEqual(yield* seen, [])
-      yield* sql`update embedded_clients set metadata = metadata || '{"scope": "openid email"}'
-        where reference = ${`bailiwick:${portal}`}`
-      yield* look
-      assert.deepStrictEqual(yield* seen, ["scope"])
-      // Of a client that is no more nothing is to be mended.
-      yield* add(portal, "client.disable")
-      yield* work
-      assert.deepStrictEqual(yield* seen, [])
+      const begun = yield* Deferred.make<void>()
+      const hit = (point: FaultPoint) => {
+        if (point === "provider.begun") Deferred.doneUnsafe(begun, Effect.void)
+      }
+      const working = yield* Effect.forkChild(Effect.provideService(work, Faults, { hit }))
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(working)
+      assert.strictEqual((yield* newest(oz)).state, "effective")
+      assert.lengthOf(yield* held(portal), 1)
     }))
 
   it.effect("is counted over what one can see; diagnostics are for operators, and for a project's own", () =>

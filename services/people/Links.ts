@@ -34,6 +34,8 @@ interface By {
 /** How fresh the sign-in of the other identity must be, in seconds, and how long a proof may be used. */
 const freshSeconds = 300
 const proofMillis = 10 * 60_000
+/** In bytes: what an entry of an index surely holds. A link to a longer name could never take effect. */
+const longestNames = 2_600
 const rejected = (field: string) =>
   HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")
 
@@ -124,6 +126,9 @@ export class Links extends Context.Service<Links, {
         const [found] = yield* sql<Found>`${who(sql, said)}`
         if (found === undefined ? holder !== null : found.revoked) return yield* rejected("token")
         if (holder === personId || !(yield* linkable(holder))) return yield* rejected("token")
+        if (holder === null && Buffer.byteLength(said.issuer + said.subject) > longestNames) {
+          return yield* rejected("token")
+        }
         const id = yield* ids.next
         const expiresAt = new Date(now + proofMillis)
         const made = yield* sql`

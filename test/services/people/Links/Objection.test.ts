@@ -1,13 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { randomBytes } from "node:crypto"
 import { linkNoticeKind, requestTemplates } from "../../../../services/access/RequestLetters.ts"
-import { person } from "../../../support/TestIdentity.ts"
+import { EmbeddedIssuer } from "../../../../src/embedded/EmbeddedIssuer.ts"
+import { issuer, person } from "../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../support/TestTokens.ts"
-import { day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
+import { codeOf, day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
 import { ask, noticed, prove } from "../LinkSteps.ts"
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Objections to links", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and their hours", (it) => {
   it.effect("the day to object begins when the notice has left, however long that took", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
@@ -46,5 +48,21 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Objections
       yield* TestClock.adjust(23 * hour)
       yield* fire
       assert.strictEqual((yield* requestRow(second.link_request_id)).state, "linked")
+    })))
+
+  it.effect("what is proven can be linked when its hour comes, however long the name", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const one = yield* person()
+      const { mintAccessToken } = yield* EmbeddedIssuer
+      const named = (subject: string) =>
+        Effect.flatMap(mintAccessToken({ issuer, subject, clientId: "portal" }), (token) => prove(one, token))
+      const longest = randomBytes(2_000).toString("base64url").slice(0, 2_600 - issuer.length)
+      assert.strictEqual(yield* codeOf(named(`${longest}x`)), "HTTPValidationError")
+      const link = yield* ask(one, (yield* named(longest)).proof_id)
+      yield* sign(link, "operator", w.oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      assert.strictEqual((yield* requestRow(link.link_request_id)).state, "linked")
     })))
 })

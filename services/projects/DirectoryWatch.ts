@@ -33,13 +33,19 @@ const watch = Effect.gen(function* () {
   const jobs = yield* jobQueue
   const positions = yield* Positions
 
-  /** One that is there, or about to be made, of what it was to be before. */
-  const updateClient = Effect.fnUntraced(function* (projectId: string) {
+  /**
+   * One that is there, or about to be made, of what it was to be before. A line that names no redirect URIs takes them
+   * from no client that signs people in: whoever means that ends the project.
+   */
+  const updateClient = Effect.fnUntraced(function* ({ id, redirect_uris }: typeof Row.Type) {
+    const named = redirect_uris.length > 0
     const there = yield* sql`
-      select from provider_clients where project_id = ${projectId} and not disabled
-      union all select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held
+      select from provider_clients where project_id = ${id} and not disabled
+        and (${named} or expected -> 'redirect_uris' = '[]')
+      union all select from provider_jobs where project_id = ${id} and state <> 'effective' and not held
+        and (${named} or coalesce(target -> 'redirect_uris', '[]') = '[]')
       limit 1`
-    if (there.length > 0) yield* jobs.add({ kind: "client.update", projectId })
+    if (there.length > 0) yield* jobs.add({ kind: "client.update", projectId: id })
   })
 
   return (kind: Kind): Kind => {
@@ -54,7 +60,7 @@ const watch = Effect.gen(function* () {
           const told = history.changed?.(beforeJson, afterJson, now) ?? Effect.void
           if (before === null || !stands(before)) return yield* told
           if (stands(after)) {
-            if (clientOf(before) !== clientOf(after)) yield* updateClient(after.id)
+            if (clientOf(before) !== clientOf(after)) yield* updateClient(after)
             return yield* told
           }
           const ending = {

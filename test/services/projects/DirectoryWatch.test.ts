@@ -145,6 +145,10 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
           from embedded_clients e where e.reference = ${`bailiwick:${portal}`}`,
         [{ name: "New portal", uris: redirect_uris }],
       )
+      // What a line leaves out is no word on where people come back to.
+      yield* tell("project", { ...line(portal, fern, "held"), version: 4, name: "Portal", redirect_uris: undefined })
+      yield* tell("project", { ...line(portal, fern, "held"), version: 5, name: "Old portal", redirect_uris: [] })
+      assert.lengthOf(yield* updates, 1)
       yield* come
     }))
 })

@@ -62,6 +62,9 @@ const packaged = (): Binary => {
   }
 }
 
+/** A machine that is busy elsewhere takes its time to start a browser, and to show a page. */
+const patienceMillis = 120_000
+
 const launch = async () => {
   const profile = mkdtempSync(join(tmpdir(), "bailiwick-browser-"))
   const { env, file } = installed() ?? packaged()
@@ -72,7 +75,7 @@ const launch = async () => {
     // Our own pages only, and often as root in a container, where Chromium's sandbox cannot be had.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-zygote", "--disable-gpu"],
     env: { PATH: process.env["PATH"], HOME: profile, LANG: "en_GB.UTF-8", TZ: "UTC", ...env },
-    timeout: 60_000,
+    timeout: patienceMillis,
   })
   // Whoever ends the run ends this, too, where its test was killed.
   const pid = browser.process()?.pid
@@ -120,6 +123,7 @@ export const visitor = Effect.fnUntraced(
     )
     return yield* Effect.promise(async (): Promise<Visitor> => {
       const page = await context.newPage()
+      page.setDefaultTimeout(patienceMillis)
       await page.setViewport(viewport)
       await page.setJavaScriptEnabled(scripts)
       const complaints: Array<string> = []

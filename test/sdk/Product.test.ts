@@ -83,6 +83,6 @@ layer(world, { excludeTestServices: true })("the sample product", (it) => {
         for (const fault of ["applied:1", "committed:3", "applied:2"]) yield* killed(fault)
         yield* survives()
       }),
-    120_000,
+    300_000,
   )
 })

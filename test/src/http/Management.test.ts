@@ -147,7 +147,10 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
     Effect.scoped(Effect.gen(function* () {
       const { ownerUrl, url } = yield* TestDatabase
       const someone = yield* person()
-      const [mine, other] = [yield* bearer(someone, { sid: "mine" }), yield* bearer(someone, { sid: "other" })]
+      const [mine, other] = [
+        yield* bearer(someone, { sid: `mine ${someone}` }),
+        yield* bearer(someone, { sid: `other ${someone}` }),
+      ]
       const elsewhere = yield* Layer.build(Layer.fresh(
         Callers.layer.pipe(
           Layer.provideMerge(Sightings.layer),

@@ -1,5 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Exit, Runtime } from "effect"
+import { endAnyway } from "./LastResort.ts"
 import { forgiveLateWrites } from "./LateWrite.ts"
 import { program } from "./Program.ts"
 import { refuse } from "./Refusal.ts"
@@ -9,4 +10,5 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
 
 forgiveLateWrites()
+endAnyway()
 NodeRuntime.runMain(refuse(program), { disableErrorReporting: true, teardown })

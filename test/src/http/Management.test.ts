@@ -189,7 +189,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       )
       // A later token of the dead session is as dead, whatever it says of itself.
       assert.strictEqual(
-        yield* there(yield* bearer(someone, { sid: "other", acr: "urn:service:aal3" })),
+        yield* there(yield* bearer(someone, { sid: `other ${someone}`, acr: "urn:service:aal3" })),
         "invalid_token",
       )
     })))

@@ -14,6 +14,7 @@ import { Clock, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { allowLonger } from "../platform/Database/Watched.ts"
 import { readInstallation } from "../platform/Installation.ts"
 
 /** How much longer before the loss than is known streams are asked: clocks, replicas and backups lag. */
@@ -101,7 +102,7 @@ export const settleEpoch = Effect.fnUntraced(function* (
   yield* sql`
     update installation set system_identifier = ${server}, timeline_id = ${timeline}, server = ${running}
     where (system_identifier, timeline_id, server) is distinct from (${server}, ${timeline}, ${running})`
-  if (another) yield* begin(sql, restored_from)
+  if (another) yield* allowLonger(begin(sql, restored_from))
   return another
 })
 

@@ -6,12 +6,14 @@
  * - `wide`: two connections for counts, exports and other statements that may take long.
  * - `owner`: the role that owns the tables; migrations and partition upkeep only.
  *
- * Every pool limits itself on the server: a frozen process loses its locks after 5 s, a lock is waited for 2 s.
+ * Every pool limits itself on the server: a frozen process loses its locks after 5 s, a lock is waited for 2 s. And a
+ * connection on which a statement outlives that limit is destroyed here (Watched.ts).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { lossFails } from "./Database/Lost.ts"
+import { grace, watched } from "./Database/Watched.ts"
 
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
@@ -20,8 +22,9 @@ export interface DatabaseConfig {
   readonly maxConnections: number
 }
 
-const limits = (statement: string) => ({
-  statement_timeout: statement,
+/** `seconds`: what one statement may take. */
+const limits = (seconds: number) => ({
+  statement_timeout: `${seconds}s`,
   lock_timeout: "2s",
   idle_in_transaction_session_timeout: "5s",
   timezone: "UTC",
@@ -37,12 +40,14 @@ export class Database extends Context.Service<Database, {
     Layer.effect(
       Database,
       Effect.gen(function* () {
-        const pool = Effect.fnUntraced(function* (statement: string, options: Partial<PgClient.PgPoolConfig>) {
+        const pool = Effect.fnUntraced(function* (seconds: number, options: Partial<PgClient.PgPoolConfig>) {
+          const { url = config.url } = options
           const client = yield* PgClient.make({
-            url: config.url,
+            url,
             applicationName: "bailiwick",
-            startupParameters: limits(statement),
+            startupParameters: limits(seconds),
             connectTimeout: "5 seconds",
+            stream: watched(Redacted.value(url), seconds + grace),
             ...options,
           })
           const { withTransaction } = client
@@ -51,16 +56,16 @@ export class Database extends Context.Service<Database, {
           })
         })
         return Database.of({
-          sql: yield* pool("10s", { maxConnections: config.maxConnections }),
-          reads: yield* pool("2s", {
+          sql: yield* pool(10, { maxConnections: config.maxConnections }),
+          reads: yield* pool(2, {
             maxConnections: 4,
             multiplex: true,
             multiplexConcurrency: 4,
             // Lookups by key over daily partitions: planning anew cost more than twice what executing did.
-            startupParameters: { ...limits("2s"), plan_cache_mode: "force_generic_plan" },
+            startupParameters: { ...limits(2), plan_cache_mode: "force_generic_plan" },
           }),
-          wide: yield* pool("60s", { maxConnections: 2 }),
-          owner: yield* pool("60s", { url: config.ownerUrl, maxConnections: 1 }),
+          wide: yield* pool(60, { maxConnections: 2 }),
+          owner: yield* pool(60, { url: config.ownerUrl, maxConnections: 1 }),
         })
       }),
     ).pipe(Layer.provide(Reactivity.layer))

@@ -11,7 +11,7 @@
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, Option, type Redacted } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import {
   ClusterError,
   MessageStorage,
@@ -28,6 +28,7 @@ import {
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { Migrator, SqlClient } from "effect/sql"
 import { Database } from "../../services/platform/Database.ts"
+import { grace, watched } from "../../services/platform/Database/Watched.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),
@@ -74,6 +75,7 @@ const storage = ({ url }: ClusterOptions) =>
       url,
       applicationName: "bailiwick cluster",
       connectTimeout: "5 seconds",
+      stream: watched(Redacted.value(url), 5 + grace),
       maxConnections: 3,
       // The cluster's times have no zone.
       startupParameters: { statement_timeout: "5s", lock_timeout: "2s", timezone: "UTC" },

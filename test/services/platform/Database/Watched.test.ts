@@ -1,0 +1,83 @@
+/** Connections on which nothing comes back, and those on which nothing has to. */
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Queue, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlError } from "effect/sql"
+import { allowLonger, watched } from "../../../../services/platform/Database/Watched.ts"
+import { relay } from "../../../support/Relay.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+
+/** One connection that is given up after some three seconds of silence; and the way to it. */
+const impatient = Effect.gen(function* () {
+  const made = new URL(Redacted.value((yield* TestDatabase).url))
+  const way = yield* relay(made)
+  const url = new URL(made.href)
+  url.hostname = "127.0.0.1"
+  url.port = String(way.port)
+  const client = (options: Partial<PgClient.PgPoolConfig>) =>
+    PgClient.make({
+      url: Redacted.make(url.href),
+      maxConnections: 1,
+      stream: watched(url.href, 3),
+      ...options,
+    }).pipe(Effect.provide(Reactivity.layer))
+  return { client, way, sql: yield* client({}) }
+})
+
+const lost = (exit: Exit.Exit<unknown, unknown>) => {
+  const error = Exit.isFailure(exit) ? exit.cause.reasons.find((reason) => "error" in reason)?.error : undefined
+  assert.isTrue(SqlError.isSqlError(error) && error.reason._tag === "ConnectionError", String(error))
+}
+
+layer(TestDatabase.layer, { excludeTestServices: true, timeout: "60 seconds" })("a connection", (it) => {
+  it.effect("is given up where a network swallows what it is asked, alone or in a transaction; the next one answers", () =>
+    Effect.gen(function* () {
+      const { client, sql, way } = yield* impatient
+      const many = yield* client({ multiplex: true })
+      const one = (by: PgClient.PgClient) => by`select 1 as one`
+      yield* Effect.all([one(sql), one(many)])
+      const [begun, cut] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const within = yield* Effect.forkChild(Effect.exit(sql.withTransaction(
+        one(sql).pipe(
+          Effect.andThen(Deferred.succeed(begun, undefined)),
+          Effect.andThen(Deferred.await(cut)),
+          Effect.andThen(one(sql)),
+        ),
+      )))
+      yield* Deferred.await(begun)
+      way.cut()
+      yield* Deferred.succeed(cut, undefined)
+      const exits = yield* Effect.all([Fiber.join(within), Effect.exit(one(many)), Effect.exit(one(many))], {
+        concurrency: "unbounded",
+      })
+      // Of a transaction the loss is what Lost.ts makes a failure.
+      assert.isTrue(Exit.isFailure(exits[0]))
+      lost(exits[1])
+      lost(exits[2])
+      way.mend()
+      // The pools may be connecting on the cut way still, which is given up, too.
+      for (const by of [sql, many]) assert.deepStrictEqual(yield* Effect.retry(one(by), { times: 3 }), [{ one: 1 }])
+    }))
+
+  it.effect("stays where it was asked nothing, or listens, or is being answered for long", () =>
+    Effect.gen(function* () {
+      const { client, sql } = yield* impatient
+      const heard = yield* (yield* client({})).listen("somewhere")
+      const pid = Effect.map(sql<{ pid: number }>`select pg_backend_pid() as pid`, ([row]) => row!.pid)
+      const before = yield* pid
+      // Each row is more than the server keeps before it sends.
+      const rows = yield* (yield* client({}))`
+        select repeat('x', 20000) as x, pg_sleep(0.5) from generate_series(1, 10)`
+      assert.strictEqual(rows.length, 10)
+      assert.strictEqual(yield* pid, before)
+      yield* sql.notify("somewhere", "here")
+      assert.strictEqual((yield* Queue.take(heard)).payload, "here")
+    }))
+
+  it.effect("is not given up under work that may take longer", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* impatient
+      yield* allowLonger(sql`select pg_sleep(5)`)
+    }))
+})

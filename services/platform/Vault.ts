@@ -110,6 +110,8 @@ const bound = ({ table, column, row }: VaultPlace, kid: string) =>
 
 const make = (ring: Ring) => {
   const sealing = new Map(Array.from(ring.keys, ([kid, key]) => [kid, deriveKey(key, "seal")]))
+  // As many as there are purposes and keys: derived anew for each request they cost more than what they are derived for.
+  const derived = new Map<string, DerivedKey>()
 
   return Vault.of({
     seal: (plaintext, place) => {
@@ -131,9 +133,14 @@ const make = (ring: Ring) => {
       }
     },
     derive: (purpose, kid = ring.active) => {
+      const name = JSON.stringify([purpose, kid])
+      const known = derived.get(name)
+      if (known !== undefined) return known
       const key = ring.keys.get(kid)
       if (key === undefined) throw new VaultError({ message: `the ring lacks key ${kid}` })
-      return { kid, key: Redacted.make<Uint8Array>(deriveKey(key, `derived:${purpose}`)) }
+      const made = { kid, key: Redacted.make<Uint8Array>(deriveKey(key, `derived:${purpose}`)) }
+      derived.set(name, made)
+      return made
     },
   })
 }

@@ -7,6 +7,7 @@ import { makeConnection } from "../../services/platform/Bus/Connection.ts"
 import { CliFault } from "./CliFault.ts"
 import { brokerOf, instance, placeOf } from "./Instance.ts"
 import { printable, shortened } from "./Printable.ts"
+import { reasonOf } from "./Report.ts"
 import { follow } from "./Tail/follow.ts"
 import { covers, isPattern, overlaps } from "./Tail/pattern.ts"
 
@@ -38,6 +39,7 @@ const run = Effect.fnUntraced(function* (wanted: string) {
   yield* Effect.forEach(followed, (one) =>
     Effect.gen(function* () {
       const begun = Latch.makeUnsafe(false)
+      let said = ""
       yield* Effect.forkScoped(follow(
         connection,
         one,
@@ -47,9 +49,14 @@ const run = Effect.fnUntraced(function* (wanted: string) {
           process.stdout.write(`${head} ${shortened(message.string(), payloadLength)}\n`)
         },
         Effect.sync(() => void begun.openUnsafe()),
+        (cause) => {
+          const reason = `${one.stream}: ${reasonOf(cause)}; trying again`
+          if (reason === said) return Effect.void
+          said = reason
+          return Console.error(reason)
+        },
       ))
-      // A stream that is not there yet is followed as soon as it is.
-      yield* Effect.timeoutOption(begun.await, "3 seconds")
+      yield* begun.await
     }), { concurrency: "unbounded" })
   yield* Console.error(`following ${followed.map(({ stream }) => stream).join(", ")}; Ctrl-C ends`)
   // Nothing else ends it.

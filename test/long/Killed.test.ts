@@ -8,7 +8,7 @@ import type { DeliveryFault } from "../../services/platform/Faults.ts"
 import { until } from "../e2e/support/until.ts"
 import { type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
-import { unanswered } from "./support/Broker.ts"
+import { unanswered } from "../support/Broker.ts"
 import { brisk } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 

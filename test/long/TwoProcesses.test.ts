@@ -5,7 +5,7 @@ import process from "node:process"
 import { Database } from "../../services/platform/Database.ts"
 import { until } from "../e2e/support/until.ts"
 import { type World, world } from "../e2e/support/World.ts"
-import { unanswered } from "./support/Broker.ts"
+import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 

@@ -24,6 +24,9 @@ export const consumerExists = 10_148
 
 const has = (error: unknown, code: number) => error instanceof JetStreamApiError && error.code === code
 
+/** Whether the broker said that it has no such stream. */
+export const isMissing = (error: unknown): boolean => has(error, JetStreamApiCodes.StreamNotFound)
+
 /** The manager of a connection, without the account request that the library makes first. */
 export const managerOf = (nc: NatsConnection): Promise<JetStreamManager> =>
   jetstreamManager(nc, { checkAPI: false, timeout: 5_000 })
@@ -46,7 +49,7 @@ const keepStream = async (jsm: JetStreamManager, name: StreamName): Promise<void
     const change = widened((await jsm.streams.info(name)).config, name)
     if (change !== null) await jsm.streams.update(name, change)
   } catch (error) {
-    if (!has(error, JetStreamApiCodes.StreamNotFound)) throw error
+    if (!isMissing(error)) throw error
     const { subjects, maxAgeMillis } = Streams[name]
     await jsm.streams.add({
       name,

@@ -4,7 +4,7 @@ import { jetstream } from "@nats-io/jetstream"
 import { Effect, type Redacted } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
 import { until } from "../../e2e/support/until.ts"
-import { connected } from "../support/Broker.ts"
+import { connected } from "../../support/Broker.ts"
 import type { Walks } from "./Walks.ts"
 
 /** By ending: what happens on the way, and which letters are sent. */

@@ -1,10 +1,11 @@
 /** What goes in by hand: directory lines, messages, sessions; and what is seen of it on the streams. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Redacted } from "effect"
 import process from "node:process"
 import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { manage } from "../../support/Broker.ts"
 import * as Processes from "../../support/Processes.ts"
 import { account, uuid } from "../../support/DirectoryLines.ts"
 import { TestBus } from "../../support/TestBus.ts"
@@ -42,8 +43,10 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
 
   it.effect("publishes lines once, and shows on one line what arrived", () =>
     Effect.gen(function* () {
-      const env = yield* servers
       const home = yield* Processes.home
+      // A broker that has no stream before the first message is published: none of that is missed either.
+      const { url } = yield* TestBus.make
+      const env = { ...yield* servers, NATS_URL: Redacted.value(url) }
       const follower = yield* Processes.start({
         module: "src/cli/main.ts",
         args: ["tail", "intake.v1.>"],
@@ -64,6 +67,13 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       )
       assert.include(shown[0]!, "\\u202eturned\\u001b[31m")
       assert.match(shown[2]!, / \\u001b\[31mjunk$/)
+
+      // A stream that was made anew counts from one again.
+      yield* manage(url, (manager) => manager.streams.delete("EVENTS"))
+      const anew = yield* type(home, env, ["publish", subject, yield* written(home, "first again\nlast again\n")])
+      assert.strictEqual(anew.stdout, "published 2, duplicates 0, failed 0\n")
+      yield* follower.line(/ first again\n.* last again\n/)
+
       // Deno calls a child that it sent a signal killed by it, whatever its exit code.
       yield* Effect.sync(() => process.kill(follower.pid, "SIGINT"))
       assert.strictEqual(yield* follower.exited, 0)

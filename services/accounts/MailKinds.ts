@@ -101,6 +101,8 @@ export const mailKinds = Effect.gen(function* () {
         owner_held: `t.owner_held and (excluded.removed or not ${echoed})`,
         revision: "t.revision + 1",
       },
+      // The owner that it echoes, or an owner who ends a transfer, may be followed by the next at once.
+      traced: true,
       after: revokeForeign("domain_id"),
     },
     {

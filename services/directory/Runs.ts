@@ -1,7 +1,8 @@
 /**
  * How a batch of lines is cut into transactions. Lines of kinds without a history go together in any order, since each
- * id ends at its highest version. Those of kinds with a history are told on as they come, so a run ends where the next
- * of them would have to be applied before one that stands in front of it.
+ * id ends at its highest version; where a version leaves a trace beyond its row (`Kind.traced`), a run ends before the
+ * next one of its id. Those of kinds with a history are told on as they come, so a run ends where the next of them would
+ * have to be applied before one that stands in front of it.
  */
 import { Result } from "effect"
 import type { Kind } from "./Kind.ts"
@@ -14,14 +15,22 @@ export type Read = Result.Result<Line, Rejection>
 export const linesOf = (batch: ReadonlyArray<Read>, kind: Kind): ReadonlyArray<{ at: number; line: Line }> =>
   batch.flatMap((read, at) => Result.isSuccess(read) && read.success.kind === kind ? [{ at, line: read.success }] : [])
 
-/** Cuts a batch where applying kind by kind, in the order of `kinds`, would reorder histories. */
+/** Cuts a batch where applying kind by kind, in the order of `kinds`, would reorder histories or pass over a trace. */
 export const runsOf = (batch: ReadonlyArray<Read>, kinds: ReadonlyArray<Kind>): ReadonlyArray<ReadonlyArray<Read>> => {
   const runs: Array<Array<Read>> = [[]]
   let last = -1
+  let traced = new Set<string>()
   for (const read of batch) {
     const history = Result.isSuccess(read) && read.success.kind.history !== undefined
     const at = history ? kinds.indexOf(read.success.kind) : last
-    if (at < last) runs.push([])
+    const trace = Result.isSuccess(read) && read.success.kind.traced === true
+      ? `${read.success.kind.kind} ${read.success.id}`
+      : null
+    if (at < last || trace !== null && traced.has(trace)) {
+      runs.push([])
+      traced = new Set()
+    }
+    if (trace !== null) traced.add(trace)
     runs.at(-1)!.push(read)
     last = at
   }

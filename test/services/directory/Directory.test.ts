@@ -157,6 +157,19 @@ layer(ground)("Directory", (it) => {
       })
     }))
 
+  it.effect("the echo counts where a newer line comes with it", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const [id, before, after, third] = [fresh(), fresh(), fresh(), fresh()]
+      yield* directory.apply([domain(id, 1, before)])
+      yield* sql`update domains set account_id = ${after}::uuid, owner_held = true where id = ${id}::uuid`
+      const lines = [domain(id, 2, before), domain(id, 3, after), domain(id, 4, third)]
+      assert.deepStrictEqual(tags(yield* directory.apply(lines)), ["applied", "applied", "applied"])
+      const [row] = yield* sql`select account_id::text, owner_held from domains where id = ${id}::uuid`
+      assert.deepStrictEqual(row, { account_id: third, owner_held: false })
+    }))
+
   it.effect("applies a file and tells the number and reason of each rejected line", () =>
     Effect.gen(function* () {
       const directory = yield* Directory

@@ -182,6 +182,22 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.strictEqual(yield* codeOf(accept(bob.id, ids[0]!)), "not_pending")
     }).pipe(timed))
 
+  it.effect("what the feed took away and gave back in one batch was away", () =>
+    Effect.gen(function* () {
+      const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
+      const [sold, gone] = [yield* domain(alice), yield* domain(alice)]
+      yield* offer(alice.id, sold, bob.email)
+      yield* accept(bob.id, (yield* offer(alice.id, gone, bob.email)).id)
+      yield* feed(
+        domainLine(sold, eve),
+        { kind: "domain", id: gone, removed: true },
+        domainLine(sold, alice),
+        domainLine(gone, alice),
+      )
+      const statuses = (yield* outgoing(alice.id)).map(({ domain_id, status }) => [domain_id, status])
+      assert.deepStrictEqual(statuses, [[gone, "reversed"], [sold, "cancelled"]])
+    }).pipe(timed))
+
   it.effect("after a completion the feed's old word does not bring the owner back, and ends no later transfer", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]

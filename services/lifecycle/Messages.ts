@@ -45,6 +45,9 @@ interface EventRow {
   readonly payload: object
   readonly created_at: Date
   readonly traceparent: string | null
+  /** Up to where its project's history was signed when this was read. */
+  readonly from_epoch: number
+  readonly from_position: bigint
 }
 
 interface Signed {
@@ -92,7 +95,8 @@ export class Messages extends Context.Service<Messages, {
 
         const unsigned = sql<EventRow>`
           select e.id::text as id, e.project_id, e.epoch, e.position, e.digest, e.prev_digest, e.kind,
-            e.txn::text as txn, e.sub_id, e.payload, e.created_at, e.traceparent
+            e.txn::text as txn, e.sub_id, e.payload, e.created_at, e.traceparent,
+            behind.epoch as from_epoch, behind.position as from_position
           from (
             select h.project_id, coalesce(s.epoch, 0) as epoch, coalesce(s.position, 0) as position
             from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
@@ -125,12 +129,14 @@ export class Messages extends Context.Service<Messages, {
             seq: String(seqOf(event.epoch, event.position)),
             decided_at: event.created_at.toISOString(),
             traceparent: event.traceparent,
+            from_epoch: event.from_epoch,
+            from_position: String(event.from_position),
           }))
           yield* sql`
             with signed as (
               select * from jsonb_to_recordset(${sql.json(rows)}) r(
                 event_id uuid, project_id text, epoch integer, position bigint, kid text, message text, subject text,
-                seq bigint, decided_at timestamptz, traceparent text)
+                seq bigint, decided_at timestamptz, traceparent text, from_epoch integer, from_position bigint)
             ), kept as (
               insert into lifecycle_messages (event_id, project_id, epoch, position, kid, message, signed_at, decided_at,
                 traceparent)
@@ -150,7 +156,10 @@ export class Messages extends Context.Service<Messages, {
             select distinct on (project_id) project_id, epoch, position from signed
             order by project_id, epoch desc, position desc
             on conflict (project_id) do update set epoch = excluded.epoch, position = excluded.position
-            where (excluded.epoch, excluded.position) > (t.epoch, t.position)`
+            where (excluded.epoch, excluded.position) > (t.epoch, t.position)
+              -- What was taken back meanwhile (Keys) lies before these, and is signed first.
+              and exists (select from signed s where s.project_id = t.project_id
+                and (t.epoch, t.position) >= (s.from_epoch, s.from_position))`
           yield* outbox.ringAfterCommit
           yield* sql.afterCommit(bells.ring(lifecycleTopic, [...new Set(signed.map(({ event }) => event.project_id))]))
           return true

@@ -2,12 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { randomUUID } from "node:crypto"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { now, timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, rotating, served, signedBy, slow, states, work } from "./KeysWorld.ts"
-import { everything, type Scene, scene, signAll } from "./World.ts"
+import { timed } from "../transfers/TransferWorld.ts"
+import { consumer, day, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { everything, scene, signAll } from "./World.ts"
 
 layer(rotating(), slow)("keys of a history that was lost", (it) => {
   it.effect("the last one that signed there signs here, those before it verify, and it is done once", () =>
@@ -29,19 +28,6 @@ layer(rotating(), slow)("keys of a history that was lost", (it) => {
       assert.strictEqual((yield* signedBy(made.project)).at(-1), third)
       assert.strictEqual((yield* own.read).at(-1)!.kid, third)
     }).pipe(timed))
-})
-
-/** A stream of the project's that was given everything up to a place. */
-const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, position: number) {
-  const { sql } = yield* Database
-  const at = new Date(yield* now)
-  yield* sql`insert into lifecycle_streams ${
-    sql.insert({
-      ...{ id: randomUUID(), project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
-      ...{ status: "paused", status_by: "receiver", delivery: "poll", created_at: at, updated_at: at },
-      ...{ epoch: 1, position },
-    })
-  }`
 })
 
 layer(rotating(), slow)("streams that were not given everything", (it) => {

@@ -1,13 +1,14 @@
 /** Whoever comes at the same moment: operators, and signers that hold a key when it is found to be stolen. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { Messages } from "../../../services/lifecycle/Messages.ts"
+import { type Signer, SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { rotating, signedBy, slow, states, work } from "./KeysWorld.ts"
-import { scene } from "./World.ts"
+import { rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { everything, publicUrl, scene } from "./World.ts"
 
 const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.map(
@@ -71,4 +72,53 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       yield* work
       assert.deepStrictEqual((yield* signedBy(made.project)).slice(before.length), [next!, next!])
     }).pipe(timed))
+
+  it.effect("what is being signed while a stolen key's messages are taken back leaves no gap where they were", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      const made = yield* scene
+      yield* work
+      const { head } = yield* everything(made.asking)
+      yield* stream(made, head - 2)
+      yield* rotation.announce(0)
+      yield* rotation.activate({ force: true })
+      yield* work
+      const { active: [next] } = yield* states
+      const [stolen] = yield* signedBy(made.project)
+      yield* access(made.institution, made.project, yield* person())
+
+      // A signer that has read what is unsigned, and takes its time over it.
+      const keys = yield* SigningKeys
+      const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const taking = (signer: Signer): Signer => ({
+        ...signer,
+        sign: async (typ, payload) => {
+          begun.resolve()
+          await goOn.promise
+          return await signer.sign(typ, payload)
+        },
+      })
+      const signersOf: typeof keys.signersOf = (places) =>
+        Effect.map(keys.signersOf(places), (found) => found.map((signer) => signer === null ? null : taking(signer)))
+      const one = yield* Layer.build(
+        Messages.layer(publicUrl).pipe(Layer.provide(Layer.succeed(SigningKeys, { ...keys, signersOf }))),
+      )
+      const signing = yield* Effect.forkChild(Context.get(one, Messages).signDue)
+      yield* Effect.promise(() => begun.promise)
+      yield* rotation.compromise(stolen!, "found in a log")
+      while (yield* rotation.advance);
+      goOn.resolve()
+      yield* Fiber.join(signing)
+      yield* work
+
+      const { sql } = yield* Database
+      const [told] = yield* sql<{ n: number }>`
+        select position::int as n from lifecycle_heads where project_id = ${made.project}`
+      const kids = yield* signedBy(made.project)
+      assert.lengthOf(kids, told!.n)
+      assert.deepStrictEqual(kids.slice(head - 3), [
+        stolen!,
+        ...Array.from({ length: told!.n - head + 2 }, () => next!),
+      ])
+    }).pipe(Effect.scoped, timed))
 })

@@ -1,6 +1,7 @@
 /** What tests of key rotation stand on: the transmitter with its keys, and consumers that believe only what they should. */
 import { Clock, Effect, Layer } from "effect"
 import { decodeProtectedHeader } from "jose"
+import { randomUUID } from "node:crypto"
 import { Consumption } from "../../../services/lifecycle/Consumption.ts"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { lifecycleIssuer } from "../../../services/lifecycle/Messages.ts"
@@ -9,6 +10,7 @@ import { Database } from "../../../services/platform/Database.ts"
 import { announcedBy, compromisedBy } from "../../../sdk/Fold.ts"
 import { keyRing } from "../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
+import { now } from "../transfers/TransferWorld.ts"
 import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
 
 export const day = 86_400_000
@@ -131,6 +133,19 @@ export const served = Effect.map(
   Effect.flatMap(SigningKeys, ({ jwks }) => jwks),
   ({ keys }) => keys.map(({ kid }) => String(kid)),
 )
+
+/** A stream of the project's that was given everything up to a place. */
+export const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, position: number) {
+  const { sql } = yield* Database
+  const at = new Date(yield* now)
+  yield* sql`insert into lifecycle_streams ${
+    sql.insert({
+      ...{ id: randomUUID(), project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
+      ...{ status: "paused", status_by: "receiver", delivery: "poll", created_at: at, updated_at: at },
+      ...{ epoch: 1, position },
+    })
+  }`
+})
 
 export const signedBy = Effect.fnUntraced(function* (project: string) {
   const { sql } = yield* Database

@@ -30,6 +30,8 @@ const table: LeasedTable = { table: "slack_messages", key: "id", keyType: "uuid"
 const attemptsInAll = 6
 const batch = 16
 const keptMillis = 30 * 24 * 60 * 60_000
+/** By one statement. */
+const forgotten = 1_000
 
 /** After attempt n: 10 s, 40 s, 160 s, 640 s, 2,560 s. */
 const patienceMillis = (attempts: number) => 2_500 * 4 ** attempts
@@ -160,8 +162,11 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
   return SlackMessages.of({
     work,
     free: Effect.asVoid(freeExpired(sql, table)),
-    prune: Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.asVoid(sql`delete from slack_messages where id in (
-        select id from slack_messages where ended_at < ${new Date(now - keptMillis)} limit 1000)`)),
+    prune: Effect.gen(function* () {
+      const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+      const pruned = sql`delete from slack_messages where id in (
+        select id from slack_messages where ended_at < ${before} limit ${forgotten} for update skip locked) returning 1`
+      yield* Effect.repeat(pruned, { until: (rows) => rows.length < forgotten })
+    }),
   })
 })

@@ -42,6 +42,10 @@ export interface MailDiagnostics {
 /** Without what PostgreSQL's text and jsonb cannot hold: names come from outside. */
 const storable = (text: string) => text.replaceAll("\0", "").toWellFormed()
 
+const keptMillis = 90 * 86_400_000
+/** Forgotten by one statement. */
+const batch = 1_000
+
 export const mailsTopic = "mails"
 
 export class Mails extends Context.Service<Mails, {
@@ -126,9 +130,12 @@ export class Mails extends Context.Service<Mails, {
           startSending: (mail, messageId) => startSending(sql, mail, messageId),
           settle: (mail, outcome) => settle(sql, mail, outcome),
           free: free(sql),
-          prune: Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            sql`delete from mails where id in (
-              select id from mails where ended_at < ${new Date(now - 90 * 86_400_000)} limit 1000)`),
+          prune: Effect.gen(function* () {
+            const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+            const pruned = sql`delete from mails where id in (
+              select id from mails where ended_at < ${before} limit ${batch} for update skip locked) returning 1`
+            yield* Effect.repeat(pruned, { until: (rows) => rows.length < batch })
+          }),
         },
       })
     }),

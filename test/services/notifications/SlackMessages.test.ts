@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
 })
 
 layer(services)("the channel slack, in time", (it) => {
-  it.effect("tries six times, each later, and gives up", () =>
+  it.effect("tries six times, each later, gives up, and is forgotten after 30 days", () =>
     Effect.gen(function* () {
       const me = yield* listener("http://localhost:1/services/x")
       const { work } = yield* SlackMessages
@@ -133,5 +133,18 @@ layer(services)("the channel slack, in time", (it) => {
         ...["pending 1", "pending 1", "pending 2", "pending 2", "pending 3", "pending 3", "pending 4", "pending 4"],
         ...["pending 5", "pending 5", "failed 6", "failed 6"],
       ])
+      const { sql } = yield* Database
+      const { prune } = yield* SlackMessages
+      yield* sql`insert into slack_messages (id, account_id, severity, title, body, href, state, created_at, ended_at, not_before)
+        select gen_random_uuid(), account_id, severity, title, body, href, state, created_at, ended_at, not_before
+        from slack_messages, generate_series(1, 1200) where account_id = ${me}::uuid`
+      const age = (days: number) =>
+        sql`update slack_messages set ended_at = ended_at - ${days} * interval '1 day' where account_id = ${me}::uuid`
+      yield* age(29)
+      yield* prune
+      assert.lengthOf(yield* stateOf(me), 1_201)
+      yield* age(2)
+      yield* prune
+      assert.deepStrictEqual(yield* stateOf(me), [])
     }))
 })

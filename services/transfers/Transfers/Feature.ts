@@ -53,7 +53,10 @@ export class Feature extends Context.Service<Feature, {
           Effect.gen(function* () {
             const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
             if (flag!.enabled) return true
-            const until = flag!.resuming_until?.getTime() ?? (yield* Clock.currentTimeMillis) + graceMillis
+            const now = yield* Clock.currentTimeMillis
+            const begun = flag!.resuming_until?.getTime() ?? 0
+            // One time for all chunks, whoever takes them, but for those of a start that ended halfway and long ago.
+            const until = begun > now + graceMillis / 2 ? begun : now + graceMillis
             const short = yield* sql<{ id: string; domain_id: string }>`
             select id::text as id, domain_id::text as domain_id from transfers
             where status = 'accepted' and cooloff_until < ${new Date(until)} order by domain_id limit ${chunk}`

@@ -78,5 +78,26 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         assert.strictEqual((yield* domainRow(short.domainId)).account_id, bob.id)
         yield* TestClock.adjust(day)
       }).pipe(timed))
+
+    it.effect("on again by a process that ends halfway, and a long time later by the next", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const on = yield* started(true)
+        const [alice, bob] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" })]
+        const { id } = yield* Effect.provideService(
+          Effect.flatMap(domain(alice), (domainId) => offer(alice.id, domainId, bob.email)),
+          Transfers,
+          on,
+        )
+        yield* Effect.provideService(accept(bob.id, id), Transfers, on)
+        yield* started(false)
+        yield* TestClock.adjust(2 * day)
+        // It had come to others, and not to this one.
+        yield* sql`update transfer_feature set resuming_until = ${new Date((yield* now) + hour)}`
+        yield* TestClock.adjust(2 * hour)
+        const again = yield* started(true)
+        assert.strictEqual(yield* cooloffOf(id), (yield* now) + hour)
+        assert.isFalse(yield* again.settle(id))
+      }).pipe(timed))
   },
 )

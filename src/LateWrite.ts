@@ -6,6 +6,7 @@
  */
 import { Predicate } from "effect"
 import process from "node:process"
+import { say } from "./Unheard.ts"
 
 /** Whether an uncaught error is of a socket that was given up: that late write, or a reset that no code of ours saw. */
 export const isLateWrite = (error: unknown): boolean => {
@@ -18,10 +19,10 @@ export const isLateWrite = (error: unknown): boolean => {
 export const forgiveLateWrites = (): void => {
   process.on("uncaughtException", (error) => {
     if (isLateWrite(error)) {
-      process.stderr.write("bailiwick: the broker closed a connection while it was greeted; trying again\n")
+      say(process.stderr, "bailiwick: the broker closed a connection while it was greeted; trying again\n")
       return
     }
-    process.stderr.write(`bailiwick: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
+    say(process.stderr, `bailiwick: ${error instanceof Error ? error.stack ?? error.message : String(error)}\n`)
     process.exit(1)
   })
 }

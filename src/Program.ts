@@ -13,6 +13,7 @@ import { DevKey } from "./http/DevKey.ts"
 import { Server } from "./http/Server.ts"
 import * as Places from "./Places.ts"
 import { telemetry } from "./Telemetry.ts"
+import * as Unheard from "./Unheard.ts"
 
 /** Ready once the database and the schema are; for the broker it waits a moment, since commands do without it. */
 const ready = Effect.gen(function* () {
@@ -24,7 +25,7 @@ const ready = Effect.gen(function* () {
   )
 })
 
-const say = (line: string) => Effect.sync(() => void process.stdout.write(`${line}\n`))
+const say = (line: string) => Effect.sync(() => Unheard.say(process.stdout, `${line}\n`))
 
 const welcome = Effect.fnUntraced(function* (
   config: AppConfig,

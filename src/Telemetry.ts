@@ -1,11 +1,12 @@
 /** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Layer, Logger, type LogLevel, References } from "effect"
+import { Console, Layer, Logger, type LogLevel, References } from "effect"
 import { HttpRouter } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
 import type { AppConfig } from "./AppConfig.ts"
+import { unheard } from "./Unheard.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
   trace: "Trace",
@@ -17,8 +18,9 @@ const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
 
 const logs = ({ logFormat, logLevel }: AppConfig) => {
   const pretty = logFormat === null ? process.stdout.isTTY === true : logFormat === "pretty"
-  return Layer.merge(
+  return Layer.mergeAll(
     Logger.layer([pretty ? Logger.consolePretty() : Logger.consoleJson]),
+    Layer.succeed(Console.Console, unheard),
     Layer.succeed(References.MinimumLogLevel, levels[logLevel]),
   )
 }

@@ -95,12 +95,8 @@ export class Transfers extends Context.Service<Transfers, {
     ByAccount<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost | Held>
   >
   /** JSON text of an array of `DomainTransfer`, newest first. */
-  readonly incoming: (
-    credential: Credential["Service"],
-  ) => Effect.Effect<string, InvalidCredentials | DependencyUnavailable>
-  readonly outgoing: (
-    credential: Credential["Service"],
-  ) => Effect.Effect<string, InvalidCredentials | DependencyUnavailable>
+  readonly incoming: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
+  readonly outgoing: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
@@ -131,6 +127,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
   const { reads } = yield* Database
   const tokens = yield* OneShotTokens
   const settle = yield* settling(config.dkim)
+  const settleMany = yield* settlingMany(settle)
   const { byId, byToken } = rows(reads)
   const find = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
     const found = yield* (by === "id" ? byId(text) : byToken(by, tokens.hash(text))).pipe(Effect.orDie)
@@ -147,10 +144,10 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
   return Transfers.of({
     ...(yield* openings(settle, config)),
     ...(yield* handshake(settle, config.safetyWindowMillis)),
-    ...(yield* lists(settle)),
+    ...(yield* lists(settleMany)),
     find,
     preview,
     settle: settle.transfer,
-    settleMany: yield* settlingMany(settle),
+    settleMany,
   })
 })

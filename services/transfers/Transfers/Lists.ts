@@ -1,7 +1,7 @@
 /**
  * What an account sees of its transfers. One statement joins the credential, the rows and what is due among them; where
- * something is due, at most ten are settled and the statement runs once more. What is left shows as it is stored: an
- * accepted transfer is never shown as completed before its domain has moved.
+ * something is due, at most ten are settled and the statement runs once more. What is left, or fails, shows as it is
+ * stored: an accepted transfer is never shown as completed before its domain has moved.
  */
 import { Clock, Effect } from "effect"
 import type { Credential } from "../../../schemas/api/Credentials.ts"
@@ -10,7 +10,7 @@ import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
 import { Principals, who } from "../../accounts/Principals.ts"
 import { Database } from "../../platform/Database.ts"
 import { facts, limitOf } from "./Facts.ts"
-import type { Settling } from "./Settle.ts"
+import type { Settled } from "./SettleMany.ts"
 
 /** What one list or eligibility check settles at most. */
 const settledAtOnce = 10
@@ -21,7 +21,9 @@ interface Read {
   readonly body: string
 }
 
-export const lists = Effect.fnUntraced(function* (settle: Settling) {
+export const lists = Effect.fnUntraced(function* (
+  settle: (transferIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Settled>>,
+) {
   const { reads, sql } = yield* Database
   const principals = yield* Principals
   const { lockAccounts, lockRoom } = facts(sql)
@@ -71,7 +73,7 @@ export const lists = Effect.fnUntraced(function* (settle: Settling) {
       })
       const first = yield* read
       if (first.due.length === 0) return first.body
-      yield* Effect.forEach(first.due, settle.transfer, { discard: true })
+      yield* settle(first.due)
       return (yield* read).body
     })
 
@@ -84,7 +86,7 @@ export const lists = Effect.fnUntraced(function* (settle: Settling) {
         select id::text as id from who, lateral (
           (${due("target_user_id", now)}) union (${due("source_user_id", now)})) t
         limit ${settledAtOnce}`.pipe(Effect.orDie)
-      yield* Effect.forEach(come, ({ id }) => Effect.ignore(settle.transfer(id)), { discard: true })
+      if (come.length > 0) yield* settle(come.map(({ id }) => id))
       return yield* sql.withTransaction(Effect.gen(function* () {
         const account = (yield* lockAccounts([accountId], "share")).get(accountId)
         if (!account?.active) return yield* new InvalidCredentials()

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
@@ -16,6 +17,7 @@ import {
   type Person,
   person,
   seat,
+  session,
   stop,
   timed,
   world,
@@ -159,6 +161,12 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.deepStrictEqual(yield* statusOf(ids), { accepted: 1, completed: 4, expired: 4 })
       const left = yield* sql`select from timers where aggregate_id = any(${ids}::text[])`
       assert.strictEqual(left.length, 1)
+      // Nor is it in the way of whoever looks: it is shown as it stands.
+      const { bob } = made[4]!
+      const { eligibility, incoming } = yield* Transfers
+      const shown: ReadonlyArray<DomainTransfer> = JSON.parse(yield* incoming(session(bob.id)))
+      assert.deepStrictEqual(shown.map(({ id, status }) => [id, status]), [[bad, "accepted"]])
+      assert.isTrue((yield* eligibility(bob.id)).can_accept)
       yield* owner`drop trigger refuse on transfers`
     }).pipe(timed))
 

@@ -161,7 +161,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     )
     const last = events.at(-1)
     if (last !== undefined) notice({ kind: "applied", events: events.length, position: last.position })
-    // What the thief may have told before is not to be had from here, only from a snapshot.
+    // Access is closed with it: only a snapshot goes on from here, whoever takes it.
     if (events.some((event) => compromisedBy(event) !== null)) {
       behind = true
       throw new Gap("a key was stolen")
@@ -202,7 +202,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
    */
   const turn = async (waitSeconds: number): Promise<boolean> => {
     const place = await standing()
-    if (place === null || behind) {
+    if (place === null || behind || place.closedBecause === Ledger.keyStolen) {
       await catchUp(place?.pins ?? options.pins)
       acknowledged = null
       return false

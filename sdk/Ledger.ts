@@ -27,6 +27,10 @@ export interface Standing {
 const remembered = 10_000
 const rowsAtOnce = 200
 
+/** Why access is closed where nothing but a snapshot opens it, whichever process goes on from here. */
+export const keyStolen = "key_stolen"
+const catchingUp = "catching_up"
+
 const standingOf = (
   row: Row | undefined,
   pins: ReadonlyArray<Row>,
@@ -131,8 +135,9 @@ function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<
 
 /**
  * Applies events in their order and gives those that were new. Throws Gap where one does not follow, and Refusal where
- * the key that signed it is pinned no more, or speaks of its own loss. A page is few statements: of a fact that it changes
- * several times only what it comes to is written.
+ * the key that signed it is pinned no more, or speaks of its own loss. Access is closed with an event that says that a key
+ * was stolen: what the thief may have told before is not to be had from events. A page is few statements: of a fact that
+ * it changes several times only what it comes to is written.
  */
 export function* apply(
   projectId: string,
@@ -160,6 +165,7 @@ export function* apply(
     `update bailiwick_consumer set position = $2, chain_head = $3, cursor = $4 where project_id = $1`,
     ...[projectId, position, chainHead, cursor],
   )
+  if (applied.some((event) => compromisedBy(event) !== null)) yield* close(projectId, keyStolen)
   if (applied.length > 0) {
     yield* ask(
       `delete from bailiwick_seen where project_id = $1 and position < $2`,
@@ -172,7 +178,7 @@ export function* apply(
 
 /** Puts what `fill` writes in the place of everything that was known. */
 function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Work<void> {
-  yield* close(projectId, "catching_up")
+  yield* close(projectId, catchingUp)
   const [row] = yield* ask(
     `select * from bailiwick_consumer where project_id = $1`,
     projectId,
@@ -215,12 +221,14 @@ export function* swapStaged(projectId: string, snapshot: Checkpoint, count: numb
   yield* replace(projectId, snapshot, fillStaged(projectId, snapshot, count))
 }
 
-/** Nobody gets in from now on. */
+/** Nobody gets in from now on. That a snapshot is needed stays said until there is one. */
 export function* close(projectId: string, because: string): Work<void> {
   yield* ask(
     `insert into bailiwick_consumer (project_id, is_open, closed_because) values ($1, 0, $2)
-     on conflict (project_id) do update set is_open = 0, closed_because = excluded.closed_because`,
-    ...[projectId, because],
+     on conflict (project_id) do update set is_open = 0, closed_because = case
+       when bailiwick_consumer.closed_because = $3 and excluded.closed_because <> $4 then bailiwick_consumer.closed_because
+       else excluded.closed_because end`,
+    ...[projectId, because, keyStolen, catchingUp],
   )
 }
 

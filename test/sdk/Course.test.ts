@@ -1,8 +1,12 @@
 import { assert, it } from "@effect/vitest"
 import { DatabaseSync } from "node:sqlite"
 import { course } from "../../sdk/Course.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { Answered } from "../../sdk/Transmitter.ts"
+import { verifyEvent } from "../../sdk/Verify.ts"
+import { equal, opened, scene } from "./Receiving.ts"
+import { keyOf, now, own as ownType, personNamed, pinsTo, projectId } from "./Tokens.ts"
 
 const over = async (database: DatabaseSync) => {
   const store = sqliteStore(database)
@@ -42,4 +46,28 @@ it("whoever keeps a cursor that is none asks for a snapshot at once", async () =
   } finally {
     database.close()
   }
+})
+
+it("killed once it has committed that a key was stolen, it lets nobody in and takes a snapshot all the same", async () => {
+  const { at, own } = await scene()
+  const before = await opened({ at, own })
+  const [stolen, next] = [at.key().kid, await keyOf("transmitter's next")]
+  const transition = (payload: object) => ({
+    ...{ type: ownType("key-transition"), subId: personNamed("nobody") },
+    payload: { event_timestamp: now, initiating_entity: "admin", ...payload },
+  })
+  const [announced] = await at.tell(transition({ next: [next.kid, "later"] }))
+  assert.strictEqual((await before.receive(announced!.set)).status, 202)
+  await before.end()
+  await at.rotate()
+  const [lost] = await at.tell(transition({ compromised: stolen, next: ["later", "last"] }))
+  const event = await verifyEvent(lost!.set, pinsTo([next.kid], [next.jwk]))
+  await own.store.transact(() => Ledger.apply(projectId, [event]))
+  assert.isFalse((await own.standing())!.open)
+
+  const after = own.start()
+  after.pushed()
+  await after.said("opened")
+  assert.lengthOf(after.notices.filter(({ kind }) => kind === "snapshot"), 1)
+  await equal({ at, own })
 })

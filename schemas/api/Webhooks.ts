@@ -2,12 +2,13 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
-import { EventTime, EventType } from "../mail/MailEvent.ts"
+import { EventType } from "../mail/MailEvent.ts"
 import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/Webhooks.ts"
 import { BodyBoolean, BodyInt, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
+import { AskedTime } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
 
@@ -37,8 +38,8 @@ export const SecretRotation = Schema.Struct({
 }).annotate({ identifier: "SecretRotation" })
 
 export const ReplayRequest = Schema.Struct({
-  since: EventTime,
-  until: orNull(EventTime),
+  since: AskedTime,
+  until: orNull(AskedTime),
   /** Which ended deliveries; dead letters without it. */
   status: orNull(Schema.Literals(["dead_letter", "delivered"])),
 }).annotate({ identifier: "ReplayRequest" })

@@ -92,8 +92,8 @@ export const webhooks = HttpApiBuilder.group(
       }),
       replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const replayed = yield* replays.many((yield* Principal).accountId, params.webhook_id, {
-          since: Date.parse(payload.since),
-          until: payload.until == null ? null : Date.parse(payload.until),
+          since: Date.parse(payload.since.toUpperCase()),
+          until: payload.until == null ? null : Date.parse(payload.until.toUpperCase()),
           status: payload.status ?? "dead_letter",
         })
         return { replayed }

@@ -132,7 +132,11 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       )
       const empty = yield* api.get(`${path}/deliveries?status=exploded`)
       assert.deepStrictEqual(empty.json, { items: [], total: 0, page: 0, limit: 20 })
-      assert.lengthOf(faults(yield* api.post(`${path}/replay`, { since: "yesterday" })), 1)
+      for (const since of ["yesterday", "2026-01-01T23:59:60Z", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00+24:00"]) {
+        assert.lengthOf(faults(yield* api.post(`${path}/replay`, { since })), 1, since)
+      }
+      const until = "2026-01-01T23:59:60Z"
+      assert.lengthOf(faults(yield* api.post(`${path}/replay`, { since: "2026-01-01T00:00:00Z", until })), 1)
       assert.lengthOf(faults(yield* api.post(`${path}/replay`)), 1)
 
       for (const _ of [1, 2]) assert.strictEqual((yield* create("https://example.com/")).status, 201)

@@ -69,7 +69,7 @@ export class Bus extends Context.Service<Bus, {
   ) => Effect.Effect<ReadonlyArray<BusOutcome>>
   /** Consumes until its scope ends. */
   readonly consume: <R>(consumer: BusConsumer<R>) => Effect.Effect<void, never, R | Scope.Scope>
-  /** Publishes without any ack, or nothing at all where there is no connection. */
+  /** Publishes without any ack, or nothing at all where there is no connection, or more than the broker takes. */
   readonly publishCore: (subject: string, data: string) => Effect.Effect<void>
   /** Calls `listener` for each message of a core subject, wildcards allowed, until the scope ends. */
   readonly subscribeCore: (
@@ -211,11 +211,12 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     }),
     publishAll,
     consume,
+    // The client throws where its broker takes less in one message: whoever loops over this must not end of it.
     publishCore: (subject, data) =>
-      Effect.sync(() => {
+      Effect.try(() => {
         const nc = connection.live()
         if (nc !== null && !nc.isClosed()) nc.publish(subject, data)
-      }),
+      }).pipe(Effect.catch((error) => Effect.logDebug(`${subject}: not published`, error))),
     subscribeCore,
     status: Effect.sync(() => connection.live() !== null && fault === null ? "ok" : "fail"),
     fault: Effect.sync(() => fault),

@@ -102,6 +102,7 @@ describe("Bus", () => {
         outcomes.map((o) => Result.isSuccess(o) ? o.success.seq : o.failure.reason),
         ["subject", "subject", "subject", "subject", "size", "headers", "headers", "no-stream", 1],
       )
+      yield* bus.publishCore(subject, "x".repeat(1 << 21))
       assert.strictEqual(yield* bus.status, "ok")
     })))
 

@@ -149,7 +149,8 @@ export const accept = Effect.fnUntraced(function* (
   const unknown = events.flatMap(({ accountId }, i) => listeners.has(accountId) ? [] : [i])
   const own = new Map<string, Accepted>()
   for (const event of events) {
-    if (listeners.has(event.accountId)) own.set(`${event.accountId}.${event.sourceId}`, event)
+    const key = `${event.accountId}.${event.sourceId}`
+    if (listeners.has(event.accountId) && !own.has(key)) own.set(key, event)
   }
   if (own.size === 0) return { unknown, duplicates: 0, deliveries: 0, tasks: [], overflow: false }
   const targets = yield* endpoints.get(

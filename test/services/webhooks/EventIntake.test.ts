@@ -43,10 +43,13 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
         message(hook.accountId, { metadata: { subject: null, tag: null, pad: "x".repeat(70_000) } }),
       ]
       const lost = message(randomUUID())
-      const batch = [good[0]!, bad[0]!, lost, bad[1]!, bad[2]!, good[1]!, bad[3]!]
+      // What its account has sent before is not sent by coming again as something else.
+      const changed = message(hook.accountId, { id: `m${good[0]!.seq}`, email_id: "changed" })
+      const batch = [good[0]!, bad[0]!, lost, bad[1]!, bad[2]!, good[1]!, bad[3]!, changed]
       yield* take(batch)
       yield* take(batch)
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 2)
+      assert.strictEqual(yield* count("events", `account_id = '${hook.accountId}' and body like '%changed%'`), 0)
       const aside = yield* rejects([...bad, lost].map((one) => one.seq))
       assert.deepStrictEqual(aside.map(({ reason, state }) => [reason, state]), [
         ["malformed_json", "rejected"],

@@ -26,6 +26,8 @@ const dayMillis = 24 * 60 * 60_000
 const daysAhead = 3
 const carriedOver = 20_000
 const chunk = 5_000
+/** Blocks of the table of remembered events that one statement looks through: some 60,000 rows. */
+const looked = 512
 
 const parents = [
   { table: "events", key: "id", kept: "id in (select event_id from delivery_queue)", storage: "" },
@@ -119,6 +121,8 @@ const thin = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, tabl
 export class Partitions extends Context.Service<Partitions, {
   /** Makes the days ahead, drops the days whose retention is over, prunes what is not partitioned. */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
+  /** Forgets the ids of events that need be remembered no longer, block by block; some minutes where there are many. */
+  readonly forget: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Partitions") {
   static readonly layer = (config: RetentionConfig) =>
     Layer.effect(
@@ -194,11 +198,30 @@ export class Partitions extends Context.Service<Partitions, {
               select count(*)::int as n from gone`
             pruned = row!.n
           }
-          const memory = new Date(now - config.intakeMemoryDays * dayMillis)
-          yield* sql`delete from seen_events where seen_on < ${memory}::timestamptz::date`
+          // What signs nothing any more, of a webhook that is gone too, is sealed for nothing and holds up its key's end.
+          yield* sql`
+            update webhooks set old_secret_kid = null, old_secret = null, old_secret_until = null
+            where old_secret_until <= ${new Date(now)}`
+          yield* sql`update webhooks set secret = ''::bytea where deleted_at is not null and secret <> ''::bytea`
         })
 
+        // A day of events is more than one statement may delete, and their index says less and less of where the old ones
+        // are as new ones take their places: so all of the table is gone through by where rows lie, `+ 0` leaving the
+        // planner no other way, and whatever there is, each statement is short.
+        const forget = Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const before = new Date(now - config.intakeMemoryDays * dayMillis)
+          const [table] = yield* sql<{ blocks: number }>`
+            select (pg_relation_size('seen_events') / current_setting('block_size')::int)::int as blocks`
+          for (let block = 0; block < table!.blocks; block += looked) {
+            yield* sql`
+              delete from seen_events where ctid >= ${`(${block},0)`}::tid and ctid < ${`(${block + looked},0)`}::tid
+                and seen_on + 0 < ${before}::timestamptz::date`
+          }
+        }).pipe(Effect.withSpan("Partitions.forget"))
+
         return Partitions.of({
+          forget,
           upkeep: Effect.flatMap(thinned, rotate).pipe(Effect.andThen(prune)).pipe(
             Effect.withSpan("Partitions.upkeep"),
           ),

@@ -1,5 +1,5 @@
 /**
- * Webhooks and the commands on them. Every change bumps the version that claims name, so nothing is sent with what was
+ * Webhooks and the commands on them. Every change bumps the version that claims name, so nothing is claimed with what was
  * true before a change that was answered. The secret leaves in two answers and is sealed everywhere else.
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
@@ -211,7 +211,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const now = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
         update webhooks set is_active = false, deleted_at = ${now}, updated_at = ${now}, version = version + 1,
-          old_secret_kid = null, old_secret = null, old_secret_until = null
+          secret = ''::bytea, old_secret_kid = null, old_secret = null, old_secret_until = null
         where id = ${id}::uuid and version = ${row.version}`
       yield* moveLane(id, ["deleted"], now)
       yield* jobs.add(cancelJob, { webhook_id: id, deleted_at: now.toISOString() })

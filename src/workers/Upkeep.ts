@@ -38,6 +38,7 @@ export const Upkeep = {
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     yield* every("partitions", hour, partitions.upkeep)
+    yield* every("event memory", 24 * hour, partitions.forget)
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)
     yield* every("credential actions", 600_000, actions.expire)

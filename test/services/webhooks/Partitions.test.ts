@@ -178,10 +178,17 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       assert.strictEqual(yield* letters, 0)
       assert.deepStrictEqual(yield* miscounted, [])
       assert.strictEqual((yield* page(hook).pipe(on(noon + 91 * dayMillis))).total, 0)
-      yield* upkeep.pipe(on(noon + 400 * dayMillis))
-      assert.strictEqual(yield* count("seen_events"), 1)
-      yield* upkeep.pipe(on(noon + 401 * dayMillis))
-      assert.strictEqual(yield* count("seen_events"), 0)
+
+      // More than one statement looks through, the old ones among the new.
+      yield* sql`insert into seen_events (account_id, key, seen_on)
+        select uuid_in(md5(n::text)::cstring), uuid_in(md5(n::text)::cstring), date '2026-03-10' + n % 2
+        from generate_series(1, 80000) n`
+      const { forget } = yield* Partitions
+      yield* forget.pipe(on(noon + 400 * dayMillis))
+      assert.strictEqual(yield* count("seen_events"), 80_001)
+      yield* forget.pipe(on(noon + 401 * dayMillis))
+      assert.strictEqual(yield* count("seen_events"), 40_000)
+      assert.strictEqual(yield* count("seen_events", "seen_on < '2026-03-11'"), 0)
     }))
 })
 

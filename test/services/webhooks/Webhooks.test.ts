@@ -5,9 +5,10 @@ import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { account } from "../../support/TestAccounts.ts"
-import { count, event, session, take, webhook, world } from "./WebhookWorld.ts"
+import { count, event, now, on, session, take, webhook, world } from "./WebhookWorld.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
 const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
@@ -194,5 +195,26 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
         assert.deepStrictEqual(yield* holding(secret.slice("whsec_".length)), [])
       }
       assert.deepStrictEqual(yield* holding(hook.url), ["webhooks"])
+    }))
+
+  it.effect("a secret that signs nothing any more is not kept", () =>
+    Effect.gen(function* () {
+      const { remove, rotate } = yield* Webhooks
+      const { upkeep } = yield* Partitions
+      const hook = yield* webhook()
+      yield* rotate(hook.accountId, hook.id, 60)
+      const kept = (columns: string) => count("webhooks", `id = '${hook.id}' and num_nonnulls(${columns}) > 0`)
+      const old = kept("old_secret_kid, old_secret, old_secret_until")
+      const ends = (yield* now) + 60_000
+      yield* upkeep.pipe(on(ends - 1))
+      assert.strictEqual(yield* old, 1)
+      yield* upkeep.pipe(on(ends))
+      assert.strictEqual(yield* old, 0)
+      const { tasks } = yield* take([event(hook.accountId)])
+      assert.isNull(tasks[0]!.endpoint.old)
+
+      yield* rotate(hook.accountId, hook.id, 60)
+      yield* remove(hook.accountId, hook.id)
+      assert.strictEqual(yield* kept("nullif(secret, ''), old_secret_kid, old_secret, old_secret_until"), 0)
     }))
 })

@@ -53,8 +53,9 @@ const closedV6 = ranges(
 )
 const sixToFour = ranges("2002::/16")
 
-const metadataV4 = ["169.254.169.254", "100.100.100.200"]
-const metadataV6 = ipaddr.parse("fd00:ec2::254")
+// The clouds' metadata, the credentials of containers beside it (ECS, EKS), and Azure's platform, which is a public address.
+const metadataV4 = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16"]
+const metadataV6 = ranges("fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128")
 
 // Where an IPv4 address sits in an IPv6 one: 6to4, and RFC 6052 for each prefix length, 96 bits last.
 const embeddings = [
@@ -76,7 +77,7 @@ const within = (address: Address, list: ReadonlyArray<Range>): boolean =>
 
 const isMetadata = (address: Address): boolean => {
   if (address instanceof ipaddr.IPv4) return metadataV4.includes(address.toString())
-  if (address.match(metadataV6, 128)) return true
+  if (within(address, metadataV6)) return true
   const bytes = address.toByteArray()
   if (embeddings.some((at) => metadataV4.includes(at.map((index) => bytes[index]).join(".")))) return true
   // Teredo (RFC 4380) stores the client's address inverted.

@@ -53,7 +53,10 @@ const allowed = [
   ["64:ff9c::1", "101::1", "3ffe::1", "5eff::1", "5f01::1"],
 ].flat()
 
-const metadata = ["169.254.169.254", "fd00:ec2::254", "100.100.100.200"]
+const metadata = [
+  ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16"],
+  ...["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"],
+]
 
 describe("the ranges that are closed by default", () => {
   for (const [range, ...addresses] of refused) {
@@ -100,6 +103,11 @@ describe("the ranges that the operator opens", () => {
     const policy = policyOf("::ffff:10.1.0.0/112")
     assert.isTrue(policy.allows("10.1.255.255"))
     assert.isFalse(policy.allows("10.2.0.0"))
+  })
+
+  it("refuses a metadata address that lies among public ones", () => {
+    assert.isFalse(closed.allows("168.63.129.16"))
+    assert.isTrue(closed.allows("168.63.129.17"))
   })
 
   it("never opens the metadata addresses, however they are wrapped", () => {

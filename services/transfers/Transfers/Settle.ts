@@ -56,8 +56,9 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
 
   /** Gives whether the state moved. */
   const settle = Effect.fn("Transfers.settle")(function* (read: TransferState) {
-    // Before the transaction: a key pair takes long to make.
-    const pair = read.status === "accepted" && read.rotateDkim ? yield* makePair(algorithm) : null
+    // Before the transaction: a key pair takes long to make. And for nothing while nothing may move.
+    const rotates = read.status === "accepted" && read.rotateDkim && (yield* feature.on)
+    const pair = rotates ? yield* makePair(algorithm) : null
     const commandId = yield* ids.next
     return yield* run(
       "clock",

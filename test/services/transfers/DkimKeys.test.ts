@@ -1,10 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
 import { createPublicKey, sign, verify } from "node:crypto"
+import process from "node:process"
 import { Database } from "../../../services/platform/Database.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../../../services/transfers/DkimKeys.ts"
-import { domain, domainRow, force, person, timed, world } from "./TransferWorld.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { accept, day, domain, domainRow, force, offer, person, timed, world } from "./TransferWorld.ts"
 
 /** The key that a verifier makes of a DNS record's `p=`. */
 const publicOf = (algorithm: DkimAlgorithm, p: string) => {
@@ -58,5 +61,30 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
         select payload from outbox where subject = ${`directory.v1.domain.${domainId}`}`
       assert.strictEqual(JSON.parse(told!.payload).dkim_public_key, row!.public_key)
       assert.notInclude(told!.payload, "PRIVATE")
+    }).pipe(timed))
+
+  it.effect("is made only for what may move now: while nothing does, the timers come again and again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const transfers = yield* Transfers
+      const [alice, bob] = [yield* person(), yield* person()]
+      const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
+      yield* accept(bob.id, id, { rotateDkim: true })
+      yield* TestClock.adjust(day)
+      yield* sql`update transfer_feature set enabled = false`
+      const settling = Effect.map(transfers.settle(id), (moved) => assert.isFalse(moved))
+      yield* settling
+      // Of this process, in microseconds, whatever else the machine does.
+      const costOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.gen(function* () {
+          const before = process.cpuUsage()
+          yield* Effect.repeat(effect, { times: 3 })
+          const { system, user } = process.cpuUsage(before)
+          return system + user
+        })
+      const [settled, made] = [yield* costOf(settling), yield* costOf(makePair("rsa"))]
+      assert.isBelow(3 * settled, made)
+      yield* sql`update transfer_feature set enabled = true`
+      assert.isTrue(yield* transfers.settle(id))
     }).pipe(timed))
 })

@@ -13,6 +13,18 @@ const reasons: Readonly<Record<string, string>> = {
   BadResource: "it is not a file",
 }
 
+/** Text as it stands there: what is no UTF-8 would arrive as something else than was written. */
+const decoded = (file: string) => <R>(bytes: Stream.Stream<Uint8Array, CliFault, R>) =>
+  Stream.suspend(() => {
+    const decoder = new TextDecoder("utf-8", { fatal: true })
+    const read = (part?: Uint8Array) =>
+      Effect.try({
+        try: () => decoder.decode(part, { stream: part !== undefined }),
+        catch: () => new CliFault({ message: `cannot read ${file}: it is not UTF-8` }),
+      })
+    return Stream.concat(Stream.mapEffect(bytes, (part) => read(part)), Stream.fromEffect(Effect.suspend(() => read())))
+  })
+
 /** Lines in order, blank ones included; fails with one line where the file cannot be read. */
 export const linesOf = (file: string): Stream.Stream<string, CliFault, FileSystem.FileSystem | Stdio.Stdio> =>
   Stream.unwrap(Effect.gen(function* () {
@@ -21,7 +33,7 @@ export const linesOf = (file: string): Stream.Stream<string, CliFault, FileSyste
       Stream.mapError(({ reason }) =>
         new CliFault({ message: `cannot read ${file}: ${reasons[reason._tag] ?? reason.message}` })
       ),
-      Stream.decodeText,
+      decoded(file),
       Stream.splitLines,
     )
   }))

@@ -4,12 +4,13 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit, Layer, References } from "effect"
+import { Cause, Console, Effect, Exit, Layer, References } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import process from "node:process"
 import { cli } from "./Cli.ts"
 import { printable } from "./Printable.ts"
 import { linesOf, logger } from "./Report.ts"
+import * as StandardOutput from "./StandardOutput.ts"
 
 const version = "0.2.0"
 
@@ -27,6 +28,7 @@ const presenter: CliOutput.Presenter = {
 const settings = Layer.mergeAll(
   NodeServices.layer,
   logger,
+  Layer.succeed(Console.Console, StandardOutput.console),
   Layer.succeed(References.MinimumLogLevel, "Warn"),
   CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] }),
   CliOutput.layerPresenter(presenter),
@@ -37,11 +39,11 @@ const report = (cause: Cause.Cause<unknown>) =>
     for (const line of linesOf(cause)) process.stderr.write(`${line}\n`)
   })
 
-// Whoever reads us has seen enough (`| head`).
-process.stdout.on("error", () => process.exit(0))
-
 NodeRuntime.runMain(
-  Command.run(cli, { version }).pipe(Effect.tapCause(report), Effect.provide(settings)),
+  Effect.raceFirst(StandardOutput.unread, Command.run(cli, { version })).pipe(
+    Effect.tapCause(report),
+    Effect.provide(settings),
+  ),
   {
     disableErrorReporting: true,
     teardown: (exit, onExit) =>

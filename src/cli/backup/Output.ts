@@ -7,6 +7,7 @@ import { dirname } from "node:path"
 import process from "node:process"
 import { CliFault } from "../CliFault.ts"
 import { reasonOf } from "../Report.ts"
+import { wholeOrNothing } from "../StandardOutput.ts"
 
 export interface Output {
   readonly write: (bytes: Uint8Array) => Promise<void>
@@ -18,7 +19,11 @@ const stdout: Output = {
   write: async (bytes) => {
     if (!process.stdout.write(bytes)) await once(process.stdout, "drain")
   },
-  finish: () => Promise.resolve(),
+  finish: async () => {
+    // Whether the last of it arrived is told after a turn.
+    await new Promise<void>((resolve, reject) => process.stdout.write("", (error) => error ? reject(error) : resolve()))
+    wholeOrNothing(null)
+  },
 }
 
 const synced = async (handle: FileHandle) => {
@@ -47,7 +52,7 @@ const takeFree = async (unfinished: string, file: string) => {
 
 /** Without `finish` nothing is left when the scope closes. `force`: in place of what goes by this name. */
 export const outputTo = (file: string, { force }: { readonly force: boolean }) =>
-  file === "-" ? Effect.succeed(stdout) : Effect.acquireRelease(
+  file === "-" ? Effect.as(Effect.sync(() => wholeOrNothing("no backup was made")), stdout) : Effect.acquireRelease(
     Effect.tryPromise({
       try: async () => {
         const unfinished = `${file}.unfinished-${randomBytes(4).toString("hex")}`

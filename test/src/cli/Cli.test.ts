@@ -8,7 +8,7 @@ import { newest } from "../../../src/Migrations.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { lines, servers, slow, type, written } from "./Terminal.ts"
+import { lines, servers, slow, type, unread, written } from "./Terminal.ts"
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
   it.effect(
@@ -68,6 +68,21 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         stdout: "nothing to apply, the schema is up to date\n",
         stderr: "",
       })
+    }), slow)
+
+  it.effect("ends well where nobody reads on, but not with half of a backup", () =>
+    Effect.gen(function* () {
+      const env = yield* servers
+      const home = yield* Processes.home
+      const [backup, other] = yield* Effect.all([
+        unread(home, env, ["backup", "-"]),
+        unread(home, env, ["nats", "permissions"]),
+      ], { concurrency: 2 })
+      assert.deepStrictEqual(backup, {
+        code: 1,
+        stderr: "no backup was made: nobody reads standard output to its end\n",
+      })
+      assert.deepStrictEqual(other, { code: 0, stderr: "" })
     }), slow)
 
   it.effect("answers a wrong invocation in one line, and --help everywhere", () =>

@@ -1,6 +1,7 @@
 /** What goes in by hand: directory lines, messages, sessions; and what is seen of it on the streams. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted } from "effect"
+import { Buffer } from "node:buffer"
 import process from "node:process"
 import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -34,7 +35,14 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.match(told[2]!, /^line 124: invalid_line: .*email/)
       assert.deepStrictEqual(told.slice(3), ["applied 150, ignored 0, rejected 3"])
 
-      const again = yield* type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n")))
+      const latin = Buffer.from(`${account(uuid(3), 1)}\n${account(uuid(4), 1, { name: "M\u00fcller" })}\n`, "latin1")
+      const [again, unread] = yield* Effect.all([
+        type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n"))),
+        type(home, env, ["directory", "apply", yield* written(home, latin)]),
+      ], { concurrency: 2 })
+      assert.strictEqual(unread.code, 1)
+      assert.strictEqual(unread.stdout, "applied 0, ignored 0, rejected 0\n")
+      assert.match(unread.stderr, /^cannot read .*: it is not UTF-8\n$/)
       assert.deepStrictEqual(again, { code: 0, stdout: "applied 0, ignored 150, rejected 0\n", stderr: "" })
       const [count] = yield* (yield* Database).sql`
         select (select count(*)::int from accounts) as accounts, (select count(*)::int from people) as people`

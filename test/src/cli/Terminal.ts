@@ -28,7 +28,7 @@ export const servers = Effect.gen(function* () {
 let files = 0
 
 /** Puts text into a file of the home and gives its path. */
-export const written = (home: string, text: string) =>
+export const written = (home: string, text: string | Uint8Array) =>
   Effect.sync(() => {
     const path = join(home, `file-${files++}`)
     writeFileSync(path, text)
@@ -52,6 +52,20 @@ export const type = (
     })
     const code = yield* program.exited
     return { code, stdout: program.output(), stderr: readFileSync(stderr, "utf8") } satisfies Typed
+  }).pipe(Effect.scoped)
+
+/** Runs one command to its end, whose standard output nobody reads any more when it begins. */
+export const unread = (home: string, env: Record<string, string>, args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const stderr = yield* written(home, "")
+    const begun = `mkfifo "$CLI_PIPE"; : <"$CLI_PIPE" & exec 4>"$CLI_PIPE"; wait $!; exec "$@" >&4 2>"$CLI_STDERR"`
+    const program = yield* Processes.start({
+      module: "src/cli/main.ts",
+      args,
+      env: { ...env, BAILIWICK_HOME: home, CLI_STDERR: stderr, CLI_PIPE: `${stderr}-pipe` },
+      command: ["/bin/sh", "-c", begun, "sh", ...Processes.runtime()],
+    })
+    return { code: yield* program.exited, stderr: readFileSync(stderr, "utf8") }
   }).pipe(Effect.scoped)
 
 export const lines = (text: string): ReadonlyArray<string> => text.split("\n").filter((line) => line !== "")

@@ -24,6 +24,7 @@ import { moving } from "./Keys/Moving.ts"
 import { ripe } from "./Keys/Retiring.ts"
 import { ring } from "./Keys/Ring.ts"
 import { type Standings, standings } from "./Keys/Standing.ts"
+import { unsaidUnder } from "./Keys/Unsaid.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
 export type { KeyStanding, Standings, TransitionStanding } from "./Keys/Standing.ts"
@@ -186,6 +187,8 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               const under = yield* open
               const [next] = key.state === "active" || under?.successor === kid ? yield* follow(kid) : []
               yield* move(kid, "compromised", at)
+              // Nobody believes it any more: a receiver that is given it would stop its stream, again and again.
+              yield* sql`delete from lifecycle_stream_messages o where ${unsaidUnder(sql, kid)}`
               // The key that takes the lost one's place: at once where it signed for all, else in a transition of its own.
               const lead = key.state === "active" ? under?.successor ?? next! : under?.successor === kid ? next! : null
               if (lead !== null && under !== null) {

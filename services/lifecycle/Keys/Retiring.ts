@@ -3,6 +3,7 @@
  * given something that they signed, unless that is older than anything is held for a stream.
  */
 import type { PgClient } from "@effect/sql-pg"
+import { unsaidUnder } from "./Unsaid.ts"
 
 const day = 86_400_000
 export const retiringMillis = 7 * day
@@ -14,6 +15,8 @@ export const ripe = (sql: PgClient.PgClient, now: Date) => {
   return sql`k.state = 'retiring' and k.changed_at <= ${before(retiringMillis)}
     and not exists (select from lifecycle_project_keys p where p.kid = k.kid)
     and (k.changed_at <= ${before(heldMillis)} or not exists (
+      select from lifecycle_stream_messages o where ${unsaidUnder(sql, sql.literal("k.kid"))}
+    ) and not exists (
       select from lifecycle_key_places a
       join lifecycle_streams st on st.project_id = a.project_id and st.status <> 'disabled'
       join lateral (

@@ -21,6 +21,7 @@ export const ownEventType = (kind: OwnKind): string => `https://schemas.openid.n
 export interface Signed {
   /** Its `jti`. */
   readonly id: string
+  readonly kid: string
   readonly message: string
 }
 
@@ -59,19 +60,21 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
       events: { [ownEventType(kind)]: event },
     }
     const message = yield* Effect.promise(() => signer.sign("secevent+jwt", JSON.stringify(claims)))
-    return { id, message } satisfies Signed
+    return { id, kid: signer.kid, message } satisfies Signed
   })
 
-  /**
-   * Queues a verification behind everything that the project has told so far; `state` is the receiver's, null for one
-   * that nobody asked for. A stream that is disabled holds nothing, so there it does nothing, as where there is none.
-   */
-  const addVerification = Effect.fn("Streams.addVerification")(function* (streamId: string, state: string | null) {
+  /** First in the transaction that stores it; false where its key was stolen since: then it is signed anew. */
+  const isSound = ({ kid }: Signed) => keys.holdUsable([kid])
+
+  /** One attempt at it; gives whether there is nothing left to do. */
+  const queue = Effect.fnUntraced(function* (streamId: string, state: string | null) {
     const projectId = yield* projectOf(streamId)
-    if (projectId === null) return
-    const { id, message } = yield* sign(streamId, projectId, "verification", state === null ? {} : { state })
+    if (projectId === null) return true
+    const signed = yield* sign(streamId, projectId, "verification", state === null ? {} : { state })
+    const { id, message } = signed
     const now = new Date(yield* Clock.currentTimeMillis)
-    yield* sql.withTransaction(Effect.gen(function* () {
+    return yield* sql.withTransaction(Effect.gen(function* () {
+      if (!(yield* isSound(signed))) return false
       yield* sql`
         insert into lifecycle_stream_messages (id, stream_id, kind, message, after_epoch, after_position, created_at)
         select ${id}::uuid, t.id, 'verification', ${message}, coalesce(h.epoch, t.epoch), coalesce(h.position, 0), ${now}
@@ -84,8 +87,17 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
           where stream_id = ${streamId}::uuid and kind = 'verification' and delivered_at is null
           order by created_at desc, id desc offset ${waiting})`
       yield* sql.afterCommit(bells.ring(lifecycleTopic, [projectId]))
+      return true
     }))
   })
 
-  return { addVerification, projectOf, sign }
+  /**
+   * Queues a verification behind everything that the project has told so far; `state` is the receiver's, null for one
+   * that nobody asked for. A stream that is disabled holds nothing, so there it does nothing, as where there is none.
+   */
+  const addVerification = Effect.fn("Streams.addVerification")(function* (streamId: string, state: string | null) {
+    while (!(yield* queue(streamId, state)));
+  })
+
+  return { addVerification, isSound, projectOf, sign }
 })

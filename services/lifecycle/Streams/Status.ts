@@ -61,11 +61,8 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
     yield* sql`update lifecycle_streams set reached = null, claim = null, lease_until = null where id = ${streamId}::uuid`
   })
 
-  /**
-   * Changes the status of a stream; gives whether it did. It does not where there is no such stream, and the transmitter
-   * changes nothing that is so already, that the receiver disabled, or that its claim no longer holds.
-   */
-  const setStatus = Effect.fn("Streams.setStatus")(
+  /** One attempt at it; null where what it would tell was signed by a key that was stolen since. */
+  const attempt = Effect.fnUntraced(
     function* (streamId: string, status: StreamStatus, { by, claim, reason, untold = false }: StatusChange) {
       const projectId = yield* own.projectOf(streamId)
       if (projectId === null) return false
@@ -74,6 +71,7 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
         : yield* own.sign(streamId, projectId, "stream-updated", reason === null ? { status } : { status, reason })
       const now = new Date(yield* Clock.currentTimeMillis)
       return yield* sql.withTransaction(Effect.gen(function* () {
+        if (told !== null && !(yield* own.isSound(told))) return null
         const row = yield* lock(streamId)
         if (row === null || claim !== undefined && row.claim !== claim) return false
         if (by === "transmitter" && (row.status === status || row.status === "disabled")) return false
@@ -109,6 +107,19 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
         yield* sql.afterCommit(bells.ring(lifecycleTopic, [row.project_id]))
         return true
       }))
+    },
+  )
+
+  /**
+   * Changes the status of a stream; gives whether it did. It does not where there is no such stream, and the transmitter
+   * changes nothing that is so already, that the receiver disabled, or that its claim no longer holds.
+   */
+  const setStatus = Effect.fn("Streams.setStatus")(
+    function* (streamId: string, status: StreamStatus, change: StatusChange) {
+      for (;;) {
+        const changed = yield* attempt(streamId, status, change)
+        if (changed !== null) return changed
+      }
     },
   )
 

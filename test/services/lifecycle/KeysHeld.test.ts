@@ -3,12 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
+import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
-import { everything, scene, signAll } from "./World.ts"
+import { consumer, day, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { everything, publicUrl, scene, signAll } from "./World.ts"
 
-layer(rotating(), slow)("keys of a history that was lost", (it) => {
+layer(rotating(), slow)("keys of a history that was lost, and of messages that wait", (it) => {
   it.effect("the last one that signed there signs here, those before it verify, and it is done once", () =>
     Effect.gen(function* () {
       const { advance, list, resume } = yield* KeyRotation
@@ -27,6 +28,37 @@ layer(rotating(), slow)("keys of a history that was lost", (it) => {
       assert.isFalse(yield* resume([first, third]))
       assert.strictEqual((yield* signedBy(made.project)).at(-1), third)
       assert.strictEqual((yield* own.read).at(-1)!.kid, third)
+    }).pipe(timed))
+
+  it.effect("one is held for what it signed for a stream alone; what a stolen one signed so is not given at all", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      const { sql } = yield* Database
+      const { addVerification } = yield* ownMessages(publicUrl)
+      yield* TestClock.adjust(100 * day)
+      const made = yield* scene
+      yield* work
+      const { active: [first] } = yield* states
+      const paused = yield* stream(made, 0)
+      yield* addVerification(paused, "asked")
+      assert.deepStrictEqual(yield* ownKids(paused), [first!])
+      yield* rotation.announce(0)
+      yield* rotation.activate({ force: true })
+      yield* work
+      yield* sql`
+        update lifecycle_streams t set position = h.position from lifecycle_heads h
+        where t.id = ${paused}::uuid and h.project_id = t.project_id`
+      yield* TestClock.adjust(8 * day)
+      yield* work
+      assert.include((yield* states).retiring, first)
+
+      const { active: [second] } = yield* states
+      yield* addVerification(paused, "again")
+      yield* rotation.compromise(second!, "found in a log")
+      assert.deepStrictEqual(yield* ownKids(paused), [first!])
+      yield* sql`update lifecycle_stream_messages set delivered_at = created_at where stream_id = ${paused}::uuid`
+      yield* work
+      assert.include((yield* states).retired, first)
     }).pipe(timed))
 })
 

@@ -3,11 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { Messages } from "../../../services/lifecycle/Messages.ts"
+import { ownMessages } from "../../../services/lifecycle/Streams/Own.ts"
 import { type Signer, SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
 import { everything, publicUrl, scene } from "./World.ts"
 
 const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =>
@@ -50,6 +51,8 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       const { active: [stolen], announced: [next] } = yield* states
       const before = yield* signedBy(made.project)
       yield* access(made.institution, made.project, yield* person())
+      const { addVerification } = yield* ownMessages(publicUrl)
+      const paused = yield* stream(made, before.length)
 
       const [found, commit] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const finding = yield* Effect.forkChild(sql.withTransaction(
@@ -60,14 +63,17 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       ))
       yield* Deferred.await(found)
       const signing = yield* Effect.forkChild(signDue)
+      const verifying = yield* Effect.forkChild(addVerification(paused, "asked"))
       yield* Effect.repeat(
         owner`select from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock' and query like '%signing_keys%for share%'`,
-        { until: (rows) => rows.length > 0 },
+        { until: (rows) => rows.length > 1 },
       )
       yield* Deferred.succeed(commit, undefined)
       yield* Fiber.join(finding)
       assert.isFalse(yield* Fiber.join(signing))
+      yield* Fiber.join(verifying)
+      assert.deepStrictEqual(yield* ownKids(paused), [next!])
       assert.deepStrictEqual(yield* signedBy(made.project), before)
       yield* work
       assert.deepStrictEqual((yield* signedBy(made.project)).slice(before.length), [next!, next!])

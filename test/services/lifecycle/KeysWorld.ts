@@ -134,17 +134,26 @@ export const served = Effect.map(
   ({ keys }) => keys.map(({ kid }) => String(kid)),
 )
 
-/** A stream of the project's that was given everything up to a place. */
+/** A paused stream of the project's that was given everything up to a place; its id. */
 export const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, position: number) {
   const { sql } = yield* Database
-  const at = new Date(yield* now)
+  const [at, id] = [new Date(yield* now), randomUUID()]
   yield* sql`insert into lifecycle_streams ${
     sql.insert({
-      ...{ id: randomUUID(), project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
+      ...{ id, project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
       ...{ status: "paused", status_by: "receiver", delivery: "poll", created_at: at, updated_at: at },
       ...{ epoch: 1, position },
     })
   }`
+  return id
+})
+
+/** The keys of what waits for one stream alone. */
+export const ownKids = Effect.fnUntraced(function* (streamId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ message: string }>`
+    select message from lifecycle_stream_messages where stream_id = ${streamId}::uuid and delivered_at is null`
+  return rows.map(({ message }) => kidOf(message))
 })
 
 export const signedBy = Effect.fnUntraced(function* (project: string) {

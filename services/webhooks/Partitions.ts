@@ -203,6 +203,18 @@ export class Partitions extends Context.Service<Partitions, {
             update webhooks set old_secret_kid = null, old_secret = null, old_secret_until = null
             where old_secret_until <= ${new Date(now)}`
           yield* sql`update webhooks set secret = ''::bytea where deleted_at is not null and secret <> ''::bytea`
+          // Nobody can ask for anything of it any more.
+          const ended = new Date(now - (config.deliveredDays + config.deadLetterDays) * dayMillis)
+          yield* sql`
+            with gone as (
+              delete from webhooks where id in (
+                select w.id from webhooks w where w.deleted_at < ${ended}
+                  and not exists (select from delivery_queue q where q.webhook_id = w.id)
+                  and not exists (select from dead_letters d where d.webhook_id = w.id)
+                limit 10000
+              ) returning id
+            )
+            delete from delivery_counts c using gone where c.webhook_id = gone.id`
         })
 
         // A day of events is more than one statement may delete, and their index says less and less of where the old ones

@@ -5,10 +5,12 @@ import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { account } from "../../support/TestAccounts.ts"
-import { count, event, now, on, session, take, webhook, world } from "./WebhookWorld.ts"
+import { count, dayMillis, event, now, on, resultOf, retention, session, take, webhook, world } from "./WebhookWorld.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
 const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
@@ -216,5 +218,25 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       yield* rotate(hook.accountId, hook.id, 60)
       yield* remove(hook.accountId, hook.id)
       assert.strictEqual(yield* kept("nullif(secret, ''), old_secret_kid, old_secret, old_secret_until"), 0)
+    }))
+
+  // Last, since what the others made is over then, too.
+  it.effect("a deleted one is forgotten once all that it left is, and not sooner", () =>
+    Effect.gen(function* () {
+      const { remove } = yield* Webhooks
+      const { upkeep } = yield* Partitions
+      const [gone, waited] = [yield* webhook(), yield* webhook()]
+      const { tasks } = yield* take([event(gone.accountId), event(waited.accountId)])
+      const { sql } = yield* Database
+      yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+      for (const hook of [gone, waited]) yield* remove(hook.accountId, hook.id)
+      const left = count("webhooks", `id = '${gone.id}'`)
+      const ends = (yield* now) + (retention.deliveredDays + retention.deadLetterDays) * dayMillis
+      yield* upkeep.pipe(on(ends))
+      assert.strictEqual(yield* left, 1)
+      yield* upkeep.pipe(on(ends + 1))
+      assert.strictEqual(yield* left, 0)
+      assert.strictEqual(yield* count("delivery_counts", `webhook_id = '${gone.id}'`), 0)
+      assert.strictEqual(yield* count("webhooks", `id = '${waited.id}'`), 1)
     }))
 })

@@ -53,7 +53,7 @@ import { webhookActor } from "./actors/Webhook.ts"
 import { identityHandlers, identityServices } from "./App/Identity.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
 import { mail } from "./App/Mail.ts"
-import type { AppConfig, Role } from "./AppConfig.ts"
+import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
@@ -117,8 +117,7 @@ const ground = (config: AppConfig, places: Places) =>
   )
 
 /** The origin that people know this installation by. */
-export const publicUrlOf = (config: AppConfig): URL =>
-  new URL(config.publicUrl ?? `http://${config.host}:${config.port}`)
+export const publicUrlOf = (config: AppConfig): URL => new URL(config.publicUrl ?? originAt(config))
 
 const issuerOf = (config: AppConfig) => new URL("/dev/issuer", publicUrlOf(config)).href
 

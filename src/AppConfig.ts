@@ -37,6 +37,10 @@ const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
     ? `MAIL_FROM: is needed beside SMTP_URL, for example MAIL_FROM=${variables.mailFrom.example}`
     : null
 
+/** The origin of whatever listens there. */
+export const originAt = ({ host, port }: { readonly host: string; readonly port: number }): string =>
+  `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+
 export interface AppConfig extends
   Omit<
     Values,

@@ -16,11 +16,13 @@ export interface Places {
   readonly natsUrl: Redacted.Redacted
 }
 
-const portOf = (url: Redacted.Redacted) => Number(URL.parse(Redacted.value(url))?.port || 0)
+/** Those that a URL leaves out are well-known, and no destination in any case. */
+const portsIn = (urls: Redacted.Redacted) =>
+  Redacted.value(urls).split(",").map((url) => Number(URL.parse(url.trim())?.port || 0))
 
 /** Ports of these servers: never a destination of what users send us. */
 export const portsOf = (places: Places): ReadonlyArray<number> =>
-  [places.database.url, places.natsUrl].map(portOf).filter((port) => port > 0)
+  [places.database.url, places.natsUrl].flatMap(portsIn).filter((port) => port > 0)
 
 /** Takes the home and starts what is missing; all of it stops when the scope closes. */
 export const open = Effect.fn("Places.open")(function* (config: AppConfig) {

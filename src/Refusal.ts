@@ -1,12 +1,15 @@
 /** Whatever ends a start says so in lines for a person, not in a stack trace; the trace is there with LOG_LEVEL=debug. */
 import { Cause, Effect, Predicate } from "effect"
+import { SqlError } from "effect/sql"
 import process from "node:process"
+import { reasonOf } from "./cli/Report.ts"
 
 const messageOf = (error: unknown): string => {
-  if (Predicate.hasProperty(error, "reason") && Predicate.hasProperty(error.reason, "message")) {
-    return `PostgreSQL: ${String(error.reason.message)}`
-  }
-  return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+  if (SqlError.isSqlError(error)) return `PostgreSQL: ${reasonOf(error)}`
+  const told = Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+  const reason = reasonOf(error)
+  // Ours say all of it, some libraries nothing.
+  return told.includes(reason) ? told : told === "" || told === reason ? reason : `${told}: ${reason}`
 }
 
 /** Fails with exit code 1 after one line a reason on standard error. */

@@ -1,6 +1,8 @@
 /** Reads the text of one variable. What is wrong with a text is the end of a sentence about its variable. */
 import { Duration, Option, Result, Schema } from "effect"
+import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
+import { isIP } from "node:net"
 import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/accounts/Cookies.ts"
 import { ConfiguredTokenIssuer } from "../../services/people/AccessTokens.ts"
 import { type MailSender, parseSender } from "../../services/platform/MailTransport.ts"
@@ -23,6 +25,10 @@ export const share = (text: string): Parsed<number> =>
 export const boolean = (text: string): Parsed<boolean> =>
   text === "true" || text === "false" ? Result.succeed(text === "true") : fault("is neither true nor false")
 
+/** `most`: in milliseconds. */
+export const millisUpTo = (most: number, inWords: string) => (text: string): Parsed<number> =>
+  Result.flatMap(millis(text), (read) => read > most ? fault(`is longer than ${inWords}`) : Result.succeed(read))
+
 export const millis = (text: string): Parsed<number> => {
   const duration = /^\d+(\.\d+)? ?[a-z]+$/.test(text.trim())
     ? Duration.fromInput(text.trim() as Duration.Input)
@@ -43,12 +49,27 @@ export const list = <A>(item: (text: string) => Parsed<A>) => (text: string): Pa
   return Result.succeed(items)
 }
 
+const isEncoded = (text: string) => {
+  try {
+    return decodeURIComponent(text) !== null
+  } catch {
+    return false
+  }
+}
+
 export const url = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> => {
   const parsed = URL.parse(text)
-  return parsed !== null && schemes.includes(parsed.protocol.slice(0, -1))
+  if (parsed === null || !schemes.includes(parsed.protocol.slice(0, -1))) {
+    return fault(`is not a URL of the scheme ${schemes.join(" or ")}`)
+  }
+  return isEncoded(parsed.username) && isEncoded(parsed.password)
     ? Result.succeed(text)
-    : fault(`is not a URL of the scheme ${schemes.join(" or ")}`)
+    : fault("has credentials that are not percent-encoded")
 }
+
+/** One URL or several, separated by commas. */
+export const urls = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> =>
+  text.split(",").map((part) => url(...schemes)(part.trim())).find(Result.isFailure) ?? Result.succeed(text)
 
 export const literal = <const A extends string>(...values: ReadonlyArray<A>) => (text: string): Parsed<A> => {
   const found = values.find((value) => value === text)
@@ -116,6 +137,7 @@ export const identityProvider = (text: string) =>
 export const serviceClient = (text: string): Parsed<string> =>
   /^\S+ \S+$/.test(text) ? Result.succeed(text) : fault("is not an issuer and a client_id with a blank between them")
 
+/** A file's text. */
 export const file = (text: string): Parsed<string> => {
   try {
     return Result.succeed(readFileSync(text, "utf8"))
@@ -124,6 +146,24 @@ export const file = (text: string): Parsed<string> => {
   }
 }
 
+/** The path of a file that can be read. */
+export const readable = (text: string): Parsed<string> => Result.map(file(text), () => text)
+
+const isCertificate = (pem: string) => {
+  try {
+    return new X509Certificate(pem).subject !== null
+  } catch {
+    return false
+  }
+}
+
+/** A file's PEM certificates. */
+export const certificates = (text: string): Parsed<string> =>
+  Result.flatMap(file(text), (pem) => {
+    const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+    return found.some(isCertificate) ? Result.succeed(pem) : fault("names a file that holds no PEM certificate")
+  })
+
 export const sender = (text: string): Parsed<MailSender | null> => {
   const parsed = parseSender(text)
   return parsed === null ? fault("is neither an address nor a name with an address") : Result.succeed(parsed)
@@ -131,6 +171,12 @@ export const sender = (text: string): Parsed<MailSender | null> => {
 
 export const host = (text: string): Parsed<string> =>
   /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) ? Result.succeed(text.toLowerCase()) : fault("is not a host name")
+
+/** Where to listen: a name, an IPv4 or an IPv6 address. */
+export const listening = (text: string): Parsed<string> =>
+  isIP(text) !== 0 || /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/i.test(text)
+    ? Result.succeed(text)
+    : fault("is neither a host name nor an address")
 
 export const any = (text: string): Parsed<string> => Result.succeed(text)
 export const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)

@@ -4,23 +4,27 @@ import { specified } from "../../services/webhooks/RetrySchedule.ts"
 import {
   any,
   boolean,
+  certificates,
   cidrs,
   delays,
-  file,
   host,
   identityProvider,
   int,
   issuers,
   list,
+  listening,
   literal,
   millis,
+  millisUpTo,
   optional,
   type Parsed,
+  readable,
   sender,
   serviceClient,
   share,
   tokenIssuers,
   url,
+  urls,
 } from "./parsers.ts"
 
 export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
@@ -46,7 +50,7 @@ const rolesOf = (text: string): Parsed<ReadonlySet<Role>> =>
 const day = 86_400_000
 
 export const variables = {
-  host: { name: "HOST", parse: any, fallback: "127.0.0.1", example: "127.0.0.1" },
+  host: { name: "HOST", parse: listening, fallback: "127.0.0.1", example: "127.0.0.1" },
   port: { name: "PORT", parse: int(0, 32_767), fallback: 8080, example: "8080" },
   home: { name: "BAILIWICK_HOME", parse: any, fallback: ".bailiwick", example: ".bailiwick" },
   databaseUrl: {
@@ -63,11 +67,11 @@ export const variables = {
   },
   natsUrl: {
     name: "NATS_URL",
-    parse: optional(url("nats", "tls", "ws", "wss")),
+    parse: optional(urls("nats", "tls")),
     fallback: null,
     example: "nats://127.0.0.1:4222",
   },
-  natsCreds: { name: "NATS_CREDS", parse: optional(any), fallback: null, example: "/etc/bailiwick/nats.creds" },
+  natsCreds: { name: "NATS_CREDS", parse: optional(readable), fallback: null, example: "/etc/bailiwick/nats.creds" },
   publicUrl: {
     name: "PUBLIC_URL",
     parse: optional(url("http", "https")),
@@ -77,7 +81,7 @@ export const variables = {
   nodeHttp: { name: "NODE_HTTP", parse: boolean, fallback: false, example: "true" },
   roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
   cluster: { name: "CLUSTER", parse: literal("on", "off"), fallback: "off" as const, example: "on" },
-  clusterHost: { name: "CLUSTER_HOST", parse: any, fallback: "127.0.0.1", example: "10.0.0.5" },
+  clusterHost: { name: "CLUSTER_HOST", parse: listening, fallback: "127.0.0.1", example: "10.0.0.5" },
   clusterPort: { name: "CLUSTER_PORT", parse: int(0, 32_767), fallback: 0, example: "7400" },
   demo: { name: "DEMO", parse: optional(boolean), fallback: null, example: "false" },
   mailIssuers: {
@@ -137,8 +141,18 @@ export const variables = {
     example: "1 minute,5 minutes,30 minutes,2 hours,6 hours,24 hours,48 hours,72 hours",
   },
   retryJitter: { name: "WEBHOOKS_RETRY_JITTER", parse: share, fallback: specified.jitter, example: "0.1" },
-  webhooksTimeout: { name: "WEBHOOKS_TIMEOUT", parse: millis, fallback: 10_000, example: "10 seconds" },
-  webhooksCa: { name: "WEBHOOKS_CA_FILE", parse: optional(file), fallback: null, example: "/etc/ssl/private-ca.pem" },
+  webhooksTimeout: {
+    name: "WEBHOOKS_TIMEOUT",
+    parse: millisUpTo(3_600_000, "an hour"),
+    fallback: 10_000,
+    example: "10 seconds",
+  },
+  webhooksCa: {
+    name: "WEBHOOKS_CA_FILE",
+    parse: optional(certificates),
+    fallback: null,
+    example: "/etc/ssl/private-ca.pem",
+  },
   allowedCidrs: {
     name: "WEBHOOKS_ALLOWED_CIDRS",
     parse: optional(cidrs),

@@ -2,6 +2,7 @@
 import { Effect, Layer, Option } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import { originAt } from "../AppConfig.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../embedded/EmbeddedIssuer.ts"
 import { CliFault } from "./CliFault.ts"
 import { instance } from "./Instance.ts"
@@ -15,7 +16,7 @@ export const homeIssuer = Layer.unwrap(Effect.gen(function* () {
     })
   }
   const origin = config.publicUrl ?? Option.match(runtime, {
-    onNone: () => `http://${config.host}:${config.port}`,
+    onNone: () => originAt(config),
     onSome: ({ http_url, public_url }) => public_url ?? http_url,
   })
   return EmbeddedIssuer.layer({ home: config.home, issuer: new URL("/dev/issuer", origin).href })

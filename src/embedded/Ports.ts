@@ -4,7 +4,7 @@
  */
 import { Effect, Random, Schedule } from "effect"
 import { createServer } from "node:net"
-import { EmbeddedError } from "./EmbeddedError.ts"
+import { attempting, type EmbeddedError } from "./EmbeddedError.ts"
 
 const lowest = 10_240
 const highest = 32_000
@@ -12,7 +12,7 @@ const highest = 32_000
 const probe = (port: number, host: string) =>
   Effect.callback<number, EmbeddedError>((resume) => {
     const server = createServer()
-    server.once("error", (cause) => resume(Effect.fail(new EmbeddedError({ message: `port ${port} is taken`, cause }))))
+    server.once("error", (cause) => resume(Effect.fail(attempting(`cannot listen on ${host}:${port}`)(cause))))
     server.listen({ port, host, exclusive: true }, () => server.close(() => resume(Effect.succeed(port))))
   })
 

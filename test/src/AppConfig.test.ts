@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import { isAbsolute } from "node:path"
-import { load, roles } from "../../src/AppConfig.ts"
+import { load, originAt, roles } from "../../src/AppConfig.ts"
 
 const from = (env: Record<string, string>) =>
   load.pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env)))
@@ -15,7 +15,14 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   PORT: ["http", "-1", "32768", "80.5", "1e3"],
   DATABASE_URL: ["mysql://user:hunter2@host/db", "hunter2"],
   DATABASE_OWNER_URL: ["hunter2"],
-  NATS_URL: ["http://hunter2@host"],
+  NATS_URL: [
+    ...["http://hunter2@host", "ws://host:4222", "nats://%zz@host"],
+    ...["nats://a:4222,http://hunter2@b", "nats://a:4222,"],
+  ],
+  NATS_CREDS: ["/nowhere/hunter2.creds"],
+  HOST: ["two names", "[::1]", "http://host"],
+  CLUSTER_HOST: ["two names"],
+  SMTP_URL: ["http://hunter2@host", "smtp://user:hunter2%zz@host"],
   PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
   NODE_HTTP: ["yes"],
   ROLES: ["api,everything", "All", ","],
@@ -48,8 +55,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   PORTAL_URL: ["portal.example.com", "javascript:alert(1)"],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
-  WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "4000 days"],
-  WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem"],
+  WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "61 minutes", "4000 days"],
+  WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem", import.meta.filename!],
   WEBHOOKS_ALLOWED_CIDRS: ["127.0.0.1/33", "localhost", "10.0.0.0/8,x"],
   WEBHOOKS_RETENTION_DAYS: ["0", "30 days", "3651"],
   WEBHOOKS_DEAD_LETTER_RETENTION_DAYS: ["-1"],
@@ -112,8 +119,10 @@ describe("AppConfig", () => {
           const said = line!.slice(name.length, line!.lastIndexOf(", for example"))
           if (value.length > 4) assert.notInclude(said, value)
           assert.notInclude(line!, "hunter2")
-          if (name === "WEBHOOKS_CA_FILE") continue
-          const rest = name.endsWith("_ISSUERS") || name === "PUBLIC_URL" ? { DEMO: "false" } : {}
+          if (name === "WEBHOOKS_CA_FILE" || name === "NATS_CREDS") continue
+          const rest = name.endsWith("_ISSUERS") || name === "PUBLIC_URL" ? { DEMO: "false" } : {
+            ...(name === "SMTP_URL" ? { MAIL_FROM: "no-reply@mail.example" } : {}),
+          }
           yield* from({ [name]: example, ...rest })
         }
       }))
@@ -134,6 +143,7 @@ describe("AppConfig", () => {
         WEBHOOKS_RETRY_DELAYS: Array.from({ length: 8 }, (_, i) => `${i + 1} seconds`).join(", "),
         WEBHOOKS_RETRY_JITTER: "0",
         WEBHOOKS_TIMEOUT: "1500 millis",
+        NATS_URL: "nats://tok%40en@a:4222, nats://b",
         WEBHOOKS_ALLOWED_CIDRS: "10.0.0.0/8 , fd00::/8",
         PORT: "0",
       })
@@ -166,6 +176,10 @@ describe("AppConfig", () => {
       assert.isTrue((yield* from({ DATABASE_URL: "postgres://db/b", DEMO: "true" })).demo)
       assert.isFalse((yield* from({ DEMO: "false" })).demo)
       for (const HOST of ["::1", "localhost"]) assert.isTrue((yield* from({ HOST })).demo)
+      assert.deepStrictEqual(["::1", "app_one"].map((host) => originAt({ host, port: 80 })), [
+        "http://[::1]:80",
+        "http://app_one:80",
+      ])
       assert.isTrue((yield* from({ PUBLIC_URL: "http://[::1]:8080" })).demo)
     }))
 })

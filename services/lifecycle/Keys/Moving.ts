@@ -176,10 +176,11 @@ export const moving = Effect.gen(function* () {
       places,
       touched.map(({ kid, lost, project_id, refuge }) => ({ project_id, kid: lost ? refuge : kid, anew: true })),
     )
-    yield* raiseFloors(places, touched.map(({ project_id }) => ({ project_id, consumer: null })))
     for (const [stolen, own] of Map.groupBy(touched, ({ compromised }) => compromised!)) {
       yield* takeBack(stolen, own.map(({ project_id }) => project_id))
     }
+    // Streams before consumers, as whoever settles what was delivered.
+    yield* raiseFloors(places, touched.map(({ project_id }) => ({ project_id, consumer: null })))
     const told = rows.map(({ news_id, project_id }) => {
       const { epoch, position } = places.get(project_id)!
       return { project_id, news_id: String(news_id), epoch, position: String(position) }

@@ -81,9 +81,10 @@ export const agendas = Effect.gen(function* () {
     if (served.reached !== null) {
       // It left something out until now: what was held up comes again, with all that is behind it.
       yield* sql`
-        delete from lifecycle_stream_failing f using lifecycle_streams t
-        where f.stream_id = ${course.id}::uuid and t.id = f.stream_id and t.claim = ${course.claim}`
-      yield* sql`update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim}`
+        with own as (
+          update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim} returning id
+        )
+        delete from lifecycle_stream_failing f using own where f.stream_id = own.id`
     }
     const { messages, signed } = ready === null
       ? yield* messagesAfter(served, pageEvents)

@@ -8,7 +8,7 @@ import { type Signer, SigningKeys } from "../../../services/lifecycle/SigningKey
 import { Database } from "../../../services/platform/Database.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { consumer, ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
 import { everything, publicUrl, scene } from "./World.ts"
 
 const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =>
@@ -127,4 +127,37 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
         ...Array.from({ length: told!.n - head + 2 }, () => next!),
       ])
     }).pipe(Effect.scoped, timed))
+
+  it.effect("whoever is settled meanwhile, and tells of a theft, take streams before consumers, and both come through", () =>
+    Effect.gen(function* () {
+      const rotation = yield* KeyRotation
+      const { owner, sql } = yield* Database
+      const made = yield* scene
+      yield* work
+      const own = yield* consumer(made)
+      yield* own.acknowledge
+      const streamId = yield* stream(made, 0)
+      const { active: [stolen] } = yield* states
+      yield* rotation.compromise(stolen!, "found in a log")
+
+      const [held, goOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const settling = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
+        yield* sql`select from lifecycle_streams where id = ${streamId}::uuid for update`
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(goOn)
+        return yield* sql`
+          update lifecycle_consumers set delivered_at = acknowledged_at where project_id = ${made.project} returning 1`
+      })))
+      yield* Deferred.await(held)
+      const telling = yield* Effect.forkChild(rotation.advance)
+      yield* Effect.repeat(
+        owner`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%update lifecycle_streams%'`,
+        { until: (rows) => rows.length > 0 },
+      )
+      yield* Deferred.succeed(goOn, undefined)
+      assert.lengthOf(yield* Fiber.join(settling), 1)
+      assert.isTrue(yield* Fiber.join(telling))
+      yield* work
+    }).pipe(timed))
 })

@@ -109,9 +109,9 @@ const publishAggregate = Effect.fnUntraced(
       if (at > leaseUntil() - marginMillis) return
       const [outcome] = yield* publish(row)
       if (Result.isFailure(outcome!)) {
-        const { retryable, message } = outcome.failure
-        const afterMillis = Math.round(backoffMillis(row.attempts + 1, patienceMillis(retryable)))
-        return void sent.failed.push({ id: row.id, afterMillis, error: message.replaceAll("\0", "") })
+        const { failure } = outcome
+        const afterMillis = Math.round(backoffMillis(row.attempts + 1, patienceMillis(failure)))
+        return void sent.failed.push({ id: row.id, afterMillis, error: failure.message.replaceAll("\0", "") })
       }
       sent.published.push({ id: row.id, at })
       yield* measure(row.stream, (yield* Clock.currentTimeMillis) - row.created_at.getTime())

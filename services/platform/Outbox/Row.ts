@@ -1,5 +1,5 @@
 import type { StreamName } from "../../../schemas/bus/Streams.ts"
-import type { BusPublication } from "../Bus.ts"
+import type { BusError, BusPublication } from "../Bus.ts"
 
 /** A row of the outbox as the relay reads it. */
 export interface OutboxRecord {
@@ -24,5 +24,10 @@ export const publicationOf = (row: OutboxRecord): BusPublication => ({
   headers: { ...row.headers, ...(row.seq === null ? {} : { "Bailiwick-Seq": String(row.seq) }) },
 })
 
-/** What the broker may take later is tried often; what it never will is tried seldom, in case the code is mended. */
-export const patienceMillis = (retryable: boolean): number => retryable ? 2_000 : 600_000
+/**
+ * The longest that a row waits to be tried again. What the broker may take later is tried often; what a stream has no room
+ * for less often, since a mountain of it would keep everything else waiting; what the broker never will take seldom, in
+ * case the code is mended.
+ */
+export const patienceMillis = ({ reason, retryable }: BusError): number =>
+  !retryable ? 600_000 : reason === "refused" ? 30_000 : 2_000

@@ -35,7 +35,7 @@ export const publishDue = Effect.fnUntraced(
     const failures = rows.flatMap((row, i) => {
       const outcome = outcomes[i]!
       if (Result.isSuccess(outcome)) return []
-      const afterMillis = backoffMillis(row.attempts, patienceMillis(outcome.failure.retryable))
+      const afterMillis = backoffMillis(row.attempts, patienceMillis(outcome.failure))
       return [{ key: row.id, afterMillis, error: outcome.failure.message }]
     })
     if (published.length > 0) {

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Layer } from "effect"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
 import { Outbox } from "../../../services/platform/Outbox.ts"
 import { follow, mail, platform, ready, takeN, transfer, unpublished, withShared } from "./OutboxWorld.ts"
@@ -66,6 +68,43 @@ describe("Outbox", () => {
         ], (query) => sql<{ "QUERY PLAN": string }>`explain ${query}`)
         const indexes = plans.map((plan) => /outbox_\w+/.exec(plan.map((row) => row["QUERY PLAN"]).join())?.[0])
         assert.deepStrictEqual(indexes, ["outbox_due", "outbox_leases", "outbox_lane", "outbox_published"])
+      })
+    ))
+
+  it.live("tries less and less often what a stream has no room for, and takes it once there is room", () =>
+    withShared((url) =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const { add, relay } = yield* Outbox
+        const epoch = yield* ready
+        const { host, password, username } = new URL(Redacted.value(url))
+        const broker = yield* Effect.acquireRelease(
+          Effect.promise(() => connect({ servers: host, user: username, pass: password })),
+          (connection) => Effect.promise(() => connection.close()),
+        )
+        const { streams } = yield* Effect.promise(() => jetstreamManager(broker))
+        const hold = (max_msgs: number) => Effect.promise(() => streams.update("MAIL_OUT", { max_msgs }))
+        yield* hold(1)
+        yield* add(mail(1))
+        yield* relay.publishDue(epoch)
+        yield* add(mail(2))
+        const now = yield* Clock.currentTimeMillis
+        const waits = Effect.map(
+          sql<
+            { at: Date; error: string }
+          >`select not_before as at, last_error as error from outbox where payload = '2'`,
+          ([row]) => ({ ...row!, millis: row!.at.getTime() - now }),
+        )
+        yield* relay.publishDue(epoch)
+        const first = yield* waits
+        assert.match(first.error, /^refused/)
+        yield* sql`update outbox set attempts = 20, not_before = ${new Date(now)} where payload = '2'`
+        yield* relay.publishDue(epoch)
+        assert.isAtLeast((yield* waits).millis, 30_000)
+        yield* hold(-1)
+        yield* sql`update outbox set not_before = ${new Date(now)} where payload = '2'`
+        yield* relay.publishDue(epoch)
+        assert.strictEqual(yield* unpublished, 0)
       })
     ))
 })

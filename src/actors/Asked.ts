@@ -2,8 +2,11 @@
  * A command as an actor takes it: in the name of the request that caused it, and only while its sender waits. Whoever
  * sent it calls the service itself after that (Mailbox), and may have done more since. So what lay in a frozen process's
  * sockets, or waited behind others, is dropped: done late it would undo what came after it.
+ *
+ * A defect ends the command, too, and its sender asks the service at once. Seen by the cluster it would begin the actor
+ * anew, later each time, and do what was sent to it once more.
  */
-import { Clock, Effect } from "effect"
+import { Cause, Clock, Effect } from "effect"
 import { Snowflake } from "effect/cluster"
 import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
 import { Mailbox } from "../../services/platform/Mailbox.ts"
@@ -14,7 +17,10 @@ interface Asked<P> {
   readonly payload: P & { readonly origin: (typeof CurrentRequest)["Service"] }
 }
 
-/** The handler of a command: `call` gets the payload without its origin. Ends as interrupted once it is too late. */
+/**
+ * The handler of a command: `call` gets the payload without its origin. Ends as interrupted once it is too late, and
+ * where `call` dies.
+ */
 export const asked =
   <P, A, E, R>(call: (command: Omit<P, "origin">) => Effect.Effect<A, E, R>) =>
   ({ payload, requestId }: Asked<P>): Effect.Effect<A, E, R> =>
@@ -26,5 +32,8 @@ export const asked =
       return yield* call(command).pipe(
         Effect.provideService(CurrentRequest, origin),
         Effect.timeoutOrElse({ duration: left, orElse: () => Effect.interrupt }),
+        Effect.catchDefect((defect) =>
+          Effect.andThen(Effect.logWarning("a command failed at its actor", Cause.die(defect)), Effect.interrupt)
+        ),
       )
     })

@@ -1,9 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber } from "effect"
-import { MachineId, Snowflake } from "effect/cluster"
+import { Clock, Effect, Exit, Fiber, Layer, Schema } from "effect"
+import { Entity, MachineId, Snowflake } from "effect/cluster"
+import { Rpc } from "effect/rpc"
 import { TestClock } from "effect/testing"
+import { Origin } from "../../../schemas/actors/Webhook.ts"
 import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
+import { Mailbox, send } from "../../../services/platform/Mailbox.ts"
 import { asked } from "../../../src/actors/Asked.ts"
+import { singleProcess } from "../../../src/actors/Cluster.ts"
 
 const origin = { requestId: "r-1", route: "PATCH /v1/webhooks/{id}" }
 
@@ -55,4 +59,29 @@ describe("a command at its actor", () => {
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
       assert.isTrue(ended)
     }))
+
+  it.live(
+    "that fails as nobody foresaw is not done again and again: its sender asks the service, and the next is served",
+    () => {
+      const Actor = Entity.make("Fallible", [
+        Rpc.make("Do", { payload: { origin: Origin, n: Schema.Int }, success: Schema.String }),
+      ])
+      let failed = 0
+      const actor = Actor.toLayer(Actor.of({
+        Do: asked(({ n }) =>
+          Effect.suspend(() => n === 1 ? Effect.die(new Error(`the ${++failed}th`)) : Effect.succeed("the actor"))
+        ),
+      }))
+      return Effect.gen(function* () {
+        const client = yield* Actor.client
+        const command = (n: number) => send(client("one").Do({ origin, n }), Effect.succeed("the service"))
+        assert.deepStrictEqual([yield* command(1), yield* command(2), failed], ["the service", "the actor", 1])
+      }).pipe(
+        Effect.provideService(Mailbox, { timeoutMillis: 60_000 }),
+        Effect.provide(Layer.provideMerge(actor, singleProcess)),
+        Effect.scoped,
+      )
+    },
+    30_000,
+  )
 })

@@ -1,5 +1,5 @@
 /** `publish SUBJECT FILE`: each line as one message, in order, each acknowledged by the broker before this ends. */
-import { Console, Effect, Result, Stream } from "effect"
+import { Array, Console, Effect, Result, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { Bus, type BusError, type BusOutcome } from "../../services/platform/Bus.ts"
@@ -10,7 +10,7 @@ import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 import { messageId } from "./Publish/messageId.ts"
 
-/** Lines whose acks are awaited together. */
+/** Lines whose acks are awaited together, at most: what there is does not wait for more. */
 const batchSize = 500
 
 const subject = Argument.String("SUBJECT").pipe(
@@ -20,14 +20,18 @@ const subject = Argument.String("SUBJECT").pipe(
 
 // What one line met, all of them will: the broker is away, or no stream takes the subject.
 const hopeless = new Set<BusError["reason"]>(["unavailable", "no-stream", "timeout"])
+const wasRefused = (outcome: BusOutcome) => Result.isFailure(outcome) && outcome.failure.reason === "no-stream"
 const isHopeless = (outcomes: ReadonlyArray<BusOutcome>) =>
   outcomes.every((outcome) => Result.isFailure(outcome) && hopeless.has(outcome.failure.reason))
 
 const run = Effect.fnUntraced(function* (subject: string, file: string) {
   const bus = yield* Bus
   const progress = yield* Progress.make
-  const total = { published: 0, duplicates: 0, failed: 0 }
-  const counts = () => `published ${total.published}, duplicates ${total.duplicates}, failed ${total.failed}`
+  // What is under way is unknown until its acks are there: the broker may have it where this is cut off.
+  const total = { published: 0, duplicates: 0, failed: 0, unknown: 0 }
+  const counts = () =>
+    `published ${total.published}, duplicates ${total.duplicates}, failed ${total.failed}` +
+    (total.unknown > 0 ? `, unknown ${total.unknown}` : "")
 
   const settle = Effect.fnUntraced(function* (line: number, outcome: BusOutcome) {
     if (Result.isSuccess(outcome)) total[outcome.success.duplicate ? "duplicates" : "published"]++
@@ -38,25 +42,32 @@ const run = Effect.fnUntraced(function* (subject: string, file: string) {
     }
   })
 
+  const publish = Effect.fnUntraced(function* (batch: ReadonlyArray<readonly [data: string, at: number]>) {
+    const [first, last] = [batch[0]![1] + 1, batch.at(-1)![1] + 1]
+    total.unknown = batch.length
+    const outcomes = yield* bus.publishAll(batch.map(([data]) => {
+      const msgId = messageId(subject, data)
+      return { subject, data, ...(msgId === null ? {} : { msgId }) }
+    }))
+    if (isHopeless(outcomes) && Result.isFailure(outcomes[0]!)) {
+      const why = printable(outcomes[0].failure.message)
+      if (!outcomes.every(wasRefused)) {
+        const message = `stopped after line ${last}: whether lines ${first} to ${last} went out is not known: ${why}`
+        return yield* new CliFault({ message })
+      }
+      total.unknown = 0
+      total.failed += batch.length
+      return yield* new CliFault({ message: `stopped at line ${first}, nothing from there on went out: ${why}` })
+    }
+    total.unknown = 0
+    for (const [i, outcome] of outcomes.entries()) yield* settle(batch[i]![1] + 1, outcome)
+    yield* progress.tell(counts())
+  })
+
   yield* linesOf(file).pipe(
     Stream.zipWithIndex,
     Stream.filter(([line]) => line.trim() !== ""),
-    Stream.grouped(batchSize),
-    Stream.runForEach(Effect.fnUntraced(function* (batch) {
-      const outcomes = yield* bus.publishAll(batch.map(([data]) => {
-        const msgId = messageId(subject, data)
-        return { subject, data, ...(msgId === null ? {} : { msgId }) }
-      }))
-      if (isHopeless(outcomes) && Result.isFailure(outcomes[0]!)) {
-        total.failed += batch.length
-        const why = printable(outcomes[0].failure.message)
-        return yield* new CliFault({
-          message: `stopped at line ${batch[0]![1] + 1}, nothing after it went out: ${why}`,
-        })
-      }
-      for (const [i, outcome] of outcomes.entries()) yield* settle(batch[i]![1] + 1, outcome)
-      yield* progress.tell(counts())
-    })),
+    Stream.runForEachArray((some) => Effect.forEach(Array.chunksOf(some, batchSize), publish, { discard: true })),
     Effect.ensuring(Effect.suspend(() => Effect.andThen(progress.clear, Console.log(counts())))),
   )
   if (total.failed > 0) return yield* new Unsuccessful()

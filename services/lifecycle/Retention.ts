@@ -1,6 +1,6 @@
 /**
  * How long the lifecycle is kept (DECISIONS-identity 1.10): events and their messages ninety days, parts of snapshots a
- * day after the last one that named them, messages of one stream alone ninety days.
+ * day after the last one that named them, messages of one stream alone ninety days, and a day once they were delivered.
  *
  * A project's history is cut from its beginning, so that what is left has no gap whatever order clocks gave: an event
  * goes with all that came before it, and only once it is signed. A cursor before what is left answers `cursor_expired`.
@@ -16,6 +16,7 @@ const keptMillis = 90 * dayMillis
 /** The trigger judges by the database's clock, and ours may be a little ahead of it. */
 const marginMillis = 60_000
 const partsKeptMillis = dayMillis
+const deliveredKeptMillis = dayMillis
 
 const projectsAtOnce = 10
 const eventsAtOnce = 2_000
@@ -99,6 +100,7 @@ export class Retention extends Context.Service<Retention, {
         const now = yield* Clock.currentTimeMillis
         const gone = yield* events
         const [parts, own] = [new Date(now - partsKeptMillis), new Date(now - keptMillis)]
+        const delivered = new Date(now - deliveredKeptMillis)
         yield* whole(
           sql`
             delete from lifecycle_snapshot_parts p using (
@@ -110,7 +112,8 @@ export class Retention extends Context.Service<Retention, {
         yield* whole(
           sql`
             delete from lifecycle_stream_messages where id in (
-              select id from lifecycle_stream_messages where created_at < ${own} limit ${ownAtOnce}) returning 1`,
+              select id from lifecycle_stream_messages where created_at < ${own} or delivered_at < ${delivered}
+              limit ${ownAtOnce}) returning 1`,
           ownAtOnce,
         )
         return gone

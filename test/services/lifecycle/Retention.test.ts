@@ -11,6 +11,7 @@ import { transact } from "../../../services/platform/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
+import { stream } from "./KeysWorld.ts"
 import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
 const world = Layer.mergeAll(Retention.layer, AccessReviews.layer.pipe(Layer.provide(Roles.layer))).pipe(
@@ -178,5 +179,18 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       const left = yield* sql<{ n: number }>`
         select count(*)::int as n from lifecycle_snapshot_parts where project_id = 'kept'`
       assert.deepStrictEqual(left, [{ n: 5 }])
+
+      const id = yield* stream(yield* scene, 0)
+      yield* sql`
+        insert into lifecycle_stream_messages (id, stream_id, kind, message, created_at, delivered_at)
+        select gen_random_uuid(), ${id}::uuid, 'verification', name, made, had
+        from (values ('waits too long', ${hours(90 * 24 + 1)}::timestamptz, null::timestamptz),
+          ('waits', ${hours(90 * 24 - 1)}, null), ('had', ${hours(30)}, ${hours(25)}), ('had lately', ${hours(30)}, ${
+        hours(23)
+      })) m(name, made, had)`
+      yield* prune
+      const own = yield* sql<{ message: string }>`
+        select message from lifecycle_stream_messages where stream_id = ${id}::uuid order by message`
+      assert.deepStrictEqual(own.map(({ message }) => message), ["had lately", "waits"])
     }))
 })

@@ -108,7 +108,7 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
 })
 
 /** A start waits for one that came before it, which on a slow machine takes longer than a statement waits for a lock. */
-const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+export const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.retry(work, {
     times: 240,
     schedule: Schedule.spaced("500 millis"),

@@ -29,6 +29,7 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 import { Migrator, SqlClient } from "effect/sql"
 import { Database } from "../../services/platform/Database.ts"
 import { grace, watched } from "../../services/platform/Database/Watched.ts"
+import { inTurn } from "../Migrations.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),
@@ -66,7 +67,7 @@ const tables = Effect.gen(function* () {
     )
     yield* owner`grant select, insert, update, delete on cluster_runners, cluster_locks to ${owner(app!.role)}`
     yield* owner`grant usage, select on sequence cluster_runners_machine_id_seq to ${owner(app!.role)}`
-  }))
+  })).pipe(inTurn)
 })
 
 const storage = ({ url }: ClusterOptions) =>

@@ -53,6 +53,8 @@ export interface CourseOptions<Tx> extends TransmitterOptions {
 
 const firstRetryMillis = 500
 const lastRetryMillis = 30_000
+/** Whatever is asked for: what was revoked is not heard of meanwhile. */
+const longestRetryMillis = 600_000
 
 /** Places that the transmitter does not go on from. */
 const misplaced = new Set([
@@ -248,7 +250,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     // What is said of the place is an answer: whatever was waited out before it delays no snapshot.
     if (behind && !before) failures = 0
     const slower = Math.min(lastRetryMillis, firstRetryMillis * 2 ** failures++)
-    const asked = error instanceof Answered ? (error.retryAfterSeconds ?? 0) * 1_000 : 0
+    const asked = error instanceof Answered ? Math.min(longestRetryMillis, (error.retryAfterSeconds ?? 0) * 1_000) : 0
     const afterMillis = failures === 1 && behind ? 0 : Math.max(asked, slower * (0.5 + Math.random() / 2))
     notice({ kind: "retrying", afterMillis, error })
     return afterMillis

@@ -38,6 +38,18 @@ it("however long the transmitter was away, a restored one is asked for a snapsho
   }
 })
 
+it("what the transmitter asks to wait for is waited for, ten minutes at most", async () => {
+  const database = new DatabaseSync(":memory:")
+  try {
+    const { failed } = await over(database)
+    assert.strictEqual(await failed(new Answered(503, "held", 60)), 60_000)
+    // No timer holds so many milliseconds: it would not wait at all.
+    assert.strictEqual(await failed(new Answered(503, null, 3_000_000)), 600_000)
+  } finally {
+    database.close()
+  }
+})
+
 it("whoever keeps a cursor that is none asks for a snapshot at once", async () => {
   const database = new DatabaseSync(":memory:")
   try {

@@ -84,7 +84,12 @@ export class Deliveries extends Context.Service<Deliveries, {
         const results: Array<Result> = []
         const arrived = Latch.makeUnsafe(false)
         const settled = Latch.makeUnsafe(false)
-        const feed = makeFeed({ sql, endpoints, lease, sender, announced }, yield* Clock.Clock)
+        const giveBack = (claims: ReadonlyArray<Result["task"]>) => {
+          if (claims.length === 0) return
+          results.push(...claims.map(releasedOf))
+          arrived.openUnsafe()
+        }
+        const feed = makeFeed({ sql, endpoints, lease, sender, giveBack, announced }, yield* Clock.Clock)
         const impatient = Math.min(...config.schedule.delays) < scanEveryMillis
         const report = new Report()
         const reported = Latch.makeUnsafe(false)

@@ -54,7 +54,17 @@ interface Claimer {
   readonly sql: PgClient.PgClient
   readonly endpoints: Endpoints["Service"]
   readonly lease: number
+  /** Settles claims of which nothing was sent; left to their lease's end, the fifth would be the delivery's. */
+  readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
 }
+
+const claimOf = ({ attempt, claim, cycle, delivery_id, webhook_id }: Claimed): Result["task"] => ({
+  deliveryId: delivery_id,
+  webhookId: webhook_id,
+  cycle,
+  attempt,
+  claim,
+})
 
 /**
  * Claims the queue rows that `free` locks, a SELECT of `delivery_id, webhook_id`, as far as their webhook is active.
@@ -62,7 +72,7 @@ interface Claimer {
  * days of a small table instead.
  */
 const claimWhat = Effect.fnUntraced(function* (
-  { sql, endpoints, lease }: Claimer,
+  { sql, endpoints, lease, giveBack }: Claimer,
   free: (now: Date) => Statement.Fragment,
 ): Effect.fn.Return<ReadonlyArray<Task>, SqlError.SqlError> {
   const now = yield* Clock.currentTimeMillis
@@ -80,21 +90,21 @@ const claimWhat = Effect.fnUntraced(function* (
     )
     select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, c.version, c.cycle, c.attempt, c.claim
     from claimed c cross join lateral (select event, body from events where id = c.event_id offset 0) e`
-  const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version })))
+  const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version }))).pipe(
+    Effect.tapError(() => Effect.sync(() => giveBack(rows.map(claimOf)))),
+  )
+  // Deleted meanwhile: its job cancels what is in nobody's hands.
+  giveBack(rows.filter((row) => !found.has(row.webhook_id)).map(claimOf))
   return rows.flatMap((row): ReadonlyArray<Task> => {
     const endpoint = found.get(row.webhook_id)
     return endpoint === undefined ? [] : [{
-      deliveryId: row.delivery_id,
-      webhookId: row.webhook_id,
+      ...claimOf(row),
       accountId: row.account_id,
       eventType: row.event,
       body: row.body,
       endpoint,
       host: endpoint.host,
-      cycle: row.cycle,
-      attempt: row.attempt,
       later: row.attempt > 1 || row.cycle > 1,
-      claim: row.claim,
       leaseUntil,
     }]
   })

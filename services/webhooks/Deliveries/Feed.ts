@@ -10,6 +10,7 @@ import type { SqlError } from "effect/sql"
 import { faultPoint } from "../../platform/Faults.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Sender } from "../Sender.ts"
+import type { Result } from "../Sender/Task.ts"
 import { type Announcement, claim, claimDue } from "./Claim.ts"
 import { Pace, restMillis } from "./Pace.ts"
 
@@ -21,6 +22,8 @@ export interface FeedOptions {
   /** How long a claim holds, in milliseconds. */
   readonly lease: number
   readonly sender: Sender["Service"]
+  /** Settles claims of which nothing was sent. */
+  readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
   /** An announcement of as many deliveries may have left some out. */
   readonly announced: number
 }

@@ -211,5 +211,5 @@ export const miscounted = Effect.gen(function* () {
 /** Claims what is due of these, as a Dispatcher with room for all of it would. */
 export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<string>) {
   const { sql } = yield* Database
-  return yield* claim({ sql, endpoints: yield* Endpoints, lease }, deliveryIds)
+  return yield* claim({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, deliveryIds)
 })

@@ -1,10 +1,12 @@
 /** Claim, send, settle through the real Sender, against receivers on loopback. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import { serve } from "../../platform/Outbound/servers.ts"
-import { comes, count, event, take, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, stranded, take, webhook, world } from "../WebhookWorld.ts"
 
 const answering = (status: number) => serve((_, response) => response.writeHead(status).end("ok"))
 const at = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}/hook`
@@ -66,5 +68,29 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
         yield* comes(idle)
       }
       assert.lengthOf(receiver.requests, 15)
+    }))
+
+  it.effect("what was claimed and could not be sent, for want of its address, is given back at once, as if it never was", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const receiver = yield* answering(200)
+      const hook = yield* webhook()
+      const deliveries = yield* Deliveries
+      yield* take(Array.from({ length: 10 }, () => event(hook.accountId)), 0)
+      yield* (yield* Webhooks).update(hook.accountId, hook.id, { url: at(receiver) })
+      // The claim finds all that it needs, and who asks for the address and the secrets does not.
+      yield* owner`alter table webhooks rename column old_secret to elsewhere`
+      const failed = yield* Effect.exit(deliveries.dispatch(yield* deliveries.scan))
+      yield* owner`alter table webhooks rename column elsewhere to old_secret`
+      assert.strictEqual(failed._tag, "Failure")
+      const mine = `webhook_id = '${hook.id}'`
+      yield* comes(Effect.map(count("delivery_queue", `${mine} and claim is null`), (n) => n === 10))
+      assert.strictEqual(yield* count("delivery_queue", `${mine} and attempts_interrupted > 0`), 0)
+      yield* idle.pipe(Effect.map((is) => assert.isTrue(is)))
+      assert.deepStrictEqual(yield* stranded, [])
+      yield* deliveries.dispatch(yield* deliveries.scan)
+      yield* comes(Effect.map(count("delivery_queue"), (n) => n === 0))
+      assert.strictEqual(yield* count("attempts"), yield* count("deliveries"))
+      assert.lengthOf(receiver.requests, 10)
     }))
 })

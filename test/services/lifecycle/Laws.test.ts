@@ -188,10 +188,10 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
           }
         })
 
-        // Connections in the middle of a transaction, one after the other.
+        // Connections in the middle of a transaction, one after the other; of slow writers not all of them.
         let going = true
         const kill = Effect.gen(function* () {
-          while (going) {
+          while (going && told.killed < 60) {
             yield* Effect.sleep(15)
             const rows = yield* owner<{ killed: boolean }>`
               select pg_terminate_backend(pid) as killed from pg_stat_activity

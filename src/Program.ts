@@ -15,13 +15,17 @@ import * as Places from "./Places.ts"
 import { telemetry } from "./Telemetry.ts"
 import * as Unheard from "./Unheard.ts"
 
-/** Ready once the database and the schema are; for the broker it waits a moment, since commands do without it. */
+/** Ready once the database and the schema are, whenever that is; for the broker it waits a moment: commands do without it. */
 const ready = Effect.gen(function* () {
   const readiness = yield* Readiness
-  return yield* readiness.look.pipe(
+  const looked = readiness.look.pipe(
     Effect.flatMap((look) => look.status === "ready" ? Effect.succeed(look.status) : Effect.fail(look.status)),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
-    Effect.catch((status) => status === "degraded" ? Effect.succeed(status) : Effect.never),
+    Effect.catch((status) => status === "degraded" ? Effect.succeed(status) : Effect.fail(status)),
+  )
+  return yield* looked.pipe(
+    Effect.tapError(() => Effect.logWarning("the database does not answer, or lacks a table: not ready yet")),
+    Effect.eventually,
   )
 })
 

@@ -46,6 +46,32 @@ layer(ground)("Directory", (it) => {
       yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
     }))
 
+  it.effect("lines of a domain that we moved say together what they say one by one", () =>
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const { sql } = yield* Database
+      const context = yield* Effect.context<Directory | Database>()
+      const line = fc.record({ version: fc.integer({ min: 2, max: 9 }), owner: fc.constantFrom(null, 0, 1, 2) })
+      const property = fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 8 }), (lines) => {
+        const owners = [fresh(), fresh(), fresh()] as const
+        const text = (id: string, { owner, version }: (typeof lines)[number]) =>
+          owner === null ? removal("domain", id, version) : domain(id, version, owners[owner]!)
+        const [together, apart] = [fresh(), fresh()]
+        return Effect.runPromiseWith(context)(Effect.gen(function* () {
+          yield* directory.apply([together, apart].map((id) => domain(id, 1, owners[0])))
+          yield* sql`update domains set account_id = ${owners[1]}::uuid, owner_held = true
+            where ${sql.in("id", [together, apart])}`
+          yield* directory.apply(lines.map((line) => text(together, line)))
+          for (const line of lines) yield* directory.apply([text(apart, line)])
+          const [one, other] = yield* sql`
+            select version, removed, account_id::text, owner_held, revision from domains
+            where ${sql.in("id", [together, apart])}`
+          assert.deepStrictEqual(one, other)
+        }))
+      })
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
+    }))
+
   it.effect("any order of domains and credentials revokes exactly the strangers'", () =>
     Effect.gen(function* () {
       const directory = yield* Directory

@@ -70,6 +70,9 @@ export class Drift extends Context.Service<Drift, {
             from access a join people p on p.id = a.person_id
             where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
               and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
+              -- Whoever has the name of somebody who was removed speaks for it.
+              and not (p.removed and exists (
+                select from identities i where i.issuer = p.issuer and i.subject = p.subject and i.person_id <> p.id))
           ), names as (
             -- What was told of a name is told of those that are the same person's.
             select key, iss, sub from barred

@@ -5,7 +5,7 @@ import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting, gaugeLag, lagging } from "../../../services/lifecycle/Lag.ts"
 import { countsOf, p99Of } from "../../../services/lifecycle/Measures.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { access, owner, person } from "../../support/TestIdentity.ts"
+import { access, owner, person, tell } from "../../support/TestIdentity.ts"
 import { decodeJwt } from "jose"
 import { everything, grant, scene, signAll, transmitter } from "./World.ts"
 
@@ -140,5 +140,15 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       })
           r(key text, value jsonb)`
       assert.deepStrictEqual(yield* all, [])
+
+      // Somebody else has the name of one who was removed.
+      const removed = yield* person()
+      yield* access(institution, project, removed)
+      yield* tell("person", { id: removed, version: 2, removed: true })
+      yield* access(institution, project, yield* person({ subject: removed, status: "suspended" }))
+      assert.deepStrictEqual(yield* all, [])
+      const key = `person/https://id.example ${removed}`
+      yield* sql`delete from lifecycle_state where project_id = ${project} and key = ${key}`
+      assert.deepStrictEqual(yield* all, [{ key, expected: "disabled", observed: null }])
     }))
 })

@@ -113,10 +113,20 @@ export const accountIntake = Effect.fnUntraced(function* <A extends { readonly a
     return rows.length === batch
   })
 
-  const expire = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Effect.asVoid(sql`
-      update intake_rejects set state = 'rejected', expires_at = null
-      where state = 'waiting' and subject like ${options.subjects} and expires_at <= ${new Date(now)}`))
+  // Some at a time: what came within a minute may be over at once, and `resume` waits for this.
+  const expire = Effect.gen(function* () {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    let found = batch
+    while (found === batch) {
+      const rows = yield* sql`
+        update intake_rejects set state = 'rejected', expires_at = null where id in (
+          select id from intake_rejects
+          where state = 'waiting' and subject like ${options.subjects} and expires_at <= ${now}
+          order by expires_at limit ${batch} for update skip locked
+        ) returning 1`
+      found = rows.length
+    }
+  })
 
   return { take, resume, expire } satisfies AccountIntake
 })

@@ -91,11 +91,14 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
       const accountId = randomUUID()
       const early = message(accountId)
       yield* take([early])
+      // More than go at a time.
+      for (let n = 0; n < 3; n++) yield* take(Array.from({ length: 400 }, () => message(accountId)))
       const { apply } = yield* Directory
       const until = (yield* now) + 7 * dayMillis
       yield* expire.pipe(on(until - 1))
       assert.strictEqual((yield* rejects([early.seq]))[0]!.state, "waiting")
       yield* expire.pipe(on(until))
+      assert.strictEqual(yield* count("intake_rejects", `account_id = '${accountId}' and state <> 'rejected'`), 0)
       const [given] = yield* rejects([early.seq])
       assert.deepStrictEqual([given!.state, given!.reason], ["rejected", "unknown_account"])
       yield* apply([Lines.account(accountId, 1, { email: `${accountId}@example.com` })])

@@ -41,8 +41,13 @@ const Hold = Schema.Struct({ pid: Schema.Int, started: Schema.NullOr(Schema.Stri
 /** Writes a file of this user alone, whole or not at all. */
 export const writePrivate = (path: string, text: string | Uint8Array) => {
   const unfinished = `${path}.${process.pid}.new`
-  writeFileSync(unfinished, text, { mode: 0o600 })
-  renameSync(unfinished, path)
+  try {
+    writeFileSync(unfinished, text, { mode: 0o600 })
+    renameSync(unfinished, path)
+  } catch (error) {
+    rmSync(unfinished, { force: true })
+    throw error
+  }
 }
 
 const readJson = <S extends Schema.Decoder<unknown>>(schema: S, path: string) =>
@@ -64,7 +69,10 @@ export const prepare = (home: string) =>
     try: () => {
       const path = resolve(home)
       mkdirSync(path, { recursive: true, mode: 0o700 })
-      const admitted = process.getuid?.() === 0 && (statSync(path).mode & 0o777) === 0o710
+      const { mode } = statSync(path)
+      // Of a folder such as /tmp everybody else would be locked out.
+      if ((mode & 0o1000) !== 0) throw new Error("it is everybody's, name a folder of its own")
+      const admitted = process.getuid?.() === 0 && (mode & 0o777) === 0o710
       if (!admitted) chmodSync(path, 0o700)
       return path
     },
@@ -85,15 +93,15 @@ const release = (file: string, stale: string) => {
 
 const take = (file: string, hold: string) => {
   const mine = `${file}.${process.pid}.new`
-  writeFileSync(mine, hold, { mode: 0o600 })
   try {
+    writeFileSync(mine, hold, { mode: 0o600 })
     linkSync(mine, file)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
     return false
   } finally {
-    rmSync(mine)
+    rmSync(mine, { force: true })
   }
 }
 

@@ -1,7 +1,7 @@
 /** A home from outside: a program with both servers on it that is stopped, killed, or met by another. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Option } from "effect"
-import { existsSync, statSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import * as Home from "../../../src/embedded/Home.ts"
@@ -56,6 +56,19 @@ describe("a home", () => {
       assert.notStrictEqual(yield* second.exited, 0)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.scoped(Home.open(home)))))
       assert.isTrue(existsSync(join(home, "hold.json")))
+    }).pipe(Effect.scoped))
+
+  it.live("is no folder that everybody uses, and a file that cannot be written leaves nothing", () =>
+    Effect.gen(function* () {
+      const folder = yield* Processes.home
+      const shared = join(folder, "shared")
+      mkdirSync(shared)
+      chmodSync(shared, 0o1777)
+      const { message } = yield* Effect.flip(Home.prepare(shared))
+      assert.strictEqual(message, `cannot use BAILIWICK_HOME ${shared}: it is everybody's, name a folder of its own`)
+      assert.strictEqual(statSync(shared).mode & 0o7777, 0o1777)
+      assert.throws(() => Home.writePrivate(shared, "text"))
+      assert.deepStrictEqual(readdirSync(folder), ["shared"])
     }).pipe(Effect.scoped))
 
   it.live("serves an ordinary user", () =>

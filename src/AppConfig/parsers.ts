@@ -67,6 +67,13 @@ export const url = (...schemes: ReadonlyArray<string>) => (text: string): Parsed
     : fault("has credentials that are not percent-encoded")
 }
 
+/** Scheme, host and port: every path under it is ours, and links lead there. */
+export const origin = (text: string): Parsed<string> =>
+  Result.flatMap(url("http", "https")(text), () => {
+    const { hash, pathname, search, username } = new URL(text)
+    return pathname === "/" && search + hash + username === "" ? Result.succeed(text) : fault("is more than an origin")
+  })
+
 /** One URL or several, separated by commas. */
 export const urls = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> =>
   text.split(",").map((part) => url(...schemes)(part.trim())).find(Result.isFailure) ?? Result.succeed(text)

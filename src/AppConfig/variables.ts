@@ -17,6 +17,7 @@ import {
   millis,
   millisUpTo,
   optional,
+  origin,
   type Parsed,
   readable,
   sender,
@@ -74,7 +75,7 @@ export const variables = {
   natsCreds: { name: "NATS_CREDS", parse: optional(readable), fallback: null, example: "/etc/bailiwick/nats.creds" },
   publicUrl: {
     name: "PUBLIC_URL",
-    parse: optional(url("http", "https")),
+    parse: optional(origin),
     fallback: null,
     example: "https://mail.example.com",
   },

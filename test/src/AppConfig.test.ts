@@ -23,7 +23,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   HOST: ["two names", "[::1]", "http://host"],
   CLUSTER_HOST: ["two names"],
   SMTP_URL: ["http://hunter2@host", "smtp://user:hunter2%zz@host"],
-  PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com"],
+  PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com", "https://mail.example.com/base"],
   NODE_HTTP: ["yes"],
   ROLES: ["api,everything", "All", ","],
   CLUSTER: ["yes", "true"],
@@ -180,6 +180,6 @@ describe("AppConfig", () => {
         "http://[::1]:80",
         "http://app_one:80",
       ])
-      assert.isTrue((yield* from({ PUBLIC_URL: "http://[::1]:8080" })).demo)
+      assert.isTrue((yield* from({ PUBLIC_URL: "http://[::1]:8080/" })).demo)
     }))
 })

@@ -62,13 +62,19 @@ const codes = {
   "token-claims-change": "ACCESS_ROLE_CHANGED",
 } as const
 
-/** What a new version tells the project, the grant Event first. */
-const factsOf = (accessId: string, last: Last | null, next: Grant, person: Person, madeBy: string | null) => {
-  const kind = next.state === "revoked"
-    ? "access-revoked"
-    : last?.state === "active"
-    ? "token-claims-change"
-    : "access-granted"
+const kindOf = (last: Last | null, next: Grant) =>
+  next.state === "revoked" ? "access-revoked" : last?.state === "active" ? "token-claims-change" : "access-granted"
+
+/** What a new version tells the project, the grant Event first; `standing`: of the person, where the project must hear it. */
+const factsOf = (
+  accessId: string,
+  last: Last | null,
+  next: Grant,
+  person: Person,
+  madeBy: string | null,
+  standing: FactKind | null,
+) => {
+  const kind = kindOf(last, next)
   const access = {
     access_id: accessId,
     version: (last?.accessVersion ?? 0) + 1,
@@ -84,12 +90,11 @@ const factsOf = (accessId: string, last: Last | null, next: Grant, person: Perso
     payload: { ...reason, ...payload },
     initiatedBy: madeBy === null ? "system" : "admin",
   })
-  // Who may not sign in may not do so with new Access either; and whoever lost theirs has no session left.
-  const standing = standingOf(person)
+  // Whoever lost theirs has no session left.
   return [
     tell(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
     ...(kind === "access-revoked" && last?.state === "active" ? [tell("session-revoked")] : []),
-    ...(kind === "access-granted" && standing !== null ? [tell(standing)] : []),
+    ...(standing === null ? [] : [tell(standing)]),
   ]
 }
 
@@ -113,6 +118,17 @@ export class AccessVersions extends Context.Service<AccessVersions, {
       const positions = yield* Positions
       const people = persons(sql)
 
+      /**
+       * Who may not sign in may not do so with new Access either. Who may again, and was disabled when the project heard
+       * of them last, is not barred there any longer: meanwhile it did not hear of them (RULES, Lifecycle: 90 days).
+       */
+      const standingFor = Effect.fnUntraced(function* (last: Last | null, next: Grant, person: Person) {
+        if (kindOf(last, next) !== "access-granted") return null
+        const standing = standingOf(person)
+        if (standing !== null) return standing
+        return (yield* positions.toldDisabled(next.projectId, person)) ? "account-enabled" : null
+      })
+
       const write = Effect.fnUntraced(function* (
         accessId: string,
         last: Last | null,
@@ -121,7 +137,8 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         { approvedBy, madeBy }: Makers,
       ) {
         const accessVersion = (last?.accessVersion ?? 0) + 1
-        const [eventId] = yield* positions.append(...factsOf(accessId, last, next, person, madeBy))
+        const standing = yield* standingFor(last, next, person)
+        const [eventId] = yield* positions.append(...factsOf(accessId, last, next, person, madeBy, standing))
         const createdAt = new Date(yield* Clock.currentTimeMillis)
         const row = {
           access_id: accessId,

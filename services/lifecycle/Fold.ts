@@ -35,6 +35,10 @@ const userOf = (subId: Json): Json => member(subId, "user") ?? (member(subId, "f
 const nameOf = (user: Json): string =>
   `${String(member(user, "iss")).replaceAll("%", "%25").replaceAll(" ", "%20")} ${member(user, "sub")}`
 
+/** The key of what a product was told of a person's account. */
+export const accountKey = ({ issuer, subject }: { readonly issuer: string; readonly subject: string }): string =>
+  `person/${nameOf({ iss: issuer, sub: subject })}`
+
 const set = (key: string, value: Json): ReadonlyArray<Change> => [{ key, value }]
 
 /** The changes of one event, in order. */

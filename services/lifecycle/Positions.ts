@@ -17,7 +17,7 @@ import { Ids } from "../platform/Ids.ts"
 import { traceparentNow } from "../platform/Traces.ts"
 import { atTheEnd } from "../platform/Transact.ts"
 import { isSame, settleEpoch } from "./Epochs.ts"
-import { changesOf } from "./Fold.ts"
+import { accountKey, changesOf } from "./Fold.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
@@ -77,6 +77,11 @@ export class Positions extends Context.Service<Positions, {
    * of one call have one cause.
    */
   readonly append: (...facts: ReadonlyArray<Fact>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  /** Whether the last that a project was told of a person's account is that it is disabled. */
+  readonly toldDisabled: (
+    projectId: string,
+    person: { readonly issuer: string; readonly subject: string },
+  ) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/Positions") {
   static readonly layer = Layer.effect(
     Positions,
@@ -186,7 +191,15 @@ export class Positions extends Context.Service<Positions, {
         return ids
       })
 
-      return Positions.of({ append })
+      return Positions.of({
+        append,
+        toldDisabled: (projectId, person) =>
+          Effect.map(
+            sql`select from lifecycle_state
+              where project_id = ${projectId} and key = ${accountKey(person)} and value ->> 'status' = 'disabled'`,
+            (rows) => rows.length > 0,
+          ),
+      })
     }),
   )
 }

@@ -283,5 +283,22 @@ layer(identity)("AccessVersions", (it) => {
       assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["account-disabled"])
       yield* person({ id: pat, version: 3 }).pipe(Effect.provideService(Clock.Clock, later(91)))
       assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["account-disabled"])
+
+      // Until it has that person again: who may sign in is not barred there by what it heard last.
+      yield* access(fern, portal, pat, { id, version: 3, state: "active" })
+      assert.deepStrictEqual((yield* kinds(portal)).slice(before.length + 1), ["access-granted", "account-enabled"])
+      yield* access(fern, portal, pat, { id, version: 4, state: "revoked" })
+      yield* access(fern, portal, pat, { id, version: 5, state: "active" })
+      assert.strictEqual((yield* kinds(portal)).at(-1), "access-granted")
+    }))
+
+  it.effect("the name of somebody that was removed stays barred: the Access that they had may be there still", () =>
+    Effect.gen(function* () {
+      const { fern, pat, portal } = yield* scene
+      yield* access(fern, portal, pat)
+      yield* tell("person", { id: pat, version: 2, removed: true })
+      const before = yield* kinds(portal)
+      yield* access(fern, portal, yield* person({ subject: pat }))
+      assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["access-granted"])
     }))
 })

@@ -3,8 +3,8 @@
  * whatever is newer than it is read from there, so a client that comes back with its position misses nothing and gets
  * nothing twice, whichever process it comes to.
  *
- * All streams of a process share one bell and one statement, at most every 50 ms; none has a loop of its own. Without a
- * bell they are looked at every second.
+ * All streams of a process share one bell and one look, at most every 50 ms: a statement for a few hundred of them. None
+ * has a loop of its own. Without a bell they are looked at every second.
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
@@ -27,6 +27,9 @@ const recheckMillis = 30_000
 
 /** Notifications that one look gives to one stream. */
 const page = 50
+
+/** Positions that one statement answers: with a page for each it ends long before it may take no longer. */
+const together = 200
 
 export interface LiveRequest {
   readonly accountId: string
@@ -67,17 +70,8 @@ export class Live extends Context.Service<Live, {
         },
       }
 
-      const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
-        // Streams of one account at one position are one question, and get the same bytes.
-        const groups = new Map<string, Array<Outlet>>()
-        for (const outlet of wanted) {
-          const key = `${outlet.accountId} ${outlet.epoch} ${outlet.since} ${outlet.owed}`
-          const group = groups.get(key)
-          if (group === undefined) groups.set(key, [outlet])
-          else group.push(outlet)
-        }
-        const asked = [...groups.values()]
-        if (asked.length === 0) return
+      /** Reads what is newer for streams in groups of which each is at one position. */
+      const answer = Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<Outlet>>) {
         const found = yield* changes(reads, asked.map(([first]) => first!), page)
         for (const [i, change] of found) {
           const [first] = asked[i]!
@@ -91,6 +85,19 @@ export class Live extends Context.Service<Live, {
             outlet.push(bytes)
           }
         }
+      })
+
+      const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
+        // Streams of one account at one position are one question, and get the same bytes.
+        const groups = new Map<string, Array<Outlet>>()
+        for (const outlet of wanted) {
+          const key = `${outlet.accountId} ${outlet.epoch} ${outlet.since} ${outlet.owed}`
+          const group = groups.get(key)
+          if (group === undefined) groups.set(key, [outlet])
+          else group.push(outlet)
+        }
+        const asked = [...groups.values()]
+        for (let at = 0; at < asked.length; at += together) yield* answer(asked.slice(at, at + together))
       })
 
       const turn = Effect.gen(function* () {

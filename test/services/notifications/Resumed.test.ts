@@ -6,6 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Queue } from "effect"
 import * as fc from "fast-check"
+import { randomUUID } from "node:crypto"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -176,4 +177,39 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
       )
       yield* Effect.promise(() => fc.assert(all, { numRuns: 5, endOnFailure: true }))
     }), 120_000)
+
+  it.effect(
+    "however many come back at once, and however long all of theirs takes to read",
+    () =>
+      Effect.gen(function* () {
+        const { owner } = yield* Database
+        const { open } = yield* Live
+        const accounts = Array.from({ length: 1_000 }, () => randomUUID())
+        yield* owner`insert into inboxes (account_id, epoch, version, total, unread)
+        select id, 'abc', 1, 1, 1 from unnest(${accounts}::uuid[]) id`
+        yield* owner`insert into notifications (id, account_id, shown, version, category, severity, title, body, href,
+          count, created_at)
+        select gen_random_uuid(), id, true, 1, 'team', 'info', 'T', 'B', '/', 1, ${new Date()}
+        from unnest(${accounts}::uuid[]) id`
+        // A row takes its time: all of them take longer than one statement may.
+        yield* owner`alter table notifications enable row level security`
+        yield* owner`create policy slowly on notifications using (pg_sleep(0.003) is not null)`
+        const told = yield* Deferred.make<void>()
+        let missing = accounts.length
+        for (const accountId of accounts) {
+          const outlet = yield* open({ accountId, sent: nobody, lastEventId: "abc.0" })
+          outlet.attach({
+            write: (bytes) => {
+              for (const { name } of eventsIn(bytes)) if (name === "notification") missing--
+              if (missing === 0) Deferred.doneUnsafe(told, Effect.void)
+              return true
+            },
+            end: () => {},
+          })
+        }
+        yield* Deferred.await(told)
+        yield* owner`alter table notifications disable row level security`
+      }),
+    60_000,
+  )
 })

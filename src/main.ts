@@ -1,5 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Exit, Runtime } from "effect"
+import { endOnHangUp } from "./HangUp.ts"
 import { endAnyway } from "./LastResort.ts"
 import { forgiveLateWrites } from "./LateWrite.ts"
 import { program } from "./Program.ts"
@@ -13,4 +14,5 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
 goOnUnheard()
 forgiveLateWrites()
 endAnyway()
+endOnHangUp()
 NodeRuntime.runMain(refuse(program), { disableErrorReporting: true, teardown })

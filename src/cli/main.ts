@@ -7,6 +7,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, References } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import process from "node:process"
+import { endOnHangUp } from "../HangUp.ts"
 import { cli } from "./Cli.ts"
 import { printable } from "./Printable.ts"
 import { linesOf, logger } from "./Report.ts"
@@ -39,6 +40,7 @@ const report = (cause: Cause.Cause<unknown>) =>
     for (const line of linesOf(cause)) process.stderr.write(`${line}\n`)
   })
 
+endOnHangUp()
 NodeRuntime.runMain(
   Effect.raceFirst(StandardOutput.unread, Command.run(cli, { version })).pipe(
     Effect.tapCause(report),

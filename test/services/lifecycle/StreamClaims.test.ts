@@ -31,7 +31,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Cla
       const streamId = yield* stream(here, push(url()))
       const ids = yield* tellAll(here, subjects(3))
       const one = yield* StreamPush
-      const other = yield* Layer.build(StreamPush.layer(publicUrl, { leaseMillis: 3_000 }))
+      const other = yield* Layer.build(StreamPush.layer(publicUrl, { leaseMillis: 20_000 }))
       const two = Context.get(other, StreamPush)
       yield* one.turn
       yield* until("the first", Effect.sync(() => arrivals), ({ length }) => length === 1)

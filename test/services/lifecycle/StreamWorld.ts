@@ -30,8 +30,8 @@ const ground = (timeoutMillis: number) =>
     ),
   )
 
-/** Brisk, so that nobody waits for a second try. */
-const brisk = { leaseMillis: 3_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
+/** Brisk, so that nobody waits for a second try; a busy machine may keep a lease's renewal waiting for seconds. */
+const brisk = { leaseMillis: 20_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
 export const streaming = (options: Partial<Patience> = {}, deadlineMillis = 60_000) =>
   Layer.mergeAll(

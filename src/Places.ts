@@ -1,6 +1,9 @@
 /** Where the database and the broker are: what the configuration names, else servers of our own in the home. */
 import { Effect, Redacted } from "effect"
+import { join } from "node:path"
 import type { AppConfig } from "./AppConfig.ts"
+import type { Ended } from "./embedded/Children.ts"
+import { EmbeddedError } from "./embedded/EmbeddedError.ts"
 import * as EmbeddedNats from "./embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "./embedded/EmbeddedPostgres.ts"
 import * as Home from "./embedded/Home.ts"
@@ -16,6 +19,11 @@ export interface Places {
   readonly natsUrl: Redacted.Redacted
 }
 
+export interface Opened extends Places {
+  /** Fails when a server of our own has ended that nobody asked to: nothing here starts it again. */
+  readonly lost: Effect.Effect<never, EmbeddedError>
+}
+
 /** Those that a URL leaves out are well-known, and no destination in any case. */
 const portsIn = (urls: Redacted.Redacted) =>
   Redacted.value(urls).split(",").map((url) => Number(URL.parse(url.trim())?.port || 0))
@@ -24,23 +32,41 @@ const portsIn = (urls: Redacted.Redacted) =>
 export const portsOf = (places: Places): ReadonlyArray<number> =>
   [places.database.url, places.natsUrl].flatMap(portsIn).filter((port) => port > 0)
 
+/** Who stops all processes at once stops the servers as well: that is no loss. */
+const lossOf = (what: string, log: string, exited: Effect.Effect<Ended>) =>
+  Effect.flatMap(exited, ({ code, signal }) =>
+    Effect.fail(
+      new EmbeddedError({ message: `${what} ended with ${signal ?? code}, ${log} may say why: start this again` }),
+    ).pipe(Effect.delay("1 second")))
+
 /** Takes the home and starts what is missing; all of it stops when the scope closes. */
 export const open = Effect.fn("Places.open")(function* (config: AppConfig) {
   const home = yield* Home.open(config.home)
-  const [database, natsUrl] = yield* Effect.all([
+  const [database, broker] = yield* Effect.all([
     config.databaseUrl === null
       ? Effect.map(
         EmbeddedPostgres.start({ home }),
-        ({ appUrl, ownerUrl }) => ({ url: appUrl, ownerUrl, embedded: true }),
+        ({ appUrl, exited, ownerUrl }) => ({
+          ...{ url: appUrl, ownerUrl, embedded: true },
+          lost: lossOf("the embedded PostgreSQL", join(home, "postgres.log"), exited),
+        }),
       )
       : Effect.succeed({
-        url: config.databaseUrl,
-        ownerUrl: config.databaseOwnerUrl ?? config.databaseUrl,
-        embedded: false,
+        ...{ url: config.databaseUrl, ownerUrl: config.databaseOwnerUrl ?? config.databaseUrl, embedded: false },
+        lost: Effect.never,
       }),
     config.natsUrl === null
-      ? Effect.map(EmbeddedNats.start({ home }), ({ url }) => url)
-      : Effect.succeed(config.natsUrl),
+      ? Effect.map(
+        EmbeddedNats.start({ home }),
+        ({ exited, url }) => ({ url, lost: lossOf("the embedded nats-server", join(home, "nats.log"), exited) }),
+      )
+      : Effect.succeed({ url: config.natsUrl, lost: Effect.never }),
   ], { concurrency: 2 })
-  return { home, database, natsUrl } satisfies Places
+  const { lost, ...addresses } = database
+  return {
+    home,
+    database: addresses,
+    natsUrl: broker.url,
+    lost: Effect.raceFirst(lost, broker.lost),
+  } satisfies Opened
 })

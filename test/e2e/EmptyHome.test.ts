@@ -4,6 +4,7 @@ import { Effect, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import process from "node:process"
 import { hangUpIsIgnored } from "../../src/HangUp.ts"
 import { makeAuthority } from "../services/platform/Outbound/certificates.ts"
 import { serve } from "../services/platform/Outbound/servers.ts"
@@ -118,6 +119,13 @@ describe("an empty home", () => {
         )
         assert.include(JSON.stringify(third), `in use by process ${one.program.pid()}`)
         assert.strictEqual((yield* keyed(one, one)).status, 200)
+
+        // Without a server of its own it could do nothing for ever: it ends, and says so.
+        const broker = readFileSync(join(two.home, "nats", "pid"), "utf8")
+        yield* Effect.sync(() => process.kill(Number(broker), "SIGKILL"))
+        yield* until("the loss", Effect.sync(two.program.output), (said) => /nats-server ended with SIGKILL/.test(said))
+        assert.strictEqual(yield* two.program.gone, 1)
+        assert.deepStrictEqual(yield* left(two.home), [])
       }).pipe(Effect.scoped),
     240_000,
   )

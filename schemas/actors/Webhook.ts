@@ -1,9 +1,9 @@
-/** The mailbox of one webhook: its commands, one at a time. Deliveries do not pass through it. */
+/** The mailbox of one webhook: its changes, one at a time. Deliveries do not pass through it, nor what is done only once. */
 import { Schema } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { EventType } from "../mail/MailEvent.ts"
-import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { WebhookView } from "../mail/Webhook.ts"
 import { WebhookNotFound } from "../problems/Webhooks.ts"
 import { HTTPValidationError } from "../Validation.ts"
 
@@ -25,11 +25,5 @@ export const WebhookActor = Entity.make("Webhook", [
     },
     success: WebhookView,
     error: Schema.Union([WebhookNotFound, HTTPValidationError]),
-  }),
-  Rpc.make("Remove", { payload: command, error: WebhookNotFound }),
-  Rpc.make("Rotate", {
-    payload: { ...command, overlapSeconds: Schema.Int },
-    success: WebhookWithSecret,
-    error: WebhookNotFound,
   }),
 ])

@@ -11,8 +11,6 @@ export const webhookActor = WebhookActor.toLayer(
     const { entityId } = yield* Entity.CurrentAddress
     return WebhookActor.of({
       Update: asked(({ accountId, ...change }) => webhooks.update(accountId, entityId, change)),
-      Remove: asked(({ accountId }) => webhooks.remove(accountId, entityId)),
-      Rotate: asked(({ accountId, overlapSeconds }) => webhooks.rotate(accountId, entityId, overlapSeconds)),
     })
   }),
   { maxIdleTime: "1 minute", concurrency: 1, mailboxCapacity: 64 },

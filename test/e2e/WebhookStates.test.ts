@@ -1,6 +1,7 @@
 /** Paused, resumed, moved, deleted and rotated webhooks, over HTTP. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Database } from "../../services/platform/Database.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/until.ts"
@@ -140,5 +141,31 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       target.trust(path, fourth.json.secret, third.json.secret)
       assert.strictEqual(yield* arrived(4), 2)
       assert.strictEqual((yield* rotate({ overlap_seconds: 604_801 })).status, 422)
+    }))
+
+  it.effect("whose secret is rotated while the database takes seconds to commit is rotated once", () =>
+    Effect.gen(function* () {
+      const { account, env, feed, tls } = yield* Around
+      const { api, id } = yield* account()
+      const target = yield* receiver(tls)
+      const { id: hookId, path, secret } = yield* hook(api, target, "/slowly", [event])
+      const url = Redacted.make(env["DATABASE_OWNER_URL"]!)
+      const rotated = yield* Effect.gen(function* () {
+        const { owner } = yield* Database
+        yield* owner`create function late() returns trigger language plpgsql as $$
+          begin perform pg_sleep(3); return null; end $$`
+        yield* owner.unsafe(
+          `create constraint trigger late after update on webhooks deferrable initially deferred
+          for each row when (new.id = '${hookId}') execute function late()`,
+        )
+        const rotated = yield* api.post(`/v1/webhooks/${hookId}/rotate-secret`)
+        yield* owner`drop function late cascade`
+        return rotated
+      }).pipe(Effect.provide(Database.layer({ url, ownerUrl: url, maxConnections: 1 })))
+      assert.strictEqual(rotated.status, 200, rotated.text)
+      target.trust(path, rotated.json.secret, secret)
+      yield* feed.events([mailEvent(id, "1")])
+      yield* until("a delivery", totals(api, hookId), ({ delivered, retrying }) => delivered + retrying === 1)
+      assert.deepStrictEqual(target.at(path).map(({ fault }) => fault), [null])
     }))
 })

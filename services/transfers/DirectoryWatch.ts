@@ -6,6 +6,7 @@ import { Clock, Effect, Result } from "effect"
 import type { Kind } from "../directory/Directory.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
+import { atTheEnd } from "../platform/Transact.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { transition } from "./Transfers/transition.ts"
@@ -36,7 +37,8 @@ const watch = Effect.gen(function* () {
       // The rows are locked, so nobody else can have been there.
       Effect.catchTag("Conflict", Effect.die),
     )
-    yield* changes.tell(notices)
+    // What else the batch holds is locked after these rows, and inboxes come after all of it.
+    yield* atTheEnd("inboxes", notices, changes.tell)
   })
 })
 

@@ -1,7 +1,8 @@
 /** Commands at once, on real PostgreSQL: exactly one wins, and each loser gets its documented answer. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
@@ -196,6 +197,41 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
         assert.strictEqual(audits, 2 * version)
       }
       for (const { status } of rows.slice(0, 3)) assert.include(["cancelled", "reversed"], status)
+    }).pipe(timed))
+
+  it.effect("a batch of the feed that ends a transfer takes its people's inboxes after all else that it locks", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
+      const [sold, other] = [yield* domain(alice), yield* domain(alice)]
+      const { id } = yield* offer(alice.id, sold, bob.email)
+      const credential = {
+        kind: "smtp_credential",
+        id: randomUUID(),
+        domain_id: other,
+        account_id: alice.id,
+        username: "u",
+      }
+      // Whoever holds the other domain, as any command on it does, may tell its owner something while the feed waits for it.
+      const held = yield* Deferred.make<void>()
+      const feeding = yield* Effect.forkChild(
+        Effect.andThen(Deferred.await(held), feed(domainLine(sold, eve), credential)),
+      )
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`select from domains where id = ${other}::uuid for update`
+        yield* Deferred.succeed(held, undefined)
+        const waiting = sql`
+          select from pg_locks l join pg_stat_activity a on a.pid = l.pid
+          where not l.granted and a.datname = current_database()`
+        yield* Effect.repeat(waiting, { until: (found) => found.length > 0 })
+        yield* sql`select from inboxes where account_id = ${alice.id}::uuid for update nowait`
+      }))
+      yield* Fiber.join(feeding)
+      const [ended] = yield* sql`select status from transfers where id = ${id}::uuid`
+      assert.deepStrictEqual(ended, { status: "cancelled" })
+      const told = yield* sql`
+        select from notifications where account_id = ${alice.id}::uuid and title = 'Domain transfer ended'`
+      assert.lengthOf(told, 1)
     }).pipe(timed))
 
   it.effect("the initiate limit is exact under 30 requests at once", () =>

@@ -18,6 +18,8 @@ export const unread: Effect.Effect<void, CliFault> = Effect.callback((resume) =>
   process.stdout.on("error", (error) => {
     const seen = Predicate.hasProperty(error, "code") && error.code === "EPIPE"
     if (seen && cutShort === null) return resume(Effect.void)
+    // Node tells of a full disk when the command may have ended.
+    if (!seen) process.exitCode = 1
     const why = seen ? "nobody reads standard output to its end" : `standard output: ${reasonOf(error)}`
     resume(Effect.fail(new CliFault({ message: cutShort === null ? why : `${cutShort}: ${why}` })))
   })

@@ -46,7 +46,7 @@ export interface Polled {
 export interface TransmitterOptions {
   readonly baseUrl: string
   readonly projectId: string
-  /** An access token for the audience `service-lifecycle`; asked for before each request. */
+  /** An access token for the audience `service-lifecycle`; asked for before each request, and waited for 15 s. */
   readonly token: () => Promise<string>
   readonly signal: AbortSignal
   readonly fetch?: typeof globalThis.fetch | undefined
@@ -132,6 +132,15 @@ const polledOf = (text: string): Polled => {
   }
 }
 
+/** What somebody else gives; rejects where the signal is aborted first. */
+const unless = <A>(signal: AbortSignal, given: Promise<A>): Promise<A> =>
+  new Promise((resolve, reject) => {
+    const over = () => reject(signal.reason)
+    signal.addEventListener("abort", over)
+    given.then(resolve, reject).finally(() => signal.removeEventListener("abort", over))
+    if (signal.aborted) over()
+  })
+
 /** Each call rejects with Answered, or with whatever the network had to say. */
 export const transmitter = (
   { baseUrl, projectId, signal, token, ...options }: TransmitterOptions,
@@ -168,7 +177,10 @@ export const transmitter = (
 
   /** A token that ended on its way is asked for once more. */
   const asService = async (url: URL, waitMillis = 0, body?: object, most = maxBytes) => {
-    const once = async () => send(url, { authorization: `Bearer ${await token()}` }, waitMillis, body, most)
+    const once = async () => {
+      const given = await unless(AbortSignal.any([signal, AbortSignal.timeout(patienceMillis)]), token())
+      return await send(url, { authorization: `Bearer ${given}` }, waitMillis, body, most)
+    }
     try {
       return await once()
     } catch (error) {

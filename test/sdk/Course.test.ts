@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { DatabaseSync } from "node:sqlite"
 import { course } from "../../sdk/Course.ts"
+import { follow } from "../../sdk/Follow.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { Answered } from "../../sdk/Transmitter.ts"
@@ -45,6 +46,28 @@ it("what the transmitter asks to wait for is waited for, ten minutes at most", a
     assert.strictEqual(await failed(new Answered(503, "held", 60)), 60_000)
     // No timer holds so many milliseconds: it would not wait at all.
     assert.strictEqual(await failed(new Answered(503, null, 3_000_000)), 600_000)
+  } finally {
+    database.close()
+  }
+})
+
+it("a token that never comes keeps nobody: it is stopped all the same", async () => {
+  const database = new DatabaseSync(":memory:")
+  try {
+    const store = sqliteStore(database)
+    await store.prepare()
+    const [asked, stop] = [Promise.withResolvers<void>(), new AbortController()]
+    const following = follow({
+      ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
+      token: () => {
+        asked.resolve()
+        return new Promise(() => {})
+      },
+      signal: stop.signal,
+    })
+    await asked.promise
+    stop.abort()
+    await following
   } finally {
     database.close()
   }

@@ -157,9 +157,12 @@ export class Roles extends Context.Service<Roles, {
         const [seen] = yield* sql<{ institution_id: string }>`
           select institution_id from projects where id = ${projectId} and not removed`
         if (seen === undefined) return yield* new NotFound()
-        const institution = yield* standing(personId, seen.institution_id)
+        const there = yield* standing(personId, seen.institution_id)
         const [project] = yield* sql<{ institution_id: string }>`
           select institution_id from projects where id = ${projectId} and not removed for ${sql.literal(lock)}`
+        // The directory may have given it to another institution while it was waited for.
+        const moved = project !== undefined && project.institution_id !== seen.institution_id
+        const institution = moved ? yield* standing(personId, project.institution_id) : there
         const owned = yield* sql`
           select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
             and p.merged_into is null

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
@@ -150,6 +150,37 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       yield* sql`update projects set rollout = null where id = ${w.portal}`
       const both = yield* Effect.all([tagOf(approve(w, w.ada, id)), tagOf(approve(w, w.ada, id))], { concurrency: 2 })
       assert.sameMembers([...both], ["done", "InvalidState"])
+    })))
+
+  it.effect("is decided by those of where its project is, wherever it was while they waited for it", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const { id } = yield* propose(w)
+      const [moss, meg] = [yield* institution(), yield* person()]
+      yield* member(moss, meg, "administrator")
+      const { sql } = yield* Database
+      const patient = sql`
+        select set_config('lock_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)`
+      const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const moving = patient.pipe(
+        Effect.andThen(sql`update projects set institution_id = ${moss} where id = ${w.portal}`),
+        Effect.andThen(Deferred.succeed(begun, undefined)),
+        Effect.andThen(Deferred.await(go)),
+        sql.withTransaction,
+      )
+      const moved = yield* Effect.forkChild(moving)
+      yield* Deferred.await(begun)
+      const waiting = yield* Effect.forEach(
+        [w.ada, meg],
+        (who) => Effect.forkChild(tagOf(sql.withTransaction(Effect.andThen(patient, approve(w, who, id))))),
+      )
+      const waits = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      yield* waits.pipe(Effect.repeat({ until: ([row]) => row!.n >= waiting.length }))
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(moved)
+      assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), ["NotFound", "done"])
     })))
 
   it.effect("ends by the clock, at most a year on, and is still listed and revoked then", () =>

@@ -3,15 +3,26 @@ import { Effect } from "effect"
 import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
 import type { Bell } from "../../services/platform/Bells.ts"
 
-/** Forks the loop into the current scope. `turn` gives whether there may be more at once. */
-export const loop = <E, R>(name: string, bell: Bell, pollMillis: number, turn: Effect.Effect<boolean, E, R>) =>
+/**
+ * Forks the loop into the current scope. `turn` gives whether there may be more at once; one that failed is tried again
+ * after `failedMillis`.
+ */
+export const loop = <E, R>(
+  name: string,
+  bell: Bell,
+  pollMillis: number,
+  turn: Effect.Effect<boolean, E, R>,
+  failedMillis = 1_000,
+) =>
   WorkerSightings.running(name).pipe(Effect.andThen(turn.pipe(
     Effect.flatMap((more) => more ? Effect.void : bell.wait(pollMillis)),
-    Effect.catchCause((cause) => Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep("1 second"))),
+    Effect.catchCause((cause) =>
+      Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep(failedMillis))
+    ),
     Effect.forever,
     Effect.forkScoped,
   )))
 
 /** A loop that no bell wakes. */
-export const every = <A, E, R>(name: string, millis: number, turn: Effect.Effect<A, E, R>) =>
-  loop(name, { wait: (max) => Effect.sleep(max) }, millis, Effect.as(turn, false))
+export const every = <A, E, R>(name: string, millis: number, turn: Effect.Effect<A, E, R>, failedMillis?: number) =>
+  loop(name, { wait: (max) => Effect.sleep(max) }, millis, Effect.as(turn, false), failedMillis)

@@ -16,7 +16,8 @@ import { Partitions } from "../../services/webhooks/Partitions.ts"
 import { WebhookJobs } from "../../services/webhooks/WebhookJobs.ts"
 import { every, loop } from "./Loop.ts"
 
-const hour = 3_600_000
+const minute = 60_000
+const hour = 60 * minute
 
 export const Upkeep = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
@@ -37,7 +38,9 @@ export const Upkeep = {
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
     yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
-    yield* every("partitions", hour, partitions.upkeep)
+    // Days are made behind a lock that everybody waits for who waits behind it. Where somebody reads for long, as a backup
+    // does, it is not had, and asked for every second it would stand in the way most of the time; there are days ahead.
+    yield* every("partitions", hour, partitions.upkeep, minute)
     yield* every("event memory", 24 * hour, partitions.forget)
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)

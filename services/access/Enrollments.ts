@@ -27,6 +27,7 @@ import { Timers } from "../platform/Timers.ts"
 import { type Decision, filedOf, openedOf, type PolicyReviewRow, PolicyReviews, stamp } from "./PolicyReviews.ts"
 import { invitationKind, invitationToken } from "./RequestLetters.ts"
 import { invitationWindow, type RequestRow, requestRows, stateAt, timersOf } from "./RequestRows.ts"
+import { activePerson } from "./Requests/activePerson.ts"
 import { deliveryOf, type MailRow, masked, recipientOf } from "./Requests/delivery.ts"
 
 type RoleFault =
@@ -75,6 +76,7 @@ export class Enrollments extends Context.Service<Enrollments, {
       const roles = yield* Roles
       const timers = yield* Timers
       const tokens = yield* OneShotTokens
+      const active = activePerson(sql)
       const rows = requestRows(sql)
       const { barredBy, hasAdministrator, seat } = memberships(sql, yield* Outbox)
 
@@ -242,8 +244,12 @@ export class Enrollments extends Context.Service<Enrollments, {
           const by = approvedBy.at(-1)!
           // Whoever signed the invitation signed it for somebody else than who claims it.
           if (review.kind === "enrollment_claim") {
+            const claimant = yield* active(review.author)
+            if (claimant === null) {
+              return yield* new Problems.InvalidState({ state: "author_not_active", allowed: ["active"] })
+            }
             const now = new Date(yield* Clock.currentTimeMillis)
-            return yield* Effect.asVoid(admit(request, review.author, approvedBy, now, by))
+            return yield* Effect.asVoid(admit(request, claimant, approvedBy, now, by))
           }
           const recipient = recipientOf(request)
           // Nobody can be mailed at what is no address: it stays held until it runs out.

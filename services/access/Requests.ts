@@ -23,6 +23,7 @@ import { Timers } from "../platform/Timers.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
 import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
+import { activePerson } from "./Requests/activePerson.ts"
 import { accessOf, membershipOf, organizationOf } from "./Requests/answers.ts"
 import { expiry } from "./Requests/Expiry.ts"
 import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
@@ -77,6 +78,7 @@ export class Requests extends Context.Service<Requests, {
       const roles = yield* Roles
       const timers = yield* Timers
       const versions = yield* AccessVersions
+      const active = activePerson(sql)
       const people = persons(sql)
       const rows = requestRows(sql)
       const expire = yield* expiry
@@ -85,15 +87,6 @@ export class Requests extends Context.Service<Requests, {
       /** SQL of whose an Access is: somebody's, under any of the names that they go by. */
       const isOf = (personId: string) =>
         sql`person_id in (select id from people where id = ${personId} or merged_into = ${personId})`
-
-      /** The person as they are now, whoever they turned out to be; null where they are not active. */
-      const active = Effect.fnUntraced(function* (personId: string) {
-        const [named] = yield* people.lock([personId])
-        const [person] = named === undefined || named.canonical === named.id
-          ? [named]
-          : yield* people.lock([named.canonical])
-        return person !== undefined && person.status === "active" && !person.removed ? person.id : null
-      })
 
       const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
         const review = yield* reviews.open(row, roles)

@@ -139,10 +139,12 @@ export const listing = Effect.gen(function* () {
         where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
           and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
       ), memberships as materialized (
-        select m.person_id, bool_and(m.removed or m.state = 'ended') as ended
+        select r.person_id, bool_and(m.removed or m.state = 'ended') as ended
         from (select distinct person_id from access_reviews where institution_id = ${institutionId}) r
-        join institution_memberships m on m.person_id = r.person_id and m.institution_id = ${institutionId}
-        group by m.person_id
+        join people p on p.id = r.person_id
+        join institution_memberships m on m.person_id = coalesce(p.merged_into, p.id)
+          and m.institution_id = ${institutionId}
+        group by r.person_id
       ), reviews as materialized (
         select r.*, case when a.removed then 'revoked' else a.state end as access_state,
           a.access_version as current_version, l.installed_version, e.id::text as told, e.project_id as told_in,

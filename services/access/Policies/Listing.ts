@@ -51,7 +51,7 @@ export const listing = (sql: PgClient.PgClient) => {
     sql`concerned as not materialized (
       select ${personId} as id
       union select person_id from standing where role = 'administrator'
-      union select author from policy_reviews where state = 'open'
+      union select canonical_person(author) from policy_reviews where state = 'open'
       union select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id and v.state = 'open'
     ), bound as materialized (
       select canonical_person(m.person_id) as one, canonical_person(h.hand) as other

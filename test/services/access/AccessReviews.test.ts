@@ -134,8 +134,14 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
+      // What Pat was there by that name is over; who Pat turned out to be is there still.
+      yield* member(w.fern, w.pat, "member")
+      yield* sql`update institution_memberships set removed = true where person_id = ${w.pat}`
       yield* sql`update people set merged_into = ${w.abe} where id = ${w.pat}`
       yield* approve(on(w, w.ada, review_id))
+      assert.deepStrictEqual((yield* list(w, w.ada)).reviews[0]!.validity, { current: true, reasons: [] })
+      yield* sql`update institution_memberships set state = 'ended' where person_id = ${w.abe}`
+      assert.deepStrictEqual((yield* list(w, w.ada)).reviews[0]!.validity.reasons, ["membership_ended"])
       yield* revoke(on(w, w.ada, review_id))
       const told = yield* sql`
         select person_id, sub_id -> 'user' ->> 'sub' as sub from lifecycle_events

@@ -166,6 +166,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       const asked = yield* enroll(w.fern, w.sam, "somebody@new.example")
       yield* sign(asked, "administrator", w.ada)
       const claim = yield* acceptInvitation(finder, yield* tokenOf(asked.enrollment_id))
+      const { sql } = yield* Database
+      yield* sql`update people set status = 'suspended' where id = ${finder}`
+      assert.strictEqual(yield* codeOf(sign(claim, "administrator", w.sam)), "invalid_state")
+      yield* sql`update people set status = 'active' where id = ${finder}`
       // Sam alone let the finder in, so for 90 days the two are one pair of eyes.
       yield* sign(claim, "administrator", w.sam)
       assert.deepStrictEqual(yield* membershipsOf(w.fern, finder), [

@@ -15,8 +15,8 @@ import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { noticed } from "../people/LinkSteps.ts"
-import { askAccess, codeOf, day, fire, reason, services, sign, timed } from "./RequestWorld.ts"
+import { asked, noticed } from "../people/LinkSteps.ts"
+import { askAccess, codeOf, day, fire, organization, reason, services, sign, timed, world } from "./RequestWorld.ts"
 
 const runs = 12
 
@@ -202,4 +202,24 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
     }), 120_000)
+
+  it.effect("are listed to nobody who approved who their author turned out to be", () =>
+    timed(Effect.gen(function* () {
+      const { oz, ola } = yield* world
+      const [author, other] = [yield* person(), yield* person()]
+      const mo = yield* organization(other)
+      const link = yield* asked(author, other)
+      yield* sign(link, "operator", oz)
+      yield* TestClock.adjust(day)
+      yield* fire
+      const policies = yield* Policies
+      const id = mo.policy_review!.review_id
+      const isListed = (personId: string) =>
+        Effect.map(
+          policies.list({ personId, state: "open", afterId: null, limit: 10_000 }),
+          ({ items }) => items.some(({ review_id }) => review_id === id),
+        )
+      assert.strictEqual(yield* codeOf(sign(mo, "operator", oz)), "four_eyes_required")
+      assert.deepStrictEqual([yield* isListed(oz), yield* isListed(ola), yield* isListed(author)], [false, true, false])
+    })))
 })

@@ -3,8 +3,8 @@
  * compared with Access, owners, grants, reviews, people and the project itself, in one view of the database, since both
  * change in the same transaction. What differs is noted until it does so no more; mending is an operator's decision.
  *
- * Sessions, identities and keys stand in the fold alone. A person who lost their standing is looked for where they have
- * Access; what a fan-out job has yet to tell is noted until it has.
+ * Sessions, identities and keys stand in the fold alone. A person who lost their standing, or has it again, is looked for
+ * where they have Access; what a fan-out job has yet to tell is noted until it has.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -82,8 +82,23 @@ export class Drift extends Context.Service<Drift, {
               and l.value -> 'user' ->> 'iss' = n.iss and l.value -> 'user' ->> 'sub' = n.sub
             cross join lateral (values (l.value -> 'previous'), (l.value -> 'linked')) o(name)
             where o.name ->> 'iss' is not null
+          ), freed as (
+            -- Who may sign in, by whatever name, and has Access.
+            select l.key, l.value ->> 'status' as says
+            from lifecycle_state l
+            join identities i on i.issuer = l.value -> 'user' ->> 'iss' and i.subject = l.value -> 'user' ->> 'sub'
+            where l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'person'
+              and not exists (
+                select from people n where (n.id = i.person_id or n.merged_into = i.person_id)
+                  and (n.removed or n.status <> 'active'))
+              and exists (
+                select from access a join people n on n.id = a.person_id
+                where a.project_id = ${projectId} and (n.id = i.person_id or n.merged_into = i.person_id)
+                  and a.state = 'active' and not a.removed and a.access_version > 0)
           )
-          select key, expected, observed from (
+          select distinct on (key) key, expected, observed from (
+            select f.key, null as expected, f.says as observed from freed f
+            union all
             select coalesce(e.key, o.key) as key, e.says as expected, o.says as observed
             from expected e full join observed o on o.key = e.key
             union all

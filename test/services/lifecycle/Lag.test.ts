@@ -150,5 +150,16 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       const key = `person/https://id.example ${removed}`
       yield* sql`delete from lifecycle_state where project_id = ${project} and key = ${key}`
       assert.deepStrictEqual(yield* all, [{ key, expected: "disabled", observed: null }])
+
+      // Nor is anybody barred who may sign in and has Access.
+      const barred = yield* person()
+      yield* access(institution, project, barred)
+      yield* sql`
+        insert into lifecycle_state (project_id, key, value, position)
+        select ${project}, replace(key, ${ill}, ${barred}), replace(value::text, ${ill}, ${barred})::jsonb, 1
+        from lifecycle_state where project_id = ${project} and key = ${`person/https://id.example ${ill}`}`
+      assert.deepInclude(yield* all, {
+        ...{ key: `person/https://id.example ${barred}`, expected: null, observed: "disabled" },
+      })
     }))
 })

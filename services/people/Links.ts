@@ -13,7 +13,6 @@ import * as Problems from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { type Decision, PolicyReviews, stamp } from "../access/PolicyReviews.ts"
-import { linkNoticeKind } from "../access/RequestLetters.ts"
 import { type RequestRow, requestRows, reviewWindow, stateAt, timersOf } from "../access/RequestRows.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
@@ -78,14 +77,13 @@ export class Links extends Context.Service<Links, {
       const { sql } = yield* Database
       const audit = yield* Audit
       const ids = yield* Ids
-      const mails = yield* Mails
       const reviews = yield* PolicyReviews
       const timers = yield* Timers
       const tokens = yield* AccessTokens
       const rows = requestRows(sql)
       const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
       const news = yield* linkNews()
-      const objectionUntil = objection(sql)
+      const { notify, until: objectionUntil } = objection(sql, yield* Mails)
 
       /** Whose identity it is, null while it is nobody's. */
       const holderOf = Effect.fnUntraced(function* (issuer: string, subject: string) {
@@ -184,11 +182,7 @@ export class Links extends Context.Service<Links, {
             reason,
             expiresAt: new Date(now + reviewWindow),
           }))!
-          const [other] = yield* sql<{ email: string }>`
-            select email from people where id = ${holder} and email is not null and email_verified`
-          if (other !== undefined) {
-            yield* mails.add({ kind: linkNoticeKind, subjectId: row.id, recipient: other.email, args: {} })
-          }
+          yield* notify(row)
           const review = yield* reviews.open(row, ["operator"])
           yield* moved(row, "submitted", `person:${personId}`)
           return viewOf(row, review)

@@ -1,13 +1,14 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomBytes } from "node:crypto"
 import { linkNoticeKind, requestTemplates } from "../../../../services/access/RequestLetters.ts"
+import { Database } from "../../../../services/platform/Database.ts"
 import { EmbeddedIssuer } from "../../../../src/embedded/EmbeddedIssuer.ts"
 import { issuer, person } from "../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../support/TestTokens.ts"
 import { codeOf, day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
-import { ask, noticed, prove } from "../LinkSteps.ts"
+import { ask, asked, mailsAbout, noticed, prove } from "../LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and their hours", (it) => {
   it.effect("the day to object begins when the notice has left, however long that took", () =>
@@ -48,6 +49,36 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and 
       yield* TestClock.adjust(23 * hour)
       yield* fire
       assert.strictEqual((yield* requestRow(second.link_request_id)).state, "linked")
+    })))
+
+  it.effect("a database that took another's place may have lost an objection: the other side is told anew", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      const { owner: sql } = yield* Database
+      const [one, other, silent] = [yield* person(), yield* person(), yield* person({ email_verified: false })]
+      const link = yield* asked(one, other)
+      const untold = yield* ask(one, (yield* prove(one, yield* tokenFor(silent))).proof_id)
+      for (const each of [link, untold]) yield* sign(each, "operator", w.oz)
+      const states = Effect.map(
+        Effect.all([requestRow(link.link_request_id), requestRow(untold.link_request_id)]),
+        (rows) => rows.map((row) => row.state),
+      )
+      yield* TestClock.adjust(day - 1)
+      // As Recovery opens it again.
+      yield* sql`update installation set opened_at = ${new Date(yield* Clock.currentTimeMillis)}`
+      yield* TestClock.adjust(hour)
+      yield* fire
+      assert.deepStrictEqual(yield* states, ["pending_review", "pending_review"])
+      assert.lengthOf(yield* mailsAbout(link.link_request_id), 2)
+      yield* noticed(link.link_request_id)
+      yield* TestClock.adjust(day - hour)
+      yield* fire
+      assert.deepStrictEqual(yield* states, ["pending_review", "linked"])
+      yield* TestClock.adjust(hour)
+      yield* fire
+      assert.deepStrictEqual(yield* states, ["linked", "linked"])
+      assert.lengthOf(yield* mailsAbout(link.link_request_id), 2)
+      yield* sql`update installation set opened_at = null`
     })))
 
   it.effect("what is proven can be linked when its hour comes, however long the name", () =>

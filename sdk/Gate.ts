@@ -103,7 +103,8 @@ const judged = (
       sid === undefined ? [at(value, "revoked_at")] : member(value, "session") === sid ? [Infinity] : []
     ),
   ]
-  if (ended.some((end) => began <= end)) return no("session_ended")
+  // What is no number is no time after it.
+  if (ended.some((end) => !(began > end))) return no("session_ended")
 
   const access = facts.find(({ about }) => about === "access")
   if (access === undefined) return no("no_access")

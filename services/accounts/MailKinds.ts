@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/Directory.ts"
-import type { Kind } from "../directory/Directory.ts"
+import type { Kind, Told } from "../directory/Directory.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { Outbox } from "../platform/Outbox.ts"
@@ -29,15 +29,25 @@ export const mailKinds = Effect.gen(function* () {
   const outbox = yield* Outbox
   const bells = yield* Bells
 
-  // A transfer that moves a domain holds its row; two feeds that bring a domain and a credential of it at once see each
-  // other's rows only one after the other.
+  // A transfer that moves a domain holds its row, and then takes its credentials; two feeds that bring a domain and a
+  // credential of it at once see each other's rows only one after the other.
+  const holdOwnership = Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
+    if (domainIds.length === 0) return
+    yield* sql`select from domains where id = any(${domainIds}::uuid[]) order by id for share`
+    yield* sql`select pg_advisory_xact_lock(${smtpOwnership})`
+  })
+
+  const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<Told>) {
+    const known = yield* sql<{ domain_id: string }>`
+      select distinct domain_id::text from smtp_credentials
+      where id = any(${lines.map(({ id }) => id)}::uuid[]) and domain_id is not null`
+    const named = lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["domain_id"])])
+    yield* holdOwnership([...new Set([...known.map(({ domain_id }) => domain_id), ...named])])
+  })
+
   const revokeForeign = (column: "id" | "domain_id") =>
     Effect.fnUntraced(function* (ids: ReadonlyArray<string>, now: Date) {
-      yield* sql`
-        select from domains
-        where id in (select c.domain_id from smtp_credentials c where c.${sql(column)} = any(${ids}::uuid[]))
-        order by id for share`
-      yield* sql`select pg_advisory_xact_lock(${smtpOwnership})`
+      if (column === "domain_id") yield* holdOwnership(ids)
       const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
         update smtp_credentials c set locally_revoked_at = ${now}
         from domains d
@@ -125,6 +135,7 @@ export const mailKinds = Effect.gen(function* () {
       ids: "uuid",
       fields: Feed.SmtpCredentialFields,
       columns: { domain_id: "uuid", account_id: "uuid", username: "text", revoked_at: "timestamptz" },
+      lock: lockCredentials,
       after: revokeForeign("id"),
     },
   ]

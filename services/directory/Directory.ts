@@ -110,6 +110,7 @@ export class Directory extends Context.Service<Directory, {
             for (const { at } of own) results[at] = untold(kind.kind)
             return
           }
+          if (kind.lock !== undefined) yield* kind.lock(lines)
           const outcomes = kind.history === undefined
             ? (yield* upsert(sql, kind, lines, now)).map((newer) => newer ? written : old)
             : yield* applyEach(sql, kind, lines, now, trust === "plain" ? guard as Guard : null)

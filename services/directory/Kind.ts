@@ -63,6 +63,8 @@ export interface Kind {
   readonly stamped?: ReadonlyArray<string>
   /** SQL of what an accepted newer line writes beside or in place of a field (`t` is the row, `excluded` the line). */
   readonly set?: Readonly<Record<string, string>>
+  /** Of a kind without a history: locks what stands before the rows of these lines in the order of locks. */
+  readonly lock?: (lines: ReadonlyArray<Told>) => Effect.Effect<void, SqlError.SqlError>
   /** What a version says counts although a newer one is there already (`set`, `after`): each is a transaction of its own. */
   readonly traced?: boolean
   /** Runs in the same transaction, after the rows of these ids changed and every earlier kind of the batch did. */

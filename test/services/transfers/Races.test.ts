@@ -38,6 +38,27 @@ const cancel = Effect.fnUntraced(function* (accountId: string, transferId: strin
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
 
+/** Holds what `lock` takes until `waits` waits for it, does `meanwhile` with it, and lets go. */
+const whileWaiting = Effect.fnUntraced(function* <E1, R1, E2, R2, E3, R3>(
+  lock: Effect.Effect<unknown, E1, R1>,
+  waits: Effect.Effect<unknown, E2, R2>,
+  meanwhile: Effect.Effect<unknown, E3, R3>,
+) {
+  const { sql } = yield* Database
+  const held = yield* Deferred.make<void>()
+  const waiting = yield* Effect.forkChild(Effect.andThen(Deferred.await(held), waits))
+  const found = sql`
+    select from pg_locks l join pg_stat_activity a on a.pid = l.pid
+    where not l.granted and a.datname = current_database()`
+  yield* lock.pipe(
+    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Effect.repeat(found, { until: (rows) => rows.length > 0 })),
+    Effect.andThen(meanwhile),
+    sql.withTransaction,
+  )
+  yield* Fiber.join(waiting)
+})
+
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it) => {
   it.effect("50 accepts of one transfer by one token: one is answered, 49 find it used", () =>
     Effect.gen(function* () {
@@ -213,25 +234,35 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
         username: "u",
       }
       // Whoever holds the other domain, as any command on it does, may tell its owner something while the feed waits for it.
-      const held = yield* Deferred.make<void>()
-      const feeding = yield* Effect.forkChild(
-        Effect.andThen(Deferred.await(held), feed(domainLine(sold, eve), credential)),
+      yield* whileWaiting(
+        sql`select from domains where id = ${other}::uuid for update`,
+        feed(domainLine(sold, eve), credential),
+        sql`select from inboxes where account_id = ${alice.id}::uuid for update nowait`,
       )
-      yield* sql.withTransaction(Effect.gen(function* () {
-        yield* sql`select from domains where id = ${other}::uuid for update`
-        yield* Deferred.succeed(held, undefined)
-        const waiting = sql`
-          select from pg_locks l join pg_stat_activity a on a.pid = l.pid
-          where not l.granted and a.datname = current_database()`
-        yield* Effect.repeat(waiting, { until: (found) => found.length > 0 })
-        yield* sql`select from inboxes where account_id = ${alice.id}::uuid for update nowait`
-      }))
-      yield* Fiber.join(feeding)
       const [ended] = yield* sql`select status from transfers where id = ${id}::uuid`
       assert.deepStrictEqual(ended, { status: "cancelled" })
       const told = yield* sql`
         select from notifications where account_id = ${alice.id}::uuid and title = 'Domain transfer ended'`
       assert.lengthOf(told, 1)
+    }).pipe(timed))
+
+  it.effect("a credential in the feed waits for its domain before it is held: a move takes the domain first", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const alice = yield* person({ plan: "pro" })
+      const domainId = yield* domain(alice)
+      const id = randomUUID()
+      const line = { kind: "smtp_credential", id, domain_id: domainId, account_id: alice.id, username: "u" }
+      yield* feed(line)
+      yield* whileWaiting(
+        sql`select from domains where id = ${domainId}::uuid for update`,
+        feed({ ...line, username: "v" }),
+        sql`select from smtp_credentials where id = ${id}::uuid for update nowait`,
+      )
+      const [row] = yield* sql`select username from smtp_credentials where id = ${id}::uuid`
+      assert.deepStrictEqual(row, { username: "v" })
+      // One that nobody knew is of no domain.
+      yield* feed({ kind: "smtp_credential", id: randomUUID(), removed: true })
     }).pipe(timed))
 
   it.effect("the initiate limit is exact under 30 requests at once", () =>

@@ -67,14 +67,16 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const known = clients(sql, yield* Vault)
 
       /**
-       * The job's project. `ended`: it was decided since that the client is to end. `doubtful`: the database was restored,
-       * or failed over, since the job was last touched, and the provider may know of it what was lost here.
+       * The job's project. `ended`: it was decided since that the client is to end; which of two that different processes
+       * added at once came first their ids do not say, that a project is over its row does. `doubtful`: the database was
+       * restored, or failed over, since the job was last touched, and the provider may know of it what was lost here.
        */
       const project = Effect.fnUntraced(function* (job: Claimed) {
         const [row] = yield* sql<ProjectRow & { readonly ended: boolean; readonly doubtful: boolean }>`
           select id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
-            exists (select from provider_jobs later where later.project_id = projects.id
-              and later.id > ${job.id}::uuid and later.kind = 'client.disable') as ended,
+            removed or coalesce(state = 'withdrawn', false) or exists (
+              select from provider_jobs later where later.project_id = projects.id
+                and later.id > ${job.id}::uuid and later.kind = 'client.disable') as ended,
             (select coalesce(${job.updated_at} < coalesce(held_since, opened_at), false) from installation) as doubtful
           from projects where id = ${job.project_id}`
         return row

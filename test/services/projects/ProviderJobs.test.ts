@@ -123,6 +123,20 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
     }
   }
 
+  it.effect("of a project that is over nothing is made, whichever of two jobs counts as the later one", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* world
+      const { sql } = yield* Database
+      // Processes' clocks agree to some milliseconds, and ids are no better than that.
+      yield* add(portal, "client.disable")
+      const made = yield* add(portal)
+      yield* sql`update projects set state = 'withdrawn' where id = ${portal}`
+      yield* work
+      yield* work
+      assert.deepInclude(yield* newest(oz), { job_id: made, state: "effective", last_error_code: "superseded" })
+      assert.isEmpty(yield* held(portal))
+    }))
+
   it.effect("a stop at the last moment before a call lets it be made", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world

@@ -47,7 +47,7 @@ const welcome = Effect.fnUntraced(function* (
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
 })
 
-/** Runs until interrupted, or until a server of its own is lost. */
+/** Runs until interrupted. */
 export const program = Effect.gen(function* () {
   const asked = yield* load
   const config = {
@@ -72,6 +72,6 @@ export const program = Effect.gen(function* () {
     if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
     if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
     else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
-    return yield* places.lost
+    return yield* Effect.never
   }).pipe(Effect.scoped, Effect.provide(telemetry(config)))
 })

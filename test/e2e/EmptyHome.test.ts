@@ -1,10 +1,11 @@
 /** One command on an empty home: servers of its own, a demo that works, clean ends and starts after unclean ones. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
+import { locate } from "../../src/embedded/PostgresData.ts"
 import { hangUpIsIgnored } from "../../src/HangUp.ts"
 import { makeAuthority } from "../services/platform/Outbound/certificates.ts"
 import { serve } from "../services/platform/Outbound/servers.ts"
@@ -120,11 +121,18 @@ describe("an empty home", () => {
         assert.include(JSON.stringify(third), `in use by process ${one.program.pid()}`)
         assert.strictEqual((yield* keyed(one, one)).status, 200)
 
-        // Without a server of its own it could do nothing for ever: it ends, and says so.
-        const broker = readFileSync(join(two.home, "nats", "pid"), "utf8")
-        yield* Effect.sync(() => process.kill(Number(broker), "SIGKILL"))
-        yield* until("the loss", Effect.sync(two.program.output), (said) => /nats-server ended with SIGKILL/.test(said))
-        assert.strictEqual(yield* two.program.gone, 1)
+        // A server of its own that is killed comes back where it was, with all that it had.
+        const killed = Effect.fnUntraced(function* (name: string, pid: string) {
+          yield* Effect.sync(() => process.kill(Number(pid), "SIGKILL"))
+          const said = new RegExp(`embedded ${name} ended with SIGKILL: starting it again`)
+          yield* until("the loss", Effect.sync(two.program.output), (output) => said.test(output))
+          yield* until("its return", api(two.program.origin, {}).get("/ready"), ({ status }) => status === 200)
+        })
+        yield* killed("nats-server", readFileSync(join(two.home, "nats", "pid"), "utf8"))
+        const data = Option.getOrThrow(yield* locate(two.home))
+        yield* killed("PostgreSQL", readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0]!)
+        assert.strictEqual((yield* keyed(two, two)).status, 200)
+        assert.strictEqual(yield* two.program.end("SIGTERM"), 0)
         assert.deepStrictEqual(yield* left(two.home), [])
       }).pipe(Effect.scoped),
     240_000,

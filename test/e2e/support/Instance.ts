@@ -9,8 +9,6 @@ export interface Instance {
   readonly output: () => string
   /** Starts it and waits for the line that says it is ready; changes of the environment stay. */
   readonly start: (changes?: Readonly<Record<string, string>>) => Effect.Effect<void>
-  /** Waits until it has ended by itself; gives its exit code. */
-  readonly gone: Effect.Effect<number | null>
   /** Ends it and waits until it is gone; gives its exit code, null after a signal. */
   readonly end: (signal: NodeJS.Signals) => Effect.Effect<number | null>
 }
@@ -48,7 +46,6 @@ export const instance = Effect.fnUntraced(function* (environment: Readonly<Recor
     pid: () => now().program.pid,
     output: () => now().program.output(),
     start,
-    gone: Effect.suspend(() => now().program.exited),
     end,
   } satisfies Instance
 })

@@ -41,6 +41,15 @@ const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
 export const originAt = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   `http://${host.includes(":") ? `[${host}]` : host}:${port}`
 
+/** Of what is meant for a server that is not named: the embedded one would take its place, and nobody would notice. */
+const serverFault = ({ databaseOwnerUrl, databaseUrl, natsCreds, natsUrl }: Values): string | null => {
+  const needed = (one: "databaseUrl" | "natsUrl", beside: "databaseOwnerUrl" | "natsCreds") =>
+    `${variables[one].name}: is needed beside ${variables[beside].name}, for example ` +
+    `${variables[one].name}=${variables[one].example}`
+  if (databaseOwnerUrl !== null && databaseUrl === null) return needed("databaseUrl", "databaseOwnerUrl")
+  return natsCreds !== null && natsUrl === null ? needed("natsUrl", "natsCreds") : null
+}
+
 export interface AppConfig extends
   Omit<
     Values,
@@ -116,7 +125,7 @@ export const load: Effect.Effect<AppConfig, ConfigFault> = Effect.gen(function* 
   }
   if (faults.length === 0) {
     const all = values as unknown as Values
-    const refused = (all.demo === true ? demoFault(all) : null) ?? mailFault(all)
+    const refused = (all.demo === true ? demoFault(all) : null) ?? mailFault(all) ?? serverFault(all)
     if (refused === null) return decide(all)
     faults.push(refused)
   }

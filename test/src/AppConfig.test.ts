@@ -122,6 +122,7 @@ describe("AppConfig", () => {
           if (name === "WEBHOOKS_CA_FILE" || name === "NATS_CREDS") continue
           const rest = name.endsWith("_ISSUERS") || name === "PUBLIC_URL" ? { DEMO: "false" } : {
             ...(name === "SMTP_URL" ? { MAIL_FROM: "no-reply@mail.example" } : {}),
+            ...(name === "DATABASE_OWNER_URL" ? { DATABASE_URL: "postgres://db/b" } : {}),
           }
           yield* from({ [name]: example, ...rest })
         }
@@ -153,6 +154,16 @@ describe("AppConfig", () => {
       assert.deepStrictEqual(config.allowedCidrs, ["10.0.0.0/8", "fd00::/8"])
       assert.strictEqual(Redacted.value(config.databaseOwnerUrl!), "postgres://app:hunter2@db/b")
       assert.notInclude(JSON.stringify(config) + String(config.databaseUrl), "hunter2")
+    }))
+
+  it.effect("what is meant for a server that is not named does not become the embedded one's", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* faultsOf({ DATABASE_OWNER_URL: "postgres://owner:hunter2@db/b" }), [
+        "DATABASE_URL: is needed beside DATABASE_OWNER_URL, for example " +
+        "DATABASE_URL=postgres://user:password@127.0.0.1:5432/bailiwick",
+      ])
+      const [creds] = yield* faultsOf({ NATS_CREDS: import.meta.filename! })
+      assert.match(creds!, /^NATS_URL: is needed beside NATS_CREDS, for example NATS_URL=nats:/)
     }))
 
   it.effect("DEMO is off by itself where anyone else could reach it", () =>

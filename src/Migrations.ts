@@ -29,6 +29,7 @@ import given from "../migrations/0021_given.ts"
 import independence from "../migrations/0022_independence.ts"
 import decidedWhole from "../migrations/0023_decided_whole.ts"
 import mergedNames from "../migrations/0024_merged_names.ts"
+import jobLeases from "../migrations/0025_job_leases.ts"
 import { Database } from "../services/platform/Database.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -56,6 +57,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [22, "independence", Effect.succeed(independence)],
   [23, "decided_whole", Effect.succeed(decidedWhole)],
   [24, "merged_names", Effect.succeed(mergedNames)],
+  [25, "job_leases", Effect.succeed(jobLeases)],
 ]
 
 /** The number of the newest migration. */

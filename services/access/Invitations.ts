@@ -29,7 +29,9 @@ export const invitations = Effect.gen(function* () {
       update requests set token_kid = ${kid}, token_nonce = ${nonce}, token_hash = ${hash}
       where id = ${id}::uuid and state = 'invited' and token_hash = ${dead} returning 1`
     if (renewed.length === 0) return
-    yield* mails.add({ kind: invitationKind, subjectId: id, recipient, args: {} })
+    const [mailId] = yield* mails.add({ kind: invitationKind, subjectId: id, recipient, args: {} })
+    // Whoever asks what became of the invitation asks for the mail whose link works.
+    yield* sql`update requests set mail_id = ${mailId!}::uuid where id = ${id}::uuid`
     yield* audit.append({
       ...{ action: "enrollment.link-renewed", actor: "system", subject: `request:${id}`, outcome: "done" },
     })

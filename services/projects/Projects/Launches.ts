@@ -19,6 +19,8 @@ import { type ProjectRow, projectRows } from "./Rows.ts"
 
 interface Path {
   readonly reviewed: boolean
+  /** Whether it is what was approved: in the same institution, and with the same preview where one was proposed. */
+  readonly approved: boolean
   readonly client: "none" | "live" | "disabled"
   /** Whether its institution is active. */
   readonly stands: boolean
@@ -35,8 +37,9 @@ export const mayLaunchAt = (
 
 /** What a project still needs before it can be launched; null: nothing. */
 export const missingOf = (project: ProjectRow, launchUrl: string, path: Path): string | null => {
-  const { client, domains, reviewed, stands } = path
+  const { approved, client, domains, reviewed, stands } = path
   if (project.rollout !== null) return "rollout_held"
+  if (!approved) return "changed_since_approval"
   if (!stands) return "institution_not_active"
   if (!reviewed) return "registration_unreviewed"
   if (project.connector_kind === "standard_oidc" && project.redirect_uris.length === 0) return "redirect_uri_missing"
@@ -56,7 +59,7 @@ export const launches = Effect.gen(function* () {
   const projects = projectRows(sql)
   const requests = requestRows(sql)
 
-  const pathOf = Effect.fnUntraced(function* (project: ProjectRow) {
+  const pathOf = Effect.fnUntraced(function* (project: ProjectRow, request: RequestRow) {
     const [row] = yield* sql<{
       waiting: boolean
       disabled: boolean | null
@@ -83,15 +86,20 @@ export const launches = Effect.gen(function* () {
       ? "live"
       : "none"
     const known = expected === null || expected === digestOf(targetOf(project))
-    return { reviewed: !waiting, client, asked, known, stands: stands ?? false, domains: domains ?? [] } as const
+    // A connector that the directory completes is what was approved; another one is not, nor is another institution's.
+    const { preview_digest: preview } = launchFieldsOf(request)
+    const approved = project.institution_id === request.institution_id &&
+      (preview === null || preview === project.preview_digest)
+    const about = { reviewed: !waiting, approved, stands: stands ?? false, domains: domains ?? [] }
+    return { ...about, client, asked, known } as const
   })
 
   /** Launches what is complete, holds what is not. */
   const advance = Effect.fnUntraced(function* (project: ProjectRow, request: RequestRow) {
-    const path = yield* pathOf(project)
+    const path = yield* pathOf(project, request)
     // The directory's projects were never registered here, so nobody has asked for their clients yet; and one that was
     // disabled by a failed rollout comes back with a launch that was reviewed anew, not by itself.
-    if (path.client !== "live" && !path.asked && path.stands && project.rollout === null) {
+    if (path.client !== "live" && !path.asked && path.stands && path.approved && project.rollout === null) {
       yield* jobs.add({ kind: "client.create", projectId: project.id })
     }
     const { launch_url } = launchFieldsOf(request)

@@ -128,7 +128,8 @@ export const projectRows = (sql: PgClient.PgClient) => {
 
     owners: (projectId: string) =>
       sql<{ person_id: string; active: boolean; since: Date | null; standing: boolean }>`
-        select o.person_id, o.active, o.since, o.active and p.status = 'active' and not p.removed as standing
+        select o.person_id, o.active, o.since,
+          o.active and p.status = 'active' and not p.removed and p.merged_into is null as standing
         from project_owners o join people p on p.id = o.person_id
         where o.project_id = ${projectId} and not o.removed order by o.person_id collate "C"`,
   }

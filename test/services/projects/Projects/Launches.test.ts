@@ -7,7 +7,7 @@ import { Database } from "../../../../services/platform/Database.ts"
 import { transact } from "../../../../services/platform/Transact.ts"
 import { missingOf } from "../../../../services/projects/Projects/Launches.ts"
 import { Rollouts } from "../../../../services/projects/Rollouts.ts"
-import { owner, project, tell } from "../../../support/TestIdentity.ts"
+import { institution, owner, project, tell } from "../../../support/TestIdentity.ts"
 import {
   fire,
   projectRow,
@@ -38,11 +38,12 @@ const complete = {
   redirect_uris: ["https://portal.fern.example/cb"],
 } as const
 const at = "https://portal.fern.example/"
-const done: Path = { reviewed: true, client: "live", stands: true, domains: ["fern.example"] }
+const done: Path = { reviewed: true, approved: true, client: "live", stands: true, domains: ["fern.example"] }
 
 const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
   [null, {}, {}],
   ["rollout_held", { rollout: "hold", redirect_uris: [] }, { reviewed: false }],
+  ["changed_since_approval", { redirect_uris: [] }, { approved: false, stands: false }],
   ["registration_unreviewed", { redirect_uris: [] }, { reviewed: false, client: "none" }],
   ["redirect_uri_missing", { redirect_uris: [] }, { client: "none" }],
   [null, { ...connector, redirect_uris: [] }, {}],
@@ -112,6 +113,33 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         yield* TestClock.adjust(60_000)
         yield* fire
         assert.strictEqual((yield* projectRow(id)).state, "launched")
+      })))
+
+    it.effect("with another preview than the one that was approved, or in another institution, nothing is launched", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* world
+        const { sql } = yield* Database
+        const fields = { connector_kind: "service_connector", connector_product: "shop", state: "registered" } as const
+        const id = yield* project(w.fern, { ...fields, preview_digest: "sha256:1" })
+        yield* owner(id, w.pat)
+        const launch = yield* propose(id, w.pat)
+        yield* sign(launch, "administrator", w.ada)
+        yield* workJobs
+        const becomes = Effect.fnUntraced(function* (preview: string, institutionId: string) {
+          yield* sql`update projects set preview_digest = ${preview}, institution_id = ${institutionId} where id = ${id}`
+          yield* TestClock.adjust(60_000)
+          yield* fire
+          const { held_reason, state } = yield* requestRow(launch.launch_id)
+          return [state, held_reason]
+        })
+        const changed = ["held", "changed_since_approval"]
+        assert.deepStrictEqual(yield* becomes("sha256:2", w.fern), changed)
+        assert.deepStrictEqual(yield* becomes("sha256:1", yield* institution()), changed)
+        assert.deepStrictEqual(yield* becomes("sha256:2", w.fern), changed)
+        // What it has become is proposed, and signed, like any.
+        yield* sign(yield* propose(id, w.pat), "administrator", w.abe)
+        assert.strictEqual((yield* projectRow(id)).state, "launched")
+        assert.strictEqual((yield* requestRow(launch.launch_id)).state, "superseded")
       })))
 
     it.effect("what was approved waits where the institution was suspended, or its domain given up, meanwhile", () =>

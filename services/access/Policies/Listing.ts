@@ -112,6 +112,9 @@ export const listing = (sql: PgClient.PgClient) => {
           and canonical_person(v.author) <> ${personId}
           and (v.state <> 'open' or coalesce(r.expires_at > ${now}, true) and not exists (
             select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))
+          -- Of a project that went to another institution nobody here may sign either word.
+          and (v.state <> 'open' or v.kind not in ('website', 'launch') or not exists (
+            select from projects j where j.id = v.project_id and j.institution_id <> v.institution_id))
           and exists (
             select from unnest(v.required_roles) needed(role)
             where (v.state <> 'open' or not exists (

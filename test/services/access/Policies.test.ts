@@ -210,6 +210,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "invalid_state")
       // Who declines a registration ends the project, which is no longer theirs.
       assert.strictEqual(yield* codeOf(decline(made, "administrator", w.ada)), "invalid_state")
+      const { items } = yield* list(w.ada)
+      assert.deepStrictEqual(items.filter(({ institution_id }) => institution_id === w.fern).map(({ kind }) => kind), [
+        "access",
+      ])
       assert.strictEqual((yield* decline(asked, "administrator", w.ada)).state, "declined")
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select 1 from access where project_id = ${portal}`, [])

@@ -84,6 +84,8 @@ export class Deliveries extends Context.Service<Deliveries, {
         const results: Array<Result> = []
         const arrived = Latch.makeUnsafe(false)
         const settled = Latch.makeUnsafe(false)
+        /** Whether results wait for a database that took none: they go before claims are freed, and taken for interrupted. */
+        let overdue = false
         const giveBack = (claims: ReadonlyArray<Result["task"]>) => {
           if (claims.length === 0) return
           results.push(...claims.map(releasedOf))
@@ -201,10 +203,14 @@ export class Deliveries extends Context.Service<Deliveries, {
           // The results are in memory only: they are kept until the database takes them, or their claims expire. What a
           // stop cuts off is settled once more; the fence makes that harmless.
           yield* settleEach(batch).pipe(
-            Effect.tapError((error) => Effect.logWarning("settling failed, trying again", error)),
+            Effect.tapError((error) => {
+              overdue = true
+              return Effect.logWarning("settling failed, trying again", error)
+            }),
             Effect.retry({ schedule: Schedule.spaced("1 second"), times: 60 }),
             Effect.catch((error) => Effect.logError(`${batch.length} results given up: their claims expire`, error)),
             Effect.onInterrupt(() => Effect.sync(() => void results.unshift(...batch))),
+            Effect.ensuring(Effect.sync(() => void (overdue &&= results.length > 0))),
           )
         })
 
@@ -235,7 +241,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         // All of them: a process that was killed under load leaves thousands, and a batch every 5 s would take minutes.
         const free = Effect.gen(function* () {
           let freed = 0
-          let found = settleBatch
+          let found = overdue ? 0 : settleBatch
           while (found === settleBatch) {
             const over = yield* expired(sql, settleBatch)
             found = over.length

@@ -1,6 +1,7 @@
 /** A settlement that dies takes nothing with it but its own batch, and that comes back when its claims are over. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
 import { type FaultPoint, Faults } from "../../../../services/platform/Faults.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
@@ -72,5 +73,31 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       assert.lengthOf(receiver.requests, 2)
       assert.strictEqual(yield* answered, before + 2)
       assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("for want of its database goes before claims are freed: what is known of them is no interruption", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const receiver = yield* serve((_, response) => response.writeHead(500).end())
+      const { accountId } = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
+      const deliveries = yield* Deliveries
+      yield* owner`alter table attempts rename column duration_ms to elsewhere`
+      yield* deliveries.accept([event(accountId)])
+      const { slots } = yield* Sender
+      yield* comes(Effect.sync(() => slots.load.claimed === 0))
+      // Some moments later the settlement has failed, and waits for its next try.
+      const later = on(noon + 10 * lease)
+      yield* comes(Effect.map(Effect.exit(later(deliveries.free)), ({ _tag }) => _tag === "Success"))
+      yield* owner`alter table attempts rename column elsewhere to duration_ms`
+      assert.strictEqual(yield* later(deliveries.free), 0)
+      yield* comes(Effect.map(count("deliveries", "status = 'retrying'"), (n) => n === 1))
+      assert.strictEqual(
+        yield* count("attempts", "error = 'interrupted' and delivery_id in (select delivery_id from delivery_queue)"),
+        0,
+      )
+      assert.strictEqual(yield* later(deliveries.free), 0)
+      assert.lengthOf(receiver.requests, 1)
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.deepStrictEqual(yield* stranded, [])
     }))
 })

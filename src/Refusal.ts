@@ -2,6 +2,7 @@
 import { Cause, Effect, Predicate } from "effect"
 import { SqlError } from "effect/sql"
 import process from "node:process"
+import { printable } from "./cli/Printable.ts"
 import { reasonOf } from "./cli/Report.ts"
 
 const messageOf = (error: unknown): string => {
@@ -21,6 +22,6 @@ export const refuse = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<
         if (reason._tag === "Fail") return [messageOf(reason.error)]
         return reason._tag === "Die" ? [messageOf(reason.defect)] : []
       }))
-      for (const line of lines) process.stderr.write(`bailiwick: ${line}\n`)
+      for (const line of lines) process.stderr.write(`bailiwick: ${line.split("\n").map(printable).join("\n")}\n`)
       yield* Effect.logDebug("the start failed", cause)
     }))

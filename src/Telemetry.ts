@@ -1,11 +1,12 @@
 /** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Console, Layer, Logger, type LogLevel, References } from "effect"
+import { Cause, Console, Layer, Logger, type LogLevel, References } from "effect"
 import { HttpRouter } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
 import type { AppConfig } from "./AppConfig.ts"
+import { printable } from "./cli/Printable.ts"
 import { unheard } from "./Unheard.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
@@ -16,10 +17,24 @@ const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
   error: "Error",
 }
 
+/**
+ * For a terminal: what others wrote (a server's error, a name) is made harmless there. `Logger.consolePretty` would hand
+ * it on as it is; colours are its own, so the text is mended before it gets it.
+ */
+const prettily = (): Logger.Logger<unknown, void> => {
+  const pretty = Logger.consolePretty()
+  const mended = (part: unknown) => typeof part === "string" ? printable(part) : part
+  return Logger.make(({ cause, fiber, message, ...rest }) => {
+    const [first, ...more] = Array.isArray(message) ? message : [message]
+    const told = cause.reasons.length === 0 ? [] : [Cause.pretty(cause).split("\n").map(printable).join("\n")]
+    pretty.log({ ...rest, fiber, cause: Cause.empty, message: [mended(first), ...told, ...more.map(mended)] })
+  })
+}
+
 const logs = ({ logFormat, logLevel }: AppConfig) => {
   const pretty = logFormat === null ? process.stdout.isTTY === true : logFormat === "pretty"
   return Layer.mergeAll(
-    Logger.layer([pretty ? Logger.consolePretty() : Logger.consoleJson]),
+    Logger.layer([pretty ? prettily() : Logger.consoleJson]),
     Layer.succeed(Console.Console, unheard),
     Layer.succeed(References.MinimumLogLevel, levels[logLevel]),
   )

@@ -1,7 +1,8 @@
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Logger } from "effect"
+import { Cause, ConfigProvider, Effect, Logger } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { vi } from "vitest"
 import { load } from "../../src/AppConfig.ts"
 import { telemetry } from "../../src/Telemetry.ts"
 
@@ -25,3 +26,18 @@ it.live("logs have the format that was asked for, exported or not", () =>
     assert.strictEqual(both.size, 2)
     assert.isTrue(both.has(Logger.consoleJson))
   }).pipe(Effect.scoped))
+
+it.live("what others wrote moves no terminal, and forges no line", () =>
+  Effect.gen(function* () {
+    const shown: Array<string> = []
+    const log = vi.spyOn(globalThis.console, "log").mockImplementation((...parts) => void shown.push(parts.join(" ")))
+    const provider = ConfigProvider.fromUnknown({ LOG_FORMAT: "pretty" })
+    const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
+    yield* Effect.logWarning("red\u001b[31m\u202e\nnext", Cause.fail(new Error("boom\u001b[2J"))).pipe(
+      Effect.provide(telemetry(config), { local: true }),
+      Effect.ensuring(Effect.sync(() => log.mockRestore())),
+    )
+    const [first, cause] = shown
+    assert.match(first!, /WARN .*red\\u001b\[31m\\u202e\\nnext/)
+    assert.match(cause!, /^Error: boom\\u001b\[2J\n/)
+  }))

@@ -4,7 +4,8 @@
  * whoever reads the database alone cannot. A row keeps kid, nonce and the token's SHA-256; the kid keeps it alive
  * through a change of keys, so a key stays in the ring while a live row names it.
  *
- * That a token acts once is the row's doing: the statement that uses it also takes its hash away, or says that it was used.
+ * That a token acts once is the row's doing: the statement that uses it also takes its hash away, or says that it was
+ * used.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { createHash, createHmac, randomBytes } from "node:crypto"

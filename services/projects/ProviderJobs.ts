@@ -112,7 +112,11 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
           return yield* create(job, target, doubtful)
         }
         if (mine === null || mine.disabled) return "nothing to do"
-        if (job.kind === "client.update") return yield* provider.update(mine.client, target)
+        if (job.kind === "client.update") {
+          // Whoever means that it signs nobody in any more ends the project (DirectoryWatch): it may have said so meanwhile.
+          if (target.redirect_uris.length === 0 && mine.expected.redirect_uris.length > 0) return "nothing to do"
+          return yield* provider.update(mine.client, target)
+        }
         return yield* Effect.as(provider.disable(mine.client), "disabled" as const)
       })
 

@@ -149,6 +149,16 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
       yield* tell("project", { ...line(portal, fern, "held"), version: 4, name: "Portal", redirect_uris: undefined })
       yield* tell("project", { ...line(portal, fern, "held"), version: 5, name: "Old portal", redirect_uris: [] })
       assert.lengthOf(yield* updates, 1)
+      // Nor is it where one that names them has not reached the client yet.
+      yield* tell("project", { ...line(portal, fern, "held"), version: 6, name: "Newest portal", redirect_uris })
+      yield* tell("project", { ...line(portal, fern, "held"), version: 7, name: "Old portal", redirect_uris: [] })
+      yield* Effect.repeat(work, { while: (more) => more })
+      assert.deepStrictEqual(
+        yield* sql`select e.metadata->'redirect_uris' as uris, c.expected->'redirect_uris' as known
+          from embedded_clients e join provider_clients c on c.client_id = e.client_id
+          where e.reference = ${`bailiwick:${portal}`}`,
+        [{ uris: redirect_uris, known: redirect_uris }],
+      )
       yield* come
     }))
 })

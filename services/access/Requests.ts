@@ -6,7 +6,7 @@
  * is not yet anything in effect at a product: those facts are kept apart.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { domainName } from "../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../schemas/identity/Requests.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
@@ -84,9 +84,21 @@ export class Requests extends Context.Service<Requests, {
       const expire = yield* expiry
       const { seat } = memberships(sql, yield* Outbox)
 
-      /** SQL of whose an Access is: somebody's, under any of the names that they go by. */
-      const isOf = (personId: string) =>
-        sql`person_id in (select id from people where id = ${personId} or merged_into = ${personId})`
+      /** SQL of the names that somebody goes by. */
+      const namesOf = (personId: string) =>
+        sql`(select id from people where id = ${personId} or merged_into = ${personId})`
+
+      /**
+       * Whether an open request of these stands in the way of another one. One that ran out stands in nobody's way, whether
+       * its timer fired or not.
+       */
+      const isAsked = Effect.fnUntraced(function* (these: Statement.Fragment) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const open = yield* sql<{ id: string; over: boolean }>`
+          select id::text as id, expires_at <= ${now} as over from requests where state = 'submitted' and ${these}`
+        for (const { id, over } of open) if (over) yield* expire(id)
+        return open.some(({ over }) => !over)
+      })
 
       const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
         const review = yield* reviews.open(row, roles)
@@ -124,7 +136,8 @@ export class Requests extends Context.Service<Requests, {
           const [project] = yield* sql<{ held: boolean; state: string }>`
             select state, exists (
               select from access
-              where project_id = ${project_id} and ${isOf(personId)} and state = 'active' and not removed) as held
+              where project_id = ${project_id} and person_id in ${namesOf(personId)}
+                and state = 'active' and not removed) as held
             from projects
             where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
           if (project === undefined) return yield* new NotFound()
@@ -132,13 +145,8 @@ export class Requests extends Context.Service<Requests, {
             return yield* new Problems.InvalidState({ state: project.state, allowed: live })
           }
           if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
-          const now = yield* Clock.currentTimeMillis
-          // One that ran out stands in nobody's way, whether its timer fired or not.
-          const overdue = yield* sql<{ id: string }>`
-            select id::text as id from requests
-            where kind = 'access' and project_id = ${project_id} and author = ${personId}
-              and state = 'submitted' and expires_at <= ${new Date(now)}`
-          for (const { id } of overdue) yield* expire(id)
+          const asked = sql`kind = 'access' and project_id = ${project_id} and author in ${namesOf(personId)}`
+          if (yield* isAsked(asked)) return yield* new Problems.RequestExists()
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "access",
@@ -148,7 +156,7 @@ export class Requests extends Context.Service<Requests, {
             projectId: project_id,
             fields: {},
             reason,
-            expiresAt: new Date(now + reviewWindow),
+            expiresAt: new Date((yield* Clock.currentTimeMillis) + reviewWindow),
           })
           if (row === null) return yield* new Problems.RequestExists()
           return accessOf(row, yield* filed(row, ["sponsor", "administrator"]))
@@ -164,12 +172,9 @@ export class Requests extends Context.Service<Requests, {
           yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
           const [about] = yield* people.lock([person_id])
           if (about === undefined || about.removed) return yield* new NotFound()
-          const now = yield* Clock.currentTimeMillis
-          const overdue = yield* sql<{ id: string }>`
-            select id::text as id from requests
-            where kind = 'membership' and institution_id = ${institutionId} and person_id = ${about.canonical}
-              and fields ->> 'role' = ${role} and state = 'submitted' and expires_at <= ${new Date(now)}`
-          for (const { id } of overdue) yield* expire(id)
+          const asked = sql`kind = 'membership' and institution_id = ${institutionId}
+            and person_id in ${namesOf(about.canonical)} and fields ->> 'role' = ${role}`
+          if (yield* isAsked(asked)) return yield* new Problems.RequestExists()
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "membership",
@@ -179,7 +184,7 @@ export class Requests extends Context.Service<Requests, {
             personId: about.canonical,
             fields: { role, state },
             reason,
-            expiresAt: new Date(now + reviewWindow),
+            expiresAt: new Date((yield* Clock.currentTimeMillis) + reviewWindow),
           })
           if (row === null) return yield* new Problems.RequestExists()
           return membershipOf(row, yield* filed(row, ["sponsor", "administrator"]))
@@ -215,7 +220,8 @@ export class Requests extends Context.Service<Requests, {
         if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
         const [held] = yield* sql<{ id: string }>`
           select id from access
-          where project_id = ${projectId} and ${isOf(personId)} and state = 'active' and not removed limit 1`
+          where project_id = ${projectId} and person_id in ${namesOf(personId)} and state = 'active' and not removed
+          limit 1`
         if (held !== undefined) return { state: "approved", resultId: held.id } as const
         const accessId = yield* ids.next
         const { eventId } = yield* versions.record({

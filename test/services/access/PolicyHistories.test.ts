@@ -16,7 +16,20 @@ import { transact } from "../../../services/platform/Transact.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
 import { asked, noticed } from "../people/LinkSteps.ts"
-import { askAccess, codeOf, day, fire, organization, reason, services, sign, timed, world } from "./RequestWorld.ts"
+import {
+  askAccess,
+  changeMembership,
+  codeOf,
+  day,
+  fire,
+  organization,
+  reason,
+  requestRow,
+  services,
+  sign,
+  timed,
+  world,
+} from "./RequestWorld.ts"
 
 const runs = 12
 
@@ -203,11 +216,16 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
     }), 120_000)
 
-  it.effect("are listed to nobody who approved who their author turned out to be", () =>
+  it.effect("are of whoever their author turned out to be: listed to nobody who approved that, and there once", () =>
     timed(Effect.gen(function* () {
-      const { oz, ola } = yield* world
-      const [author, other] = [yield* person(), yield* person()]
+      const w = yield* world
+      const { fern, ola, oz } = w
+      const [author, other, portal] = [yield* person(), yield* person(), yield* project(fern)]
       const mo = yield* organization(other)
+      const [was, meant] = [
+        yield* askAccess(fern, portal, other),
+        yield* changeMembership(w, w.sam, other, "member", "active"),
+      ]
       const link = yield* asked(author, other)
       yield* sign(link, "operator", oz)
       yield* TestClock.adjust(day)
@@ -221,5 +239,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
         )
       assert.strictEqual(yield* codeOf(sign(mo, "operator", oz)), "four_eyes_required")
       assert.deepStrictEqual([yield* isListed(oz), yield* isListed(ola), yield* isListed(author)], [false, true, false])
+      const again = Effect.all([
+        codeOf(askAccess(fern, portal, author)),
+        codeOf(changeMembership(w, w.sam, author, "member", "active")),
+      ])
+      assert.deepStrictEqual(yield* again, ["request_exists", "request_exists"])
+      // What ran out stands in nobody's way, under whatever name it was asked for.
+      yield* TestClock.adjust(14 * day)
+      assert.deepStrictEqual(yield* again, ["done", "done"])
+      for (const { request_id } of [was, meant]) assert.strictEqual((yield* requestRow(request_id)).state, "expired")
     })))
 })

@@ -3,8 +3,8 @@
  * safe. The program's own role then gets what it needs and no more: no UPDATE or DELETE on what must stay as written.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Schedule } from "effect"
-import { Migrator, SqlClient, SqlError } from "effect/sql"
+import { Effect } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
 import outbox from "../migrations/0002_outbox.ts"
 import accounts from "../migrations/0003_accounts.ts"
@@ -31,6 +31,7 @@ import decidedWhole from "../migrations/0023_decided_whole.ts"
 import mergedNames from "../migrations/0024_merged_names.ts"
 import jobLeases from "../migrations/0025_job_leases.ts"
 import { Database } from "../services/platform/Database.ts"
+import { inTurn } from "../services/platform/InTurn.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "platform", Effect.succeed(platform)],
@@ -108,14 +109,6 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   yield* owner`grant usage, select on all sequences in schema public to ${app}`
   for (const table of appendOnly) yield* owner`revoke update, delete on ${owner(table)} from ${app}`
 })
-
-/** A start waits for one that came before it, which on a slow machine takes longer than a statement waits for a lock. */
-export const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.retry(work, {
-    times: 240,
-    schedule: Schedule.spaced("500 millis"),
-    while: (error) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError",
-  })
 
 /** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */
 const grantAlone = (owner: PgClient.PgClient, role: string) =>

@@ -9,6 +9,7 @@
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto"
 import { Database } from "./Database.ts"
+import { inTurn } from "./InTurn.ts"
 import type { Ring } from "./Vault/Ring.ts"
 import { checkValue, deriveKey, makeRing, parseRing, readRing, VaultError } from "./Vault/Ring.ts"
 
@@ -102,7 +103,7 @@ const admitted = Effect.fnUntraced(function* (config: VaultConfig) {
         on conflict (kid) do nothing`
     }
     return ring
-  }).pipe(sql.withTransaction)
+  }).pipe(sql.withTransaction, inTurn)
 })
 
 const bound = ({ table, column, row }: VaultPlace, kid: string) =>

@@ -29,7 +29,7 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 import { Migrator, SqlClient } from "effect/sql"
 import { Database } from "../../services/platform/Database.ts"
 import { grace, watched } from "../../services/platform/Database/Watched.ts"
-import { inTurn } from "../Migrations.ts"
+import { inTurn } from "../../services/platform/InTurn.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Layer, Redacted } from "effect"
 import { createDecipheriv, createHmac } from "node:crypto"
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -97,6 +97,20 @@ describe("Vault", () => {
       assert.strictEqual(Redacted.value(again.open(sealed, place)), "whsec_äöü")
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select kid from vault_keys`, [{ kid: sealed.kid }])
+    })))
+
+  it.live("waits its turn for longer than a statement waits for a lock", () =>
+    onDatabase(Effect.gen(function* () {
+      const { owner } = yield* Database
+      const held = yield* Deferred.make<void>()
+      const slow = owner`select pg_advisory_xact_lock(hashtext('bailiwick vault'))`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(owner`select pg_sleep(2.5)`),
+        owner.withTransaction,
+      )
+      const started = Effect.andThen(Deferred.await(held), withKeys(ring("k1", { k1: one })))
+      const [vault] = yield* Effect.all([started, slow], { concurrency: 2 })
+      assert.strictEqual(vault.seal(secret, place).kid, "k1")
     })))
 
   it.live("refuses a ring that lacks a key, holds another under its name, is gone, or may be read by others", () =>

@@ -1,0 +1,11 @@
+/** What several processes do at their start, one after another. */
+import { Effect, Schedule } from "effect"
+import { SqlError } from "effect/sql"
+
+/** A start waits for one that came before it, which on a slow machine takes longer than a statement waits for a lock. */
+export const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.retry(work, {
+    times: 240,
+    schedule: Schedule.spaced("500 millis"),
+    while: (error) => SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError",
+  })

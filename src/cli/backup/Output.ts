@@ -35,6 +35,12 @@ const taken = (file: string) => `${file} is there already: name another file, or
 
 const isThere = (file: string) => lstat(file).then(() => true, () => false)
 
+/** What no file can take the place of is found before what may take hours. */
+const mustBeFile = async (file: string) => {
+  if (file === "") throw new Error("name a file")
+  if (await lstat(file).then((there) => there.isDirectory(), () => false)) throw new Error("it is a folder")
+}
+
 /** Fails where something goes by this name: told before what may take hours, and looked at once more after that. */
 export const mustBeFree = (file: string) =>
   file === "-" ? Effect.void : Effect.flatMap(
@@ -55,6 +61,7 @@ export const outputTo = (file: string, { force }: { readonly force: boolean }) =
   file === "-" ? Effect.as(Effect.sync(() => wholeOrNothing("no backup was made")), stdout) : Effect.acquireRelease(
     Effect.tryPromise({
       try: async () => {
+        await mustBeFile(file)
         const unfinished = `${file}.unfinished-${randomBytes(4).toString("hex")}`
         return { unfinished, handle: await open(unfinished, "wx", 0o600), finished: false }
       },

@@ -32,4 +32,8 @@ it.live("a backup takes the place of no other one, unless it is told to, nor of 
     assert.strictEqual(readFileSync(late, "utf8"), "somebody's")
     assert.sameMembers(readdirSync(folder).filter((name) => /backup|late/.test(name)), ["backup", "late"])
     yield* mustBeFree("-")
+    for (const [name, why] of [[folder, "it is a folder"], ["", "name a file"]] as const) {
+      const { message } = yield* Effect.flip(outputTo(name, { force: true }))
+      assert.strictEqual(message, `cannot write ${name}: ${why}`)
+    }
   }))

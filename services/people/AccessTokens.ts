@@ -76,6 +76,12 @@ export interface AccessToken {
 export const signedInAt = ({ authTime, issuedAt }: Pick<AccessToken, "authTime" | "issuedAt">): Date =>
   new Date((authTime ?? issuedAt) * 1_000)
 
+/**
+ * What tells a sign-in from all others of its person at an issuer: its session; where the issuer names none, when it was,
+ * in words that no session is named by.
+ */
+export const signInOf = ({ authTime, sid }: Pick<AccessToken, "authTime" | "sid">): string => sid ?? `\u0001${authTime}`
+
 const skew = 60
 const maxToken = 8 * 1024
 const foreign = ["nonce", "at_hash"]

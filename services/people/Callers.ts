@@ -8,7 +8,7 @@ import type { Caller } from "../../schemas/api/Management.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { Database } from "../platform/Database.ts"
-import { type AccessToken, AccessTokens, signedInAt } from "./AccessTokens.ts"
+import { type AccessToken, AccessTokens, signedInAt, signInOf } from "./AccessTokens.ts"
 import { type Origin, Sightings } from "./Sightings.ts"
 
 const bearer = /^bearer +(\S+)$/i
@@ -28,9 +28,9 @@ export interface Found {
  */
 export const who = (sql: PgClient.PgClient, token: AccessToken) =>
   sql`select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
-      f.before >= ${
-    signedInAt(token)
-  } and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${token.sid}::text), false)
+      f.before >= ${signedInAt(token)} and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${
+    signInOf(token)
+  }), false)
       or coalesce((select sessions_before from installation) >= ${signedInAt(token)}, false)
       or coalesce((select before from client_floors where client_id = ${token.clientId}) >= ${
     signedInAt(token)

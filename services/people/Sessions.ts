@@ -12,6 +12,7 @@ import { type Assurance, reaches } from "../../schemas/identity/Assurance.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/Database.ts"
+import { type AccessToken, signInOf } from "./AccessTokens.ts"
 import { keptMillis } from "./Retention.ts"
 import { Sightings } from "./Sightings.ts"
 import type { Happening } from "./Tellings.ts"
@@ -78,7 +79,9 @@ export class Sessions extends Context.Service<Sessions, {
     sessionId: string,
   ) => Effect.Effect<ReadonlyArray<Happening>, NotFound | SqlError.SqlError>
   /** Ends all of the person's sessions but the present one, in the current transaction. */
-  readonly revokeOthers: (me: Me) => Effect.Effect<ReadonlyArray<Happening>, SqlError.SqlError>
+  readonly revokeOthers: (
+    me: Me & Pick<AccessToken, "authTime">,
+  ) => Effect.Effect<ReadonlyArray<Happening>, SqlError.SqlError>
 }>()("bailiwick/services/people/Sessions") {
   static readonly layer = Layer.effect(
     Sessions,
@@ -122,11 +125,11 @@ export class Sessions extends Context.Service<Sessions, {
         )
       })
 
-      const revokeOthers = Effect.fn("Sessions.revokeOthers")(function* (me: Me) {
+      const revokeOthers = Effect.fn("Sessions.revokeOthers")(function* (me: Me & Pick<AccessToken, "authTime">) {
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
           insert into session_floors as f (person_id, before, except_issuer, except_sid)
-          values (${me.personId}, ${now}, ${me.issuer}, ${me.sid}::text)
+          values (${me.personId}, ${now}, ${me.issuer}, ${signInOf(me)})
           on conflict (person_id) do update set before = greatest(f.before, excluded.before),
             except_issuer = excluded.except_issuer, except_sid = excluded.except_sid`
         // Also those whose last token has ended: a refreshed one would go on, and so does what products made of it.

@@ -105,7 +105,7 @@ layer(world, { excludeTestServices: true })(
         const [ended] = yield* during(
           Effect.andThen(
             sql`select from people where id = ${me} for no key update`,
-            revokeOthers({ personId: me, issuer: "https://id.example", sid: sid("mine") }),
+            revokeOthers({ personId: me, issuer: "https://id.example", sid: sid("mine"), authTime: at - 60 }),
           ),
           flush,
         )

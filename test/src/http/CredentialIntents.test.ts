@@ -118,6 +118,23 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(yield* sql`select from authenticators where person_id = ${me}`, [])
     }))
 
+  it.effect("all others end where the issuer names no sessions, too: those are known by when they signed in", () =>
+    Effect.gen(function* () {
+      const me = yield* person()
+      const ago = (seconds: number) => Math.floor(Date.now() / 1_000) - seconds
+      const own = { authTime: ago(20) }
+      const mine = yield* asking(me, own)
+      const others = [
+        yield* asking(me, { authTime: ago(9_000) }),
+        yield* asking(me, { authTime: null, ttl: "9 minutes" }),
+      ]
+      for (const other of others) bodyOf(yield* other("GET", "/v1/me"))
+      bodyOf(yield* complete(mine, (yield* start(mine, { kind: "sessions.revoke_others" })).intent_id, confirm))
+      for (const other of others) assert.deepStrictEqual(codeOf(yield* other("GET", "/v1/me")), [401, "invalid_token"])
+      // Also with a token that was refreshed since.
+      for (const ask of [mine, yield* asking(me, own)]) bodyOf(yield* ask("GET", "/v1/me"))
+    }))
+
   it.effect("nobody completes another's intent, or acts on another's things", () =>
     Effect.gen(function* () {
       const { ask, app } = yield* withApp

@@ -41,7 +41,8 @@ const linkOf = Effect.fnUntraced(function* (personId: string) {
     select id::text as id from requests where kind = 'link' and person_id = ${personId} and state = 'pending_review'`
   if (open !== undefined) return open.id
   const author = yield* person()
-  const token = secret(yield* tokenFor(personId))
+  // Whoever ended all their other sign-ins did it by the clock, and sign-ins are told apart by the second.
+  const token = secret(yield* tokenFor(personId, { authTime: Math.floor(Date.now() / 1_000) + 1 }))
   const { proof_id } = done(yield* ask(author, "POST", "/v1/me/link-proofs", { token }))
   const { link_request_id } = done(yield* ask(author, "POST", "/v1/link-requests", { proof_id, reason }))
   return link_request_id as string

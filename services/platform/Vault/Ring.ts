@@ -4,7 +4,8 @@
  */
 import { Redacted, Schema } from "effect"
 import { createHmac, hkdfSync, randomBytes } from "node:crypto"
-import { closeSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
 import process from "node:process"
 
 /** Why a process must not start: one line for whoever operates it. */
@@ -58,19 +59,37 @@ export const readRing = (file: string): Ring | null => {
   return parseRing(Redacted.make(text), `BAILIWICK_KEYS_FILE ${file}`)
 }
 
-/** Makes a ring of one key and writes it, readable by its owner only, on the disk before this returns. */
+/** A folder's entries, on the disk before this returns, where the system can say so of folders. */
+const syncFolder = (folder: string) => {
+  if (process.platform === "win32") return
+  const fd = openSync(folder, "r")
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Makes a ring of one key and writes it, readable by its owner only, on the disk before this returns: the database may
+ * hold what only it opens a moment later. Under its name there is all of it or nothing, whatever happens meanwhile.
+ */
 export const makeRing = (file: string): Ring => {
   const kid = `k${randomBytes(6).toString("hex")}`
   const text = JSON.stringify({ active: kid, keys: { [kid]: randomBytes(32).toString("base64") } })
+  const unfinished = `${file}.${randomBytes(4).toString("hex")}.new`
   try {
-    const fd = openSync(file, "wx", 0o600)
+    const fd = openSync(unfinished, "wx", 0o600)
     try {
-      writeSync(fd, `${text}\n`)
+      writeFileSync(fd, `${text}\n`)
       fsyncSync(fd)
     } finally {
       closeSync(fd)
     }
+    renameSync(unfinished, file)
+    syncFolder(dirname(file))
   } catch (error) {
+    rmSync(unfinished, { force: true })
     throw new VaultError({ message: `BAILIWICK_KEYS_FILE: ${file} cannot be written: ${(error as Error).message}` })
   }
   return parseRing(Redacted.make(text), file)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Redacted } from "effect"
 import { createDecipheriv, createHmac } from "node:crypto"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Database } from "../../../services/platform/Database.ts"
@@ -87,9 +87,11 @@ describe("Vault", () => {
 
   it.live("makes a ring for an empty database, readable by its owner only, and finds it again", () =>
     onDatabase(Effect.gen(function* () {
-      const file = join(yield* folder, "keys.json")
+      const at = yield* folder
+      const file = join(at, "keys.json")
       // Several starts at once make one ring.
       const [a, b] = yield* Effect.all([start({ file }), start({ file })], { concurrency: 2 })
+      assert.deepStrictEqual(readdirSync(at), ["keys.json"])
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       const sealed = a.seal(secret, place)
       assert.strictEqual(Redacted.value(b.open(sealed, place)), "whsec_äöü")

@@ -1,11 +1,12 @@
 /**
- * Random histories of requests in one institution: who asks, who signs in which role, whose membership changes by them,
- * who turns out to be whom, how much time passes. A signature counts exactly where a model, which reads the tables and
- * works out provenance by itself, says that the signer is somebody else than everyone before; it is listed to exactly
- * those who may sign it; and in the end no review was signed by its author, or twice by one person, under any name.
+ * Random histories of requests in one institution, and of such that would make another: who asks, who signs in which
+ * role, whose membership changes by them, who made and approved what others hang on, who turns out to be whom, how much
+ * time passes. A signature counts exactly where a model, which reads the tables and works out provenance by itself, says
+ * that the signer is somebody else than everyone before; it is listed to exactly those who may sign it; and in the end no
+ * review was signed by its author, or twice by one person, under any name.
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { Policies } from "../../../services/access/Policies.ts"
@@ -36,6 +37,13 @@ const runs = 12
 /** 0 and 1 are Sponsors, 1 to 3 administrators, 4 and 5 operators, the rest is nobody yet. */
 const people = 9
 
+/** What people hang on: the table, whose it is, and since when. */
+const grounds = [
+  ["people", "id", "created_at"],
+  ["identities", "person_id", "linked_at"],
+  ["institution_memberships", "person_id", "created_at"],
+] as const
+
 const who = fc.nat(people - 1)
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant("ask" as const), who }) },
@@ -59,6 +67,17 @@ const step = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("link" as const), who, into: who }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("found" as const), who }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("made" as const),
+      who,
+      what: fc.constantFrom(...grounds),
+      by: fc.option(who),
+      approved: fc.uniqueArray(who, { maxLength: 2 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const), days: fc.integer({ min: 1, max: 100 }) }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
@@ -181,6 +200,19 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
           yield* trySign(reviews.at(-1 - one.nth % reviews.length)!, yield* as(one.who), one.role)
         }
         break
+      case "found":
+        yield* organization(yield* as(one.who)).pipe(Effect.map(opened), Effect.ignore)
+        break
+      case "made": {
+        const [table, key, at] = one.what
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const approvedBy = one.approved.map((i) => ids[i]!)
+        yield* sql`
+          update ${sql(table)} set made_by = ${one.by === null ? null : ids[one.by]!},
+            approved_by = ${approvedBy}::text[], ${sql(at)} = ${now}
+          where ${sql(key)} = ${ids[one.who]!}`
+        break
+      }
       case "link":
         yield* join(yield* as(one.who), yield* as(one.into))
         break

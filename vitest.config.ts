@@ -12,6 +12,8 @@ export default defineConfig({
     retry: process.env["CI"] === undefined ? 0 : 1,
     maxWorkers: 2,
     globalSetup: ["test/support/globalSetup.ts"],
+    // Before Effect loads, as in every entry of the program.
+    setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
     // belongs to no test (src/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),

@@ -14,6 +14,8 @@ export default defineConfig({
     maxWorkers: 1,
     maxConcurrency: 4,
     globalSetup: ["test/support/globalSetup.ts"],
+    // Before Effect loads, as in every entry of the program.
+    setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
     // belongs to no test (src/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),

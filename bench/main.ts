@@ -2,6 +2,7 @@
  * The measured claims: `deno task bench [--quick] [--profile] [claim …]`. Loopback only, on servers of its own, bounded in count and
  * time; progress on a terminal, a table at the end, JSON and a page under bench/results.
  */
+import "../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import process from "node:process"

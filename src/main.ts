@@ -1,3 +1,4 @@
+import "./process/HideAsyncHooks.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Exit, Runtime } from "effect"
 import { endOnHangUp } from "./HangUp.ts"

@@ -115,6 +115,27 @@ describe("Architecture", () => {
     assert.deepStrictEqual(sources.filter(({ path }) => vague.test(path)).map(({ path }) => path), [])
   })
 
+  it("an entry that reaches Effect hides async_hooks from it first", () => {
+    const hide = "src/process/HideAsyncHooks.ts"
+    const files = new Map(sources.map((source) => [source.path, source]))
+    const reaches = (path: string, seen: Set<string>): boolean => {
+      if (seen.has(path)) return false
+      seen.add(path)
+      const imports = files.get(path)?.imports ?? []
+      return imports.some((to) => /^(@effect\/|effect(\/|$))/.test(to) || reaches(to, seen))
+    }
+    const isEntry = ({ path, text }: Source) =>
+      /^bench\/programs\/|\/fixtures\//.test(path) || path.endsWith("globalSetup.ts") || /\brunMain\(/.test(text)
+    const entries = sources.filter((source) => isEntry(source) && reaches(source.path, new Set()))
+    const late = entries.filter(({ imports }) => imports[0] !== hide).map(({ path }) => path)
+    // The test of the hiding itself loads Effect both ways.
+    assert.deepStrictEqual(late.filter((path) => path !== "test/src/process/fixtures/turns.ts"), [])
+    assert.isAbove(entries.length, 10)
+    for (const config of ["vitest.config.ts", "vitest.long.config.ts"]) {
+      assert.include(files.get(config)?.text ?? readFileSync(config, "utf8"), `setupFiles: ["${hide}"]`)
+    }
+  })
+
   it("time comes from Effect's Clock and goes into SQL as a parameter", () => {
     assert.deepStrictEqual(saying(product, /\bDate\.now\(|\bnew Date\(\s*\)/), [])
     // One measures how far the database's clock is from this process's: that is what the others then go by. The other

@@ -1,4 +1,5 @@
 /** The yardstick: a loop that signs and POSTs from memory, 64 in flight, and writes nothing anywhere. */
+import "../../src/process/HideAsyncHooks.ts"
 import { eventOf, type Hook } from "../harness/Fixture.ts"
 import { inFlight, listeners, post } from "./post.ts"
 import { say, variable } from "./speak.ts"

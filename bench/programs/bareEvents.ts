@@ -1,4 +1,5 @@
 /** The yardstick of reading: plain node:http that serves the rows of a page from PostgreSQL, and asks nobody anything. */
+import "../../src/process/HideAsyncHooks.ts"
 import { createServer } from "node:http"
 import postgres from "postgres"
 import { decodeCursor, encodeCursor } from "../../schemas/identity/Cursor.ts"

@@ -2,6 +2,7 @@
  * The yardstick of signing: RS256 over the payloads that the program would sign, from memory, and nothing else. An order
  * is a line of JSON: how, and how many at once. The last signature of each order is verified.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { CompactSign } from "jose"
 import { createVerify, generateKeyPairSync, sign } from "node:crypto"
 import postgres from "postgres"

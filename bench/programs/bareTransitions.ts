@@ -3,6 +3,7 @@
  * its version, raises the domain's fence, rewrites the timer, writes both audit records and the message of the stream.
  * An order is a line of JSON: which transition, of which numbers.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import postgres from "postgres"
 import process from "node:process"
 import { createInterface } from "node:readline"

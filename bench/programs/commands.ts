@@ -3,6 +3,7 @@
  * JSON: as fast as `connections` go, each with one command at a time, or at a steady rate, where a command's latency
  * counts from the moment at which it was to be sent. Any answer but 200 ends it.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { Agent, request } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"

@@ -5,6 +5,7 @@
  *
  * An order is a line of JSON; any answer but the documented success ends it.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { randomUUID } from "node:crypto"
 import { Agent, request } from "node:http"
 import process from "node:process"

@@ -5,6 +5,7 @@
  *
  * Orders are lines of JSON: `open` connects to a world, `play` decides.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Layer, ManagedRuntime, Redacted, References, Result } from "effect"
 import { decodeJwt } from "jose"

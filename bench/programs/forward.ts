@@ -1,4 +1,5 @@
 /** The least that could stand between JetStream and a receiver: sign, POST, acknowledge, and record nothing. */
+import "../../src/process/HideAsyncHooks.ts"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { type Event, listeners, post } from "./post.ts"

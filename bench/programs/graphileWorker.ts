@@ -1,4 +1,5 @@
 /** The same job on graphile-worker, tuned: 64 at once from a local queue of 500, completions written in batches. */
+import "../../src/process/HideAsyncHooks.ts"
 import { Logger, makeWorkerUtils, run } from "graphile-worker"
 import { takeIn } from "./intake.ts"
 import { inFlight, type Job, post } from "./post.ts"

@@ -1,4 +1,5 @@
 /** The peers' way in: events from JetStream in batches of up to 500, acknowledged once their jobs are committed. */
+import "../../src/process/HideAsyncHooks.ts"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { type Event, type Job, listeners } from "./post.ts"

@@ -3,6 +3,7 @@
  * order is a line of JSON on standard input; its latencies, from just before the publication to the end of the request,
  * come back sorted.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { connect } from "@nats-io/transport-node"
 import { createServer } from "node:http"
 import process from "node:process"

@@ -2,6 +2,7 @@
  * The same job on pg-boss, tuned: jobs inserted in batches, and instead of its polling workers two loops that fetch 400
  * jobs, send them with 64 in flight between them, and complete them in one statement.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { PgBoss } from "pg-boss"
 import { takeIn } from "./intake.ts"
 import { inFlight, type Job, post } from "./post.ts"

@@ -1,4 +1,5 @@
 /** One delivery as the peers and the bare loop make it: the same two HMACs, the same headers, one POST by undici. */
+import "../../src/process/HideAsyncHooks.ts"
 import { Agent, request } from "undici"
 import { headersFor } from "../../services/webhooks/Signer.ts"
 import type { Hook } from "../harness/Fixture.ts"

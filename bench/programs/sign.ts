@@ -1,4 +1,5 @@
 /** Access tokens of the management API as an issuer makes them (RFC 9068), good for a day. */
+import "../../src/process/HideAsyncHooks.ts"
 import { importJWK, type JWK, SignJWT } from "jose"
 import { randomUUID } from "node:crypto"
 import { issuer } from "../harness/IdentityFixture.ts"

@@ -2,6 +2,7 @@
  * Verifies access tokens, each another one: by the program's own verifier, which has seen none of them or all of them
  * before, or by bare jose. An order is a line of JSON; so many at a time.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { Effect, References } from "effect"
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose"
 import process from "node:process"

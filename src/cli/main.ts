@@ -2,6 +2,7 @@
  * `deno task cli <command>`. Data goes to standard output, everything else to standard error; the exit code is 0, 1, or
  * 130 after Ctrl-C (a command that only ends that way says 0).
  */
+import "../process/HideAsyncHooks.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, References } from "effect"

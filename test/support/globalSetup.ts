@@ -2,6 +2,7 @@
  * One PostgreSQL and one nats-server for the whole run, in a folder that dies with it. Test files take a database and
  * a broker account of their own from them (TestDatabase, TestBus), so they share nothing and run side by side.
  */
+import "../../src/process/HideAsyncHooks.ts"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,0 +1,34 @@
+/** Effect without async_hooks: a loop that never ends holds no more after many turns than after few. */
+import { assert, describe, it } from "@effect/vitest"
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import process from "node:process"
+import { promisify } from "node:util"
+
+const flags = "Deno" in globalThis
+  ? ["run", "-A", "--node-modules-dir=manual", "--no-lock", "--v8-flags=--expose-gc"]
+  : ["--expose-gc"]
+
+/** The live heap in bytes that a fixture ends with, after a collection. */
+const heapOf = async (fixture: string, ...args: ReadonlyArray<string>): Promise<number> => {
+  const module = join(import.meta.dirname, "fixtures", fixture)
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, module, ...args])
+  return Number(stdout)
+}
+
+const growthOf = async (fixture: string, ...args: ReadonlyArray<string>): Promise<number> => {
+  const few = await heapOf(fixture, "1000", ...args)
+  return await heapOf(fixture, "300000", ...args) - few
+}
+
+describe("HideAsyncHooks", () => {
+  it("keeps the live heap of an endless loop as it was", async () => {
+    assert.isBelow(await growthOf("turns.ts"), 2_000_000)
+  })
+
+  it.skipIf(!("Deno" in globalThis))("is still needed on this Deno", async () => {
+    const needed = "Deno keeps no past of AsyncResources any more: delete src/process/HideAsyncHooks.ts and its imports"
+    assert.isAbove(await growthOf("asyncResources.ts"), 50_000_000, needed)
+    assert.isAbove(await growthOf("turns.ts", "plain"), 5_000_000, needed)
+  })
+})

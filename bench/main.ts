@@ -1,6 +1,7 @@
 /**
- * The measured claims: `deno task bench [--quick] [--profile] [claim …]`. Loopback only, on servers of its own, bounded in count and
- * time; progress on a terminal, a table at the end, JSON and a page under bench/results.
+ * The measured claims: `deno task bench [--quick] [--profile] [claim …]`; the soak takes 40 minutes and runs only by its
+ * name. Loopback only, on servers of its own, bounded in count and time; progress on a terminal, a table at the end, JSON
+ * and a page under bench/results.
  */
 import "../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"
@@ -12,6 +13,7 @@ import { latency } from "./claims/Latency.ts"
 import { lifecycle } from "./claims/Lifecycle.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
+import { soaking } from "./claims/Soak.ts"
 import { streams } from "./claims/Streams.ts"
 import { throughput } from "./claims/Throughput.ts"
 import { transitions } from "./claims/Transitions.ts"
@@ -30,6 +32,7 @@ const all: ReadonlyArray<Claim> = [
   latency,
   reads,
   memory,
+  soaking,
   streams,
   transitions(only),
   upkeep,
@@ -62,7 +65,7 @@ const bench = Effect.gen(function* () {
       message: `usage: bench [--quick] [--profile] [--rounds=1…20] [claim …], claims: ${known}`,
     })
   }
-  for (const claim of all.filter(({ name }) => named.length === 0 || named.includes(name))) {
+  for (const claim of all.filter((claim) => named.length === 0 ? claim !== soaking : named.includes(claim.name))) {
     const found = yield* measure(claim)
     yield* Effect.sync(() => console.log(`\n${terminal(found)}`))
     const partial = quick || profile || only !== undefined

@@ -149,4 +149,17 @@ describe("Architecture", () => {
     assert.deepStrictEqual(saying(statements, asking, measuring), [])
     assert.deepStrictEqual(saying(statements, asking), measuring, "an exception that nobody needs any more")
   })
+
+  it("no regular expression can read one text in many ways, or look for its end from every place", () => {
+    const literal = /(?<=[=(,:?&|!>]\s*|return )\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[dgimsuvy]*/g
+    const all = product.concat(under("sdk")).flatMap(({ path, text }) =>
+      [...codeOf(text).matchAll(literal)].map(([found]) => `${path} ${found}`)
+    )
+    assert.isAbove(all.length, 120)
+    // `(a+(, )?)*`: a part that may be left out, at the end of a group that is repeated.
+    const ambiguous = /[*?]\)[*+](?![\]])/
+    // `a+$` without a beginning: quadratic in a run of a that is not at the end.
+    const unanchored = /^\S+ \/(?:\\?[^\s^\\]|\[(?:\\.|[^\]\\])*\])[+*]\$\//
+    assert.deepStrictEqual(all.filter((one) => ambiguous.test(one) || unanchored.test(one)), [])
+  })
 })

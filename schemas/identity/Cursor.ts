@@ -8,7 +8,7 @@ export interface Place {
   readonly position: number
 }
 
-export const encodeCursor = ({ epoch, position }: Place): string => btoa(`${epoch}.${position}`).replace(/=+$/, "")
+export const encodeCursor = ({ epoch, position }: Place): string => btoa(`${epoch}.${position}`).replaceAll("=", "")
 
 /** None for what never was a cursor of ours. */
 export const decodeCursor = (text: string): Option.Option<Place> => {

@@ -37,7 +37,7 @@ const longestAgent = 256
 
 /** An address cut to the network that says where somebody is, not who: /24, and /48 for IPv6. */
 export const prefixOf = (address: string | null): string | null => {
-  const plain = address?.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "") ?? ""
+  const plain = address?.replace(/^::ffff:(?=\d+\.)/i, "").split("%", 1)[0] ?? ""
   if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`
   if (isIP(plain) !== 6) return null
   const [head = "", tail] = plain.toLowerCase().split("::")

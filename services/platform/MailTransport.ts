@@ -70,8 +70,10 @@ export const messageOf = (from: MailSender, mail: OutgoingMail) => ({
 
 /** `Name <address>` or an address alone; null where that is neither. */
 export const parseSender = (text: string): MailSender | null => {
-  const [, name = "", address = text] = /^\s*"?([^"<>\p{Cc}]*?)"?\s*<([^<>]*)>\s*$/u.exec(text) ?? []
-  return parse(address.trim()) === null ? null : { name, address: address.trim() }
+  const open = text.indexOf("<")
+  const name = open < 0 ? "" : /^"?([^"<>\p{Cc}]*)"?$/u.exec(text.slice(0, open).trim())?.[1]
+  const address = (open < 0 ? text : /^<([^<>]*)>$/.exec(text.slice(open).trim())?.[1])?.trim()
+  return name === undefined || address === undefined || parse(address) === null ? null : { name, address }
 }
 
 const second = 1_000

@@ -22,7 +22,13 @@ export interface Keyed<A, I> {
   readonly headers?: (body: I) => Readonly<Record<string, string>>
 }
 
-const pathOf = (url: string) => (url.split("?", 1)[0] ?? url).replace(/\/+$/, "")
+/** Without slashes at its end. The router takes any number of slashes: `/\/+$/` would look from each of them. */
+export const pathOf = (url: string): string => {
+  const path = url.split("?", 1)[0] ?? url
+  let end = path.length
+  while (path[end - 1] === "/") end--
+  return path.slice(0, end)
+}
 
 /** The floor has read the body, and found it to be JSON. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest) =>

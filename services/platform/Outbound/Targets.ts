@@ -16,9 +16,15 @@ const maxTargets = 8_192
 
 const nowhere: Target = { origin: "", path: "", hostKey: "", allowed: false }
 
+const withoutDots = (hostname: string): string => {
+  let end = hostname.length
+  while (hostname[end - 1] === ".") end--
+  return hostname.slice(0, end)
+}
+
 /** Takes a URL apart without judging it. A dot at a name's end is left out: certificates and SNI do not know it. */
 export const targetOf = (url: URL, allowed: boolean): Target => {
-  const hostKey = `${url.hostname.replace(/\.+$/, "")}:${portOf(url)}`
+  const hostKey = `${withoutDots(url.hostname)}:${portOf(url)}`
   return { origin: `${url.protocol}//${hostKey}`, path: url.pathname + url.search, hostKey, allowed }
 }
 

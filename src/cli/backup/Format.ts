@@ -30,12 +30,17 @@ export const Part = Schema.Struct({
 })
 export type Part = typeof Part.Type
 
+/** `fillfactor=70, …`. One separator between two settings: an optional one could be read in 2^n ways. */
+const Storage = Schema.String.check(
+  Schema.isPattern(/^(?:[a-z_]+=[a-z0-9.]+(?:, [a-z_]+=[a-z0-9.]+)*)?$/),
+)
+
 /** By day. These become part of statements of the tables' owner: they say what partitions of ours say, or nothing. */
 const Partition = Schema.Struct({
   table: Name,
   name: Name,
   bound: Schema.String.check(Schema.isPattern(/^FOR VALUES FROM \('[0-9a-f-]{36}'\) TO \('[0-9a-f-]{36}'\)$/)),
-  storage: Schema.String.check(Schema.isPattern(/^([a-z_]+=[a-z0-9.]+(, )?)*$/)),
+  storage: Storage,
 })
 
 export const Manifest = Schema.Struct({

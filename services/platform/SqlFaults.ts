@@ -17,6 +17,20 @@ export const isDataFault = (error: SqlError.SqlError): boolean => {
   return false
 }
 
+/** SQLSTATE classes of a server that is away, busy, full or read-only, and of transactions that met another. */
+const passing = /^(08|25|40|53|55|57|58)/
+
+/** Whether the same statement may succeed later: nothing is wrong with it or with what it was given. */
+export const mayPass = ({ reason }: SqlError.SqlError): boolean => {
+  if (reason.isRetryable) return true
+  let cause: unknown = reason
+  for (let depth = 0; depth < 5 && Predicate.hasProperty(cause, "cause"); depth++) {
+    cause = cause.cause
+    if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") return passing.test(cause.code)
+  }
+  return false
+}
+
 /** What PostgreSQL itself said, for the operator: the innermost message, with its code where it has one. */
 export const reasonOf = (error: SqlError.SqlError): string => {
   let cause: unknown = error.reason

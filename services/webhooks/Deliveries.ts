@@ -6,7 +6,7 @@
  * settlement: the claims expire and the deliveries are sent again, under the same `webhook-id`. Nothing is lost; what was
  * in flight may arrive twice.
  */
-import { Clock, Context, Effect, Latch, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Latch, Layer, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { Notifications } from "../notifications/Notifications.ts"
@@ -15,14 +15,14 @@ import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
-import { isDataFault } from "../platform/SqlFaults.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
-import { announceDue, type Announcement, expired, inTurns } from "./Deliveries/Claim.ts"
+import { announceDue, type Announcement, inTurns } from "./Deliveries/Claim.ts"
 import { makeFeed } from "./Deliveries/Feed.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
 import { Report } from "./Deliveries/Report.ts"
 import { type Next, settle, type Settled } from "./Deliveries/Settle.ts"
 import { isDelivered, settleDelivered } from "./Deliveries/SettleDelivered.ts"
+import { makeSettlement } from "./Deliveries/Settlement.ts"
 import { Endpoints } from "./Endpoints.ts"
 import type { RetrySchedule } from "./RetrySchedule.ts"
 import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
@@ -38,10 +38,13 @@ export interface DeliveriesConfig extends SenderConfig {
 /** The bell that says that deliveries are due. */
 export const dueTopic = "deliveries"
 
-const settleBatch = 500
-// A settlement costs as much as some forty results in it, and its commit holds up intake's; what is lost by a kill
-// meanwhile is sent again.
-const settleEveryMillis = 25
+/** Deliveries that are to find room before more events are taken in: a batch of them, and some. */
+const intakeRoom = 700
+/** Answers within one wait, from which on the bus keeps events better than the queue does: it will be their turn soon. */
+const manyAnswers = 100
+/** Results, from which on the database is what all wait for. */
+const manyUnsettled = 1_024
+const longestLooks = 40
 const reportEveryMillis = 200
 /** The longest that a scan for due retries lets wait for itself; sooner ones wake it. */
 export const scanEveryMillis = 1_000
@@ -65,7 +68,10 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly settling: Effect.Effect<void>
   /** Frees claims whose lease is over; gives how many. */
   readonly free: Effect.Effect<number, SqlError.SqlError>
-  /** Waits, at most `maxMillis`, while not one more delivery could be claimed. */
+  /**
+   * Waits while there is little room: at most `maxMillis`, since slow endpoints must not hold up another's events, or 40
+   * times that while receivers answer fast or the database is behind with settlements.
+   */
   readonly whileFull: (maxMillis: number) => Effect.Effect<void>
 }>()("bailiwick/services/webhooks/Deliveries") {
   static readonly layer = (config: DeliveriesConfig) =>
@@ -81,24 +87,17 @@ export class Deliveries extends Context.Service<Deliveries, {
         const sender = yield* Sender
         const { slots } = sender
         const lease = leaseMillis(config)
-        const results: Array<Result> = []
-        const arrived = Latch.makeUnsafe(false)
-        const settled = Latch.makeUnsafe(false)
-        /** Whether results wait for a database that took none: they go before claims are freed, and taken for interrupted. */
-        let overdue = false
-        const giveBack = (claims: ReadonlyArray<Result["task"]>) => {
-          if (claims.length === 0) return
-          results.push(...claims.map(releasedOf))
-          arrived.openUnsafe()
-        }
-        const feed = makeFeed({ sql, endpoints, lease, sender, giveBack, announced }, yield* Clock.Clock)
+        const clock = yield* Clock.Clock
+        const giveBack = (claims: ReadonlyArray<Result["task"]>) => settlement.add(claims.map(releasedOf))
+        const feed = makeFeed({ sql, endpoints, lease, sender, giveBack, announced }, clock)
+        let answers = 0
         const impatient = Math.min(...config.schedule.delays) < scanEveryMillis
         const report = new Report()
         const reported = Latch.makeUnsafe(false)
 
         sender.onResult((result) => {
-          results.push(result)
-          arrived.openUnsafe()
+          settlement.add([result])
+          if (result.ending === "answered") answers++
           feed.look()
         })
 
@@ -168,7 +167,6 @@ export class Deliveries extends Context.Service<Deliveries, {
             : yield* settle(sql, config.schedule, others)
           const delivered = yield* settleDelivered(sql, batch.filter(isDelivered))
           yield* faultPoint("settle.committed")
-          settled.openUnsafe()
           const outcomes = new Map<Next, number>()
           const note = (result: Result, next: Next) => {
             report.add(result, next)
@@ -187,69 +185,10 @@ export class Deliveries extends Context.Service<Deliveries, {
           return ended.length + delivered.length
         })
 
-        /** A result that PostgreSQL refuses is left to its claim's end, and holds up no other. */
-        const settleEach = (batch: ReadonlyArray<Result>): Effect.Effect<void, SqlError.SqlError> =>
-          Effect.catchTag(Effect.asVoid(settleAll(batch)), "SqlError", (error) => {
-            if (!isDataFault(error)) return Effect.fail(error)
-            if (batch.length === 1) return Effect.logError("a result was refused: its claim expires", error)
-            const half = batch.length >> 1
-            return Effect.andThen(settleEach(batch.slice(0, half)), settleEach(batch.slice(half)))
-          })
+        const settlement = makeSettlement({ sql, sender, lease, settleAll, onRoom: feed.look }, clock)
+        yield* Effect.forkScoped(settlement.watching)
 
-        const flush = Effect.gen(function* () {
-          const batch = results.splice(0, settleBatch)
-          if (results.length === 0) arrived.closeUnsafe()
-          if (batch.length === 0) return
-          // The results are in memory only: they are kept until the database takes them, or their claims expire. What a
-          // stop cuts off is settled once more; the fence makes that harmless.
-          yield* settleEach(batch).pipe(
-            Effect.tapError((error) => {
-              overdue = true
-              return Effect.logWarning("settling failed, trying again", error)
-            }),
-            Effect.retry({ schedule: Schedule.spaced("1 second"), times: 60 }),
-            Effect.catch((error) => Effect.logError(`${batch.length} results given up: their claims expire`, error)),
-            Effect.onInterrupt(() => Effect.sync(() => void results.unshift(...batch))),
-            Effect.ensuring(Effect.sync(() => void (overdue &&= results.length > 0))),
-          )
-        })
-
-        const settling = Effect.gen(function* () {
-          yield* arrived.await
-          if (results.length < settleBatch) yield* Effect.sleep(settleEveryMillis)
-          yield* flush
-        }).pipe(
-          // Nobody else settles: whatever goes wrong with one batch, the next one comes.
-          Effect.catchDefect((defect) =>
-            Effect.andThen(
-              Effect.logError("settling failed: the claims of its results expire", defect),
-              Effect.sleep("1 second"),
-            )
-          ),
-          Effect.forever,
-          Effect.onInterrupt(() =>
-            Effect.gen(function* () {
-              for (const task of sender.stop()) results.push(releasedOf(task))
-              while (slots.load.claimed > 0 || results.length > 0) {
-                yield* flush
-                if (results.length === 0 && slots.load.claimed > 0) yield* arrived.await
-              }
-            }).pipe(Effect.interruptible, Effect.timeoutOption("5 seconds"))
-          ),
-        )
-
-        // All of them: a process that was killed under load leaves thousands, and a batch every 5 s would take minutes.
-        const free = Effect.gen(function* () {
-          let freed = 0
-          let found = overdue ? 0 : settleBatch
-          while (found === settleBatch) {
-            const over = yield* expired(sql, settleBatch)
-            found = over.length
-            if (found > 0) freed += yield* settleAll(over)
-          }
-          if (freed > 0) yield* bells.ring(dueTopic)
-          return freed
-        })
+        const free = Effect.tap(settlement.free, (freed) => freed > 0 ? bells.ring(dueTopic) : Effect.void)
 
         const tell = Effect.suspend(() =>
           Effect.forEach(report.take(), ({ data, subject }) => bus.publishCore(subject, data), { discard: true })
@@ -264,11 +203,17 @@ export class Deliveries extends Context.Service<Deliveries, {
         )
 
         const waitForRoom: Effect.Effect<void> = Effect.suspend(() => {
-          if (!slots.full) return Effect.void
-          settled.closeUnsafe()
-          return Effect.andThen(settled.await, waitForRoom)
+          if (slots.spare >= intakeRoom) return Effect.void
+          settlement.changed.closeUnsafe()
+          return Effect.andThen(settlement.changed.await, waitForRoom)
         })
-        const whileFull = (maxMillis: number) => Effect.asVoid(Effect.timeoutOption(waitForRoom, maxMillis))
+        const whileFull = Effect.fnUntraced(function* (maxMillis: number) {
+          for (let look = 0; look < longestLooks; look++) {
+            const before = answers
+            if (Option.isSome(yield* Effect.timeoutOption(waitForRoom, maxMillis))) return
+            if (answers - before < manyAnswers && settlement.size() < manyUnsettled) return
+          }
+        })
 
         return Deliveries.of({
           accept: take,
@@ -276,7 +221,7 @@ export class Deliveries extends Context.Service<Deliveries, {
           untilDue,
           dispatch: feed.dispatch,
           feeding: feed.feeding,
-          settling,
+          settling: settlement.settling,
           free,
           whileFull,
         })

@@ -13,15 +13,17 @@ import { headersFor } from "./Signer.ts"
 export interface SenderConfig {
   /** The deadline of one attempt, in milliseconds. */
   readonly timeoutMillis: number
+  /** A POST begins only with this much of its lease left beyond its deadline, in milliseconds; 5 s by default. */
+  readonly reserveMillis?: number
 }
 
-/** A POST begins only with this much of its lease left beyond its deadline (RULES, Deliveries). */
-const leaseReserve = 5_000
+const defaultReserve = 5_000
 const keepOnSuccess = 4 * 1024
 const keepOnFailure = 64 * 1024
 
 /** How long a claim holds, in milliseconds: a wait in memory, the deadline, and time to settle. */
-export const leaseMillis = ({ timeoutMillis }: SenderConfig): number => 2 * timeoutMillis + 2 * leaseReserve
+export const leaseMillis = ({ reserveMillis = defaultReserve, timeoutMillis }: SenderConfig): number =>
+  2 * timeoutMillis + 2 * reserveMillis
 
 const decoder = new TextDecoder()
 
@@ -46,7 +48,7 @@ export class Sender extends Context.Service<Sender, {
         const clock = yield* Clock.Clock
         const { hit } = yield* Faults
         const slots = new Slots<Task>()
-        const room = config.timeoutMillis + leaseReserve
+        const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}
         let stopped = false
 

@@ -1,6 +1,6 @@
 /**
- * Email events from the bus. Acknowledged once PostgreSQL has them; while the Sender is full it takes no more, though
- * never for longer than a moment, since a slow endpoint must not hold up another's events.
+ * Email events from the bus. Acknowledged once PostgreSQL has them. While there is no room for their deliveries, the next
+ * batch waits on the bus, briefly where endpoints are slow, since these must not hold up another's events.
  */
 import { Effect, Layer } from "effect"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"

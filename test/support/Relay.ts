@@ -1,4 +1,4 @@
-/** A network between a program and a server, which may begin to swallow what is sent. */
+/** A network between a program and a server, which may be slow, stand still, swallow what is sent, or be gone. */
 import { Effect } from "effect"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
@@ -7,8 +7,15 @@ export interface Relay {
   readonly port: number
   /** Lets nothing through any more, in either direction; connections stand, and new ones are taken. */
   readonly cut: () => void
-  /** Lets new connections through again; what was cut stays so. */
+  /** Lets new connections through again; what was cut or refused stays so. */
   readonly mend: () => void
+  /** From now on the server's answers arrive that many milliseconds later. */
+  readonly delay: (millis: number) => void
+  /** Keeps what is sent, in either direction, until `go`. */
+  readonly hold: () => void
+  readonly go: () => void
+  /** Ends every connection, and each new one, until `mend`. */
+  readonly refuse: () => void
 }
 
 /** The way to a server on `to`'s host and port. */
@@ -16,28 +23,54 @@ export const relay = (to: URL) =>
   Effect.acquireRelease(
     Effect.callback<Relay & { readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
+      const held: Array<() => void> = []
       let age = 0
-      let whole = true
+      let way: "open" | "cut" | "refused" = "open"
+      let holding = false
+      let late = 0
+      const destroyAll = () => {
+        for (const socket of sockets) socket.destroy()
+        sockets.clear()
+      }
       const server = createServer((near) => {
+        if (way === "refused") return void near.on("error", () => {}).destroy()
         sockets.add(near.on("error", () => {}))
-        if (!whole) return
+        if (way === "cut") return
         const born = age
         const far = connect(Number(to.port), to.hostname)
         sockets.add(far.on("error", () => {}))
-        near.on("data", (bytes) => born === age && far.write(bytes)).on("close", () => far.destroy())
-        far.on("data", (bytes) => born === age && near.write(bytes)).on("close", () => near.destroy())
+        const pass = (end: Socket, bytes: Uint8Array | string) => {
+          if (born !== age) return
+          if (holding) held.push(() => born === age && !end.destroyed && end.write(bytes))
+          else if (!end.destroyed) end.write(bytes)
+        }
+        // Timers of one duration end in the order in which they began; the duration is set before there is traffic.
+        near.on("data", (bytes) => pass(far, bytes)).on("close", () => far.destroy())
+        far.on("data", (bytes) => late === 0 ? pass(near, bytes) : void setTimeout(pass, late, near, bytes))
+        far.on("close", () => near.destroy())
       })
       server.listen(0, "127.0.0.1", () =>
         resume(Effect.succeed({
           port: (server.address() as AddressInfo).port,
           cut: () => {
             age++
-            whole = false
+            way = "cut"
           },
-          mend: () => void (whole = true),
+          mend: () => void (way = "open"),
+          delay: (millis) => void (late = millis),
+          hold: () => void (holding = true),
+          go: () => {
+            holding = false
+            for (const send of held.splice(0)) send()
+          },
+          refuse: () => {
+            age++
+            way = "refused"
+            destroyAll()
+          },
           close: () => {
             server.close()
-            for (const socket of sockets) socket.destroy()
+            destroyAll()
           },
         })))
     }),

@@ -58,13 +58,15 @@ interface Claimer {
   readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
 }
 
-const claimOf = ({ attempt, claim, cycle, delivery_id, webhook_id }: Claimed): Result["task"] => ({
-  deliveryId: delivery_id,
-  webhookId: webhook_id,
-  cycle,
-  attempt,
-  claim,
-})
+const claimOf =
+  (leaseUntil: number) => ({ attempt, claim, cycle, delivery_id, webhook_id }: Claimed): Result["task"] => ({
+    deliveryId: delivery_id,
+    webhookId: webhook_id,
+    cycle,
+    attempt,
+    claim,
+    leaseUntil,
+  })
 
 /**
  * Claims the queue rows that `free` locks, a SELECT of `delivery_id, webhook_id`, as far as their webhook is active.
@@ -77,6 +79,7 @@ const claimWhat = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Task>, SqlError.SqlError> {
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
+  const held = claimOf(leaseUntil)
   const rows = yield* sql<Claimed>`
     with free as materialized (${free(new Date(now))}), due as materialized (
       select f.delivery_id, w.version
@@ -91,21 +94,20 @@ const claimWhat = Effect.fnUntraced(function* (
     select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, c.version, c.cycle, c.attempt, c.claim
     from claimed c cross join lateral (select event, body from events where id = c.event_id offset 0) e`
   const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version }))).pipe(
-    Effect.tapError(() => Effect.sync(() => giveBack(rows.map(claimOf)))),
+    Effect.tapError(() => Effect.sync(() => giveBack(rows.map(held)))),
   )
   // Deleted meanwhile: its job cancels what is in nobody's hands.
-  giveBack(rows.filter((row) => !found.has(row.webhook_id)).map(claimOf))
+  giveBack(rows.filter((row) => !found.has(row.webhook_id)).map(held))
   return rows.flatMap((row): ReadonlyArray<Task> => {
     const endpoint = found.get(row.webhook_id)
     return endpoint === undefined ? [] : [{
-      ...claimOf(row),
+      ...held(row),
       accountId: row.account_id,
       eventType: row.event,
       body: row.body,
       endpoint,
       host: endpoint.host,
       later: row.attempt > 1 || row.cycle > 1,
-      leaseUntil,
     }]
   })
 })
@@ -136,6 +138,27 @@ export const claimDue = (claimer: Claimer, fed: ReadonlyArray<Fed>) =>
         where webhook_id = wanted.webhook_id and claim is null and due_at <= ${now}
         order by due_at limit wanted.n for update skip locked
       ) q`)
+
+/** A claim whose lease is to last longer. */
+type Renewed = Pick<Task, "deliveryId" | "claim">
+
+/**
+ * Lets these claims hold until `leaseUntil`, as far as they are still the rows'; gives the deliveries. A row that is
+ * locked is being settled, or lost, at this moment, and is left out.
+ */
+export const renew = (sql: PgClient.PgClient, claims: ReadonlyArray<Renewed>, leaseUntil: Date) =>
+  sql<{ id: string }>`
+    with held as materialized (
+      select q.delivery_id from unnest(${arrayOf(claims.map((c) => c.deliveryId))}::uuid[],
+        ${arrayOf(claims.map((c) => c.claim))}::bigint[]) wanted(id, claim)
+      -- By key alone, as in lockClaims.
+      cross join lateral (
+        select delivery_id, claim from delivery_queue where delivery_id = wanted.id for update skip locked
+      ) q
+      where q.claim = wanted.claim
+    )
+    update delivery_queue q set lease_until = ${leaseUntil} from held where q.delivery_id = held.delivery_id
+    returning q.delivery_id as id`
 
 /** Locks the lanes that are due. Another scan's are left to it. */
 const lockLanes = (sql: PgClient.PgClient, now: Date, limit: number) =>
@@ -215,6 +238,7 @@ export const expired = Effect.fnUntraced(function* (
       cycle: row.cycle,
       attempt: row.attempt,
       claim: row.claim,
+      leaseUntil: row.lease_until.getTime(),
     },
     ending: "interrupted",
     fatal: row.attempts_interrupted + 1 >= maxInterruptions,

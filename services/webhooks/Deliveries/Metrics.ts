@@ -7,6 +7,12 @@ const events = Metric.counter("bailiwick_mail_events_total", { description: "Ema
 const deliveries = Metric.counter("bailiwick_deliveries_total", { description: "Deliveries made of events" })
 const attempts = Metric.counter("bailiwick_delivery_attempts_total", { description: "Settled claims by outcome" })
 const claimed = Metric.gauge("bailiwick_deliveries_claimed", { description: "Deliveries in this process's memory" })
+const unsettled = Metric.gauge("bailiwick_deliveries_unsettled", {
+  description: "Results in this process's memory that are not settled",
+})
+const unsettledAge = Metric.gauge("bailiwick_deliveries_unsettled_age_seconds", {
+  description: "How long the oldest result that is not settled has been in this process's memory",
+})
 
 export const countAccepted = ({ deliveries: made, duplicates, unknown }: Acceptance, taken: number) =>
   Effect.all([
@@ -23,3 +29,6 @@ export const countSettled = (outcomes: ReadonlyMap<Next, number>, load: number) 
     }),
     Metric.update(claimed, load),
   )
+
+export const gaugeUnsettled = (count: number, ageMillis: number) =>
+  Effect.andThen(Metric.update(unsettled, count), Metric.update(unsettledAge, ageMillis / 1_000))

@@ -7,6 +7,8 @@
  * A destination that does not answer holds at most 64 sends, and all such destinations together at most half of the
  * process, so a free slot is always left for one that does. Waiting webhooks take turns, account by account.
  *
+ * A delivery whose result is not settled takes room as a claim does, because it is in memory and under a lease like one.
+ *
  * First tries go before what is `later`, a retry or a replay: of eight sends one may be later while first tries wait,
  * and a quarter of every limit is for first tries alone, so that none waits behind somebody's mountain of retries.
  */
@@ -14,7 +16,7 @@
 export interface SlotLimits {
   /** Sends on the wire at once, all webhooks together. */
   readonly active: number
-  /** Deliveries in memory at once, on the wire or waiting. */
+  /** Deliveries in memory at once: waiting, on the wire, or with a result that is not settled. */
   readonly claimed: number
   /** Sends on the wire to one `host:port`. */
   readonly perHost: number
@@ -79,26 +81,34 @@ export class Slots<Task extends Slotted> {
   private active = 0
   private claimed = 0
   private silent = 0
+  private unsettled = 0
+  private closed = false
 
   constructor(limits: SlotLimits = defaultLimits) {
     this.limits = limits
   }
 
-  /** Deliveries in memory, and of these on the wire. */
+  /** Deliveries that wait or are on the wire, and of these on the wire. */
   get load(): { readonly claimed: number; readonly active: number } {
     return { claimed: this.claimed, active: this.active }
   }
 
-  /** True while nothing more can be claimed for anyone. */
-  get full(): boolean {
-    return this.claimed >= this.limits.claimed
+  /** How many deliveries may be claimed now, all webhooks together. */
+  get spare(): number {
+    return this.closed ? 0 : Math.max(0, this.limits.claimed - this.claimed - this.unsettled)
+  }
+
+  /** Takes how many results are not settled, and whether nothing may be claimed until there are fewer. */
+  hold(unsettled: number, closed: boolean): void {
+    this.unsettled = unsettled
+    this.closed = closed
   }
 
   /** How many deliveries of this webhook may be claimed now. */
   room(webhookId: string): number {
     const lane = this.lanes.get(webhookId)
     const own = lane === undefined ? firstWindow : lane.window * (lane.answers ? reserve : 1) - lane.claimed
-    return Math.max(0, Math.min(own, this.limits.claimed - this.claimed))
+    return Math.max(0, Math.min(own, this.spare))
   }
 
   /** Takes up to `wanted` claims; gives how many it got. Each must be followed by `add` or `drop`. */
@@ -195,7 +205,7 @@ export class Slots<Task extends Slotted> {
    * account, and those that were fed wait for their next turn. Whoever claims says with `markHungry` who still is.
    */
   feed(most: number): ReadonlyArray<Fed> {
-    const free = Math.min(most, Math.floor(this.limits.claimed * laterShare) - this.claimed)
+    const free = Math.min(most, this.spare - Math.ceil(this.limits.claimed * (1 - laterShare)))
     const lines = new Map<string, Array<string>>()
     for (const [webhookId, accountId] of this.hungry) {
       if (this.appetite(webhookId) === 0) continue

@@ -25,7 +25,7 @@ export interface Task {
 export type Ending = "answered" | "silent" | "released" | "interrupted"
 
 export interface Result {
-  readonly task: Pick<Task, "deliveryId" | "webhookId" | "cycle" | "attempt" | "claim">
+  readonly task: Pick<Task, "deliveryId" | "webhookId" | "cycle" | "attempt" | "claim" | "leaseUntil">
   readonly ending: Ending
   readonly fatal?: boolean
   readonly startedAt: number

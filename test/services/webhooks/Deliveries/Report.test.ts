@@ -3,7 +3,7 @@ import { Report } from "../../../../services/webhooks/Deliveries/Report.ts"
 import { resultOf } from "../WebhookWorld.ts"
 
 const result = (webhookId: string, n: number) =>
-  resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n }, 1_000)
+  resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n, leaseUntil: 31_000 }, 1_000)
 
 describe("Report", () => {
   it("tells each attempt once, a webhook's together, and what was given back not at all", () => {

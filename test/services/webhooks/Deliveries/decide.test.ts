@@ -5,7 +5,7 @@ import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import type { Result } from "../../../../services/webhooks/Sender/Task.ts"
 
 const result = (fields: Partial<Result>, attempt = 1): Result => ({
-  task: { deliveryId: "d", webhookId: "w", cycle: 1, attempt, claim: 1n },
+  task: { deliveryId: "d", webhookId: "w", cycle: 1, attempt, claim: 1n, leaseUntil: 1_030_000 },
   ending: "answered",
   startedAt: 1_000_000,
   durationMs: 9_000,

@@ -22,6 +22,8 @@ class Model {
   active: Array<Job> = []
   windows = new Map<string, number>()
   answers = new Map<string, boolean>()
+  unsettled = 0
+  closed = false
 
   count(of: (job: Job) => boolean) {
     return this.active.filter(of).length
@@ -68,7 +70,10 @@ class Model {
   check() {
     assert.deepStrictEqual(this.slots.load, { claimed: this.held(), active: this.active.length })
     assert.isAtMost(this.held(), limits.claimed)
-    assert.strictEqual(this.slots.full, this.held() === limits.claimed)
+    assert.strictEqual(
+      this.slots.spare,
+      this.closed ? 0 : Math.max(0, limits.claimed - this.held() - this.unsettled),
+    )
   }
 }
 
@@ -95,6 +100,7 @@ const step = fc.oneof(
       wanted: fc.nat(8),
     }),
   },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), n: fc.nat(45), wanted: fc.nat(4) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("drain" as const), n: fc.constant(0), wanted: fc.constant(0) }) },
 )
 
@@ -105,6 +111,7 @@ const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbit
     const room = model.slots.room(job.webhookId)
     const got = model.slots.reserve(job.webhookId, job.accountId, wanted)
     assert.strictEqual(got, Math.min(wanted, room))
+    assert.isAtMost(got, model.closed ? 0 : Math.max(0, limits.claimed - model.held() - model.unsettled))
     model.bump(model.reserved, job.webhookId, got)
   } else if (what === "add") {
     const some = Math.min(wanted, reserved)
@@ -115,6 +122,10 @@ const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbit
     const some = Math.min(wanted, reserved)
     model.slots.drop(job.webhookId, some)
     model.bump(model.reserved, job.webhookId, -some)
+  } else if (what === "hold") {
+    model.unsettled = n
+    model.closed = wanted === 0
+    model.slots.hold(model.unsettled, model.closed)
   } else if (what === "pump") model.pump()
   else if (what === "drain") {
     for (const { webhookId } of model.slots.drain()) model.bump(model.waiting, webhookId, -1)
@@ -139,6 +150,20 @@ const pumpAll = (slots: Slots<Job>) => {
 }
 
 describe("Slots", () => {
+  it("what is not settled takes room from first tries and from what is fed; a closed one claims nothing", () => {
+    const slots = new Slots<Job>({ ...limits, claimed: 40 })
+    const job = jobOf(1)
+    slots.hold(35, false)
+    assert.strictEqual(slots.reserve(job.webhookId, job.accountId, 16), 5)
+    assert.deepStrictEqual(slots.feed(64), [])
+    slots.hold(20, false)
+    assert.deepStrictEqual(slots.feed(64).map(({ count }) => count), [5])
+    slots.hold(0, true)
+    assert.deepStrictEqual([slots.reserve("w2", "a2", 1), slots.spare, slots.feed(64).length], [0, 0, 0])
+    slots.hold(0, false)
+    assert.strictEqual(slots.reserve("w2", "a2", 1), 1)
+  })
+
   it("keeps every limit and every count through any history, and starts whatever may start", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120, size: "max" }), (steps) => {

@@ -1,0 +1,131 @@
+/**
+ * A database that is slow, stands still or is gone while deliveries go out: none is sent again. Real time, at a scale of
+ * its own: a lease of 1.5 s, and a network between the processes that deliver and their database.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { Database } from "../../../../services/platform/Database.ts"
+import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
+import type { Accepted } from "../../../../services/webhooks/Deliveries/Accept.ts"
+import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"
+import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
+import { leaseMillis, Sender } from "../../../../services/webhooks/Sender.ts"
+import { type Relay, relay } from "../../../support/Relay.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { serve } from "../../platform/Outbound/servers.ts"
+import { comesByItself, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
+
+const config = { timeoutMillis: 250, reserveMillis: 500 }
+const lease = leaseMillis(config)
+
+/** A process that delivers: everything of Deliveries behind the relay, in loops like those of the workers. */
+const deliverer = Effect.fnUntraced(function* (way: Relay) {
+  const { ownerUrl, url } = yield* TestDatabase
+  const by = (address: Redacted.Redacted) => {
+    const to = new URL(Redacted.value(address))
+    to.port = String(way.port)
+    return Redacted.make(to.href)
+  }
+  const database = Layer.fresh(Database.layer({ url: by(url), ownerUrl: by(ownerUrl), maxConnections: 8 }))
+  const context = yield* Layer.build(
+    Layer.fresh(Deliveries.layer({ ...config, schedule: specified })).pipe(
+      Layer.provideMerge(Layer.fresh(Sender.layer(config))),
+      Layer.provide(Layer.fresh(Endpoints.layer)),
+      Layer.provideMerge(database),
+    ),
+  )
+  return yield* Effect.gen(function* () {
+    const deliveries = yield* Deliveries
+    const again = <E>(millis: number, turn: Effect.Effect<unknown, E>) =>
+      turn.pipe(Effect.ignore, Effect.andThen(Effect.sleep(millis)), Effect.forever, Effect.forkScoped)
+    yield* Effect.forkScoped(deliveries.settling)
+    yield* Effect.forkScoped(deliveries.feeding(Effect.succeed(true)))
+    yield* again(100, Effect.flatMap(deliveries.scan, deliveries.dispatch))
+    yield* again(200, deliveries.free)
+    /** As the worker takes events in: what fails is taken in again. */
+    const intake = (events: ReadonlyArray<Accepted>) =>
+      Effect.gen(function* () {
+        for (let at = 0; at < events.length; at += 500) {
+          yield* deliveries.whileFull(50)
+          yield* Effect.retry(deliveries.accept(events.slice(at, at + 500)), Schedule.spaced("100 millis"))
+        }
+      })
+    return { intake, deliveries, slots: (yield* Sender).slots }
+  }).pipe(Effect.provide(context))
+})
+
+const receivers = Effect.gen(function* () {
+  const seen = new Map<string, number>()
+  const { port } = yield* serve((request, response) => {
+    request.resume()
+    const id = String(request.headers["webhook-id"])
+    seen.set(id, (seen.get(id) ?? 0) + 1)
+    response.writeHead(204).end()
+  })
+  const accounts: Array<string> = []
+  for (let n = 0; n < 16; n++) accounts.push((yield* webhook({ url: `http://127.0.0.1:${port}/${n}` })).accountId)
+  return {
+    seen,
+    events: (n: number) => Array.from({ length: n }, (_, i) => event(accounts[i % accounts.length]!)),
+    repeated: () => [...seen].flatMap(([id, times]) => times > 1 ? [id] : []),
+  }
+})
+
+const delivered = (n: number) =>
+  comesByItself(Effect.map(count("deliveries", "status = 'delivered'"), (is) => is === n))
+
+const way = Effect.flatMap(TestDatabase, ({ url }) => relay(new URL(Redacted.value(url))))
+
+const apart = () => Layer.fresh(world({ ...config, clock: Layer.empty }))
+
+layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database 50 ms away", (it) => {
+  it.effect("settles more slowly than receivers answer: nothing is sent twice", () =>
+    Effect.gen(function* () {
+      const network = yield* way
+      network.delay(50)
+      const one = yield* deliverer(network)
+      const { events, repeated, seen } = yield* receivers
+      yield* one.intake(events(6_000))
+      yield* delivered(6_000)
+      assert.deepStrictEqual([seen.size, repeated().length], [6_000, 0])
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.deepStrictEqual(yield* stranded, [])
+    }), 120_000)
+})
+
+/** Two processes take events in while their database is away for two leases, and go on when it is back. */
+const beside = (away: (network: Relay) => void, back: (network: Relay) => void) =>
+  Effect.gen(function* () {
+    const network = yield* way
+    const [one, other] = [yield* deliverer(network), yield* deliverer(network)]
+    const { events, repeated, seen } = yield* receivers
+    const half = (process: typeof one) => process.intake(events(2_000))
+    const load = yield* Effect.forkChild(Effect.all([half(one), half(other)], { concurrency: 2 }))
+    yield* comesByItself(Effect.sync(() => seen.size > 500))
+    away(network)
+    // The outage is what is tried: longer than every lease.
+    yield* Effect.sleep(2 * lease)
+    back(network)
+    yield* Fiber.join(load)
+    yield* Effect.all([half(one), half(other)], { concurrency: 2 })
+    yield* delivered(8_000)
+    assert.deepStrictEqual([seen.size, repeated()], [8_000, []])
+    assert.deepStrictEqual(yield* miscounted, [])
+    assert.deepStrictEqual(yield* stranded, [])
+  })
+
+layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database that stands still under load", (it) => {
+  it.effect(
+    "and goes on after two leases: nothing is sent twice",
+    () => beside((network) => network.hold(), (network) => network.go()),
+    120_000,
+  )
+})
+
+layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database that is gone under load", (it) => {
+  it.effect(
+    "and comes back after two leases: nothing is sent twice",
+    () => beside((network) => network.refuse(), (network) => network.mend()),
+    120_000,
+  )
+})

@@ -55,7 +55,7 @@ import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
 import { mail } from "./App/Mail.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
-import { disableDemo, fillDemo } from "./embedded/DemoDirectory.ts"
+import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
 import { apiKeys } from "./http/ApiKeys.ts"
 import { authenticated, presented } from "./http/Credentials.ts"
@@ -250,10 +250,12 @@ const api = (config: AppConfig, places: Places) => {
   }).pipe(Layer.provide(Refusals.layer))
 }
 
-const demo = (config: AppConfig, { home }: Places) => Layer.effectDiscard(config.demo ? fillDemo(home) : disableDemo)
+const demo = (config: AppConfig, { home }: Places, instance: string) =>
+  Layer.effectDiscard(config.demo ? fillDemo(home, instance) : endDemo)
 
 /** Everything that this process does; `Server` is among what it gives where it has the role `api`. */
 export const app = (config: AppConfig, places: Places) => {
+  const instance = crypto.randomUUID()
   const has = (role: Role) => config.roles.has(role)
   return Layer.mergeAll(
     has("api") ? api(config, places) : Layer.empty,
@@ -268,7 +270,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
   ).pipe(
-    Layer.provideMerge(Layer.merge(demo(config, places), WorkerSightings.layer(crypto.randomUUID()))),
+    Layer.provideMerge(Layer.merge(demo(config, places, instance), WorkerSightings.layer(instance))),
     Layer.provideMerge(DevKey.layer),
     Layer.provideMerge(services(config, places)),
   )

@@ -8,6 +8,8 @@ import { Database } from "./Database.ts"
 const everyMillis = 10_000
 const firstMillis = 1_000
 const keptMillis = 24 * 3_600_000
+/** A process that wrote nothing for three turns is taken for gone. */
+const silentMillis = 3 * everyMillis
 
 class Names extends Context.Reference<Set<string>>("bailiwick/services/platform/WorkerSightings/Names", {
   defaultValue: () => new Set(),
@@ -31,8 +33,29 @@ const write = Effect.fnUntraced(function* (instance: string, names: ReadonlyArra
   yield* sql`delete from worker_sightings where last_seen_at < ${new Date(now - keptMillis)}`
 })
 
+/** Notes it, and writes so at once. */
+const begun = (instance: string, name: string) => Effect.andThen(running(name), write(instance, [name], false))
+
+/**
+ * Whether some process runs a loop of this name. With `within`, also whether one ran it in the last so many
+ * milliseconds and has stopped since.
+ */
+const seen = Effect.fnUntraced(function* (name: string, within?: number) {
+  const { sql } = yield* Database
+  const now = yield* Clock.currentTimeMillis
+  const [row] = yield* sql<{ seen: boolean }>`
+    select exists (
+      select from worker_sightings
+      where worker = ${name} and last_seen_at > ${new Date(now - (within ?? silentMillis))}
+        and (not stopped or ${within !== undefined})
+    ) as seen`
+  return row!.seen
+})
+
 export const WorkerSightings = {
   running,
+  begun,
+  seen,
   /** Writes what this process runs; `instance` is a name of the process, new with each start. */
   layer: (instance: string) =>
     Layer.effectDiscard(Effect.gen(function* () {

@@ -1,16 +1,19 @@
 /**
  * The demo directory (INTERFACE): three accounts and an institution with its people, all with stable ids, put into an
- * empty database once, marked in `demo_rows`, and disabled by every start without DEMO. `demo.json` in the home holds
- * their ids and API keys; where it is gone, the keys are made anew, since nobody can know the old ones.
+ * empty database once, marked in `demo_rows`, and disabled by every start without DEMO while no other process serves
+ * the demo. `demo.json` in the home holds their ids and API keys; where it is gone, or a key in it is dead, the keys are
+ * made anew, since nobody can know the old ones.
  */
-import { Effect } from "effect"
-import { existsSync } from "node:fs"
+import { Effect, Option, Schema } from "effect"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Principal } from "../../schemas/api/Credentials.ts"
 import type { Plan } from "../../schemas/mail/Account.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
+import { hashOf } from "../../services/accounts/Principals.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Database } from "../../services/platform/Database.ts"
+import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
 import { demoIdentityFile, demoIdentityLines, demoPeople } from "./DemoIdentity.ts"
 import { writePrivate } from "./Home.ts"
 
@@ -131,8 +134,30 @@ const writeDemo = Effect.fnUntraced(function* (path: string) {
   yield* Effect.sync(() => writePrivate(path, `${JSON.stringify(demo, null, 2)}\n`))
 })
 
+/** What a process that serves the demo is seen by (WorkerSightings). */
+const served = "demo"
+
 /** The name of the demo's file in the home. */
 export const demoFile = "demo.json"
+
+const Holder = Schema.Struct({ api_key: Schema.String })
+const decodeKeys = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ accounts: Schema.Struct({ alice: Holder, bob: Holder }) })),
+)
+
+/** Whether demo.json holds two keys that the database takes. */
+const isUsable = Effect.fnUntraced(function* (path: string) {
+  const { sql } = yield* Database
+  const text = yield* Effect.option(Effect.try(() => readFileSync(path, "utf8")))
+  const file = Option.flatMap(text, decodeKeys)
+  if (Option.isNone(file)) return false
+  const { alice, bob } = file.value.accounts
+  const [found] = yield* sql<{ alive: number }>`
+    select count(*)::int as alive from api_keys
+    where is_active and ((account_id = ${demoIds.alice}::uuid and hash = ${hashOf(alice.api_key)})
+      or (account_id = ${demoIds.bob}::uuid and hash = ${hashOf(bob.api_key)}))`
+  return found!.alive === 2
+})
 
 const put = Effect.fnUntraced(function* (lines: ReadonlyArray<object>) {
   const results = yield* (yield* Directory).apply(lines.map((line) => JSON.stringify({ version: 1, ...line })))
@@ -174,16 +199,18 @@ const switchOn = Effect.gen(function* () {
 
 /**
  * With DEMO: fills a database that has neither accounts nor people, switches an older demo on again (one of accounts alone
- * gets its people), and writes `demo.json` where it is missing. Gives whether there is a demo: a database with other
- * accounts or people gets none.
+ * gets its people), and writes `demo.json` where it is missing or holds a dead key. Gives whether there is a demo: a
+ * database with other accounts or people gets none.
  */
-export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string) {
+export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string, instance: string) {
   const { sql } = yield* Database
   const [found] = yield* sql<{ accounts: boolean; people: boolean; demo: boolean }>`
     select exists (select from accounts) as accounts, exists (select from people) as people,
       exists (select from demo_rows) as demo`
   const { accounts, demo, people } = found!
   if (!demo && (accounts || people)) return false
+  // Before anything is switched on: a start without DEMO that comes in between leaves it alone.
+  yield* WorkerSightings.begun(instance, served)
   const missing = [...(accounts ? [] : lines), ...(people ? [] : demoIdentityLines)]
   if (missing.length > 0) {
     yield* mark(missing)
@@ -191,11 +218,11 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string)
   }
   yield* switchOn
   const path = join(home, demoFile)
-  if (missing.length > 0 || !existsSync(path)) yield* writeDemo(path)
+  if (missing.length > 0 || !(yield* isUsable(path))) yield* writeDemo(path)
   return true
 }, Effect.orDie)
 
-/** Without DEMO: nobody of the demo is let in. */
+/** Nobody of the demo is let in any more. */
 export const disableDemo = Effect.gen(function* () {
   const { sql } = yield* Database
   const accounts = yield* sql<{ id: string }>`
@@ -204,3 +231,28 @@ export const disableDemo = Effect.gen(function* () {
   yield* mark(accounts.map(({ id }) => ({ kind: off("account"), id })))
   yield* setPeople("disabled", "person")
 }).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))
+
+const lookMillis = 30_000
+/** A process that ended a moment ago may be one that starts again. */
+const goneMillis = 60_000
+
+/** Waits until no process serves the demo, then disables it. */
+const disableLater = Effect.gen(function* () {
+  if (yield* WorkerSightings.seen(served, goneMillis)) return false
+  yield* disableDemo
+  yield* Effect.logWarning("no process serves the demo of this database any more: its keys and people are disabled")
+  return true
+}).pipe(
+  Effect.catchCause((cause) => Effect.as(Effect.logWarning("the demo could not be disabled", cause), false)),
+  Effect.delay(lookMillis),
+  Effect.repeat({ until: (done) => done }),
+)
+
+/** Without DEMO: disables the demo, at once or as soon as no other process serves it. */
+export const endDemo = Effect.gen(function* () {
+  if (!(yield* WorkerSightings.seen(served))) return yield* disableDemo
+  yield* Effect.logWarning(
+    "another process serves the demo of this database (DEMO=true): its keys and people stay until that process is gone",
+  )
+  yield* Effect.forkScoped(disableLater)
+}).pipe(Effect.orDie)

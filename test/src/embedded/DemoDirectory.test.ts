@@ -1,6 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
@@ -8,7 +10,8 @@ import { Cookies } from "../../../services/accounts/Cookies.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { demoFile, demoIds, disableDemo, fillDemo } from "../../../src/embedded/DemoDirectory.ts"
+import { WorkerSightings } from "../../../services/platform/WorkerSightings.ts"
+import { demoFile, demoIds, disableDemo, endDemo, fillDemo } from "../../../src/embedded/DemoDirectory.ts"
 import { demoIdentityIds } from "../../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { account } from "../../support/TestAccounts.ts"
@@ -42,7 +45,7 @@ layer(services)("DemoDirectory", (it) => {
     Effect.gen(function* () {
       const folder = yield* home
       const { sql } = yield* Database
-      assert.isTrue(yield* fillDemo(folder))
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
       assert.strictEqual(statSync(join(folder, demoFile)).mode & 0o777, 0o600)
       const { accounts } = demoIn(folder)
       const alice = yield* byKey(accounts.alice.api_key)
@@ -64,7 +67,7 @@ layer(services)("DemoDirectory", (it) => {
       assert.deepStrictEqual([...admins], [{ id: demoIds.carol }])
 
       const before = readFileSync(join(folder, demoFile), "utf8")
-      assert.isTrue(yield* fillDemo(folder))
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
       assert.strictEqual(readFileSync(join(folder, demoFile), "utf8"), before)
 
       yield* disableDemo
@@ -73,15 +76,75 @@ layer(services)("DemoDirectory", (it) => {
       yield* disableDemo
       const [other] = yield* sql`select status from accounts where id = ${real}::uuid`
       assert.strictEqual(other!["status"], "active")
-      assert.isTrue(yield* fillDemo(folder))
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
       yield* byKey(accounts.alice.api_key)
 
       for (let i = 0; i < 3; i++) {
         rmSync(join(folder, demoFile))
-        assert.isTrue(yield* fillDemo(folder))
+        assert.isTrue(yield* fillDemo(folder, randomUUID()))
       }
       yield* byKey(demoIn(folder).accounts.bob.api_key)
       assert.strictEqual(yield* refusal(accounts.bob.api_key), "InvalidCredentials")
+    }).pipe(Effect.scoped))
+})
+
+layer(services, { excludeTestServices: true })("DemoDirectory beside a process that serves the demo", (it) => {
+  it.effect("a start without DEMO leaves it alone until that process is gone for a minute", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const { sql } = yield* Database
+      const active = Effect.map(
+        sql<{ n: number }>`select (select count(*)::int from accounts where status = 'active')
+          + (select count(*)::int from people where status = 'active') as n`,
+        ([row]) => row!.n,
+      )
+      yield* TestClock.setTime(1_772_000_000_000)
+      const instance = randomUUID()
+      assert.isTrue(yield* fillDemo(folder, instance))
+      yield* endDemo
+      for (let turn = 0; turn < 20; turn++) {
+        yield* TestClock.adjust("10 seconds")
+        yield* WorkerSightings.begun(instance, "demo")
+      }
+      assert.strictEqual(yield* active, 8)
+      yield* byKey(demoIn(folder).accounts.alice.api_key)
+
+      // Silent from here on.
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual(yield* active, 8)
+      yield* Effect.repeat(Effect.andThen(TestClock.adjust("10 seconds"), active), { until: (n) => n === 0 })
+
+      // Nothing serves it now: the next start waits for nothing.
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      yield* sql`update worker_sightings set stopped = true`
+      yield* endDemo
+      assert.strictEqual(yield* active, 0)
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
+})
+
+layer(services)("DemoDirectory's file", (it) => {
+  it.effect("is made anew where one of its keys is dead, or nothing can be read in it", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const other = yield* home
+      const { sql } = yield* Database
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      const first = demoIn(folder).accounts
+      // Another home on the same database makes keys of its own, and ends these.
+      assert.isTrue(yield* fillDemo(other, randomUUID()))
+      assert.strictEqual(yield* refusal(first.bob.api_key), "InvalidCredentials")
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      const second = demoIn(folder).accounts
+      for (const { api_key } of [second.alice, second.bob]) yield* byKey(api_key)
+
+      yield* sql`update api_keys set is_active = false, revoked_at = ${new Date()} where account_id = ${demoIds.bob}`
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      yield* byKey(demoIn(folder).accounts.bob.api_key)
+      for (const text of ["", "{}"]) {
+        writeFileSync(join(folder, demoFile), text)
+        assert.isTrue(yield* fillDemo(folder, randomUUID()))
+        yield* byKey(demoIn(folder).accounts.alice.api_key)
+      }
     }).pipe(Effect.scoped))
 })
 
@@ -97,7 +160,7 @@ layer(services)("DemoDirectory's people", (it) => {
     Effect.gen(function* () {
       const folder = yield* home
       const { sql } = yield* Database
-      assert.isTrue(yield* fillDemo(folder))
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
       const roles = yield* sql`
         select p.display_name, m.role from institutions i join institution_memberships m on m.institution_id = i.id
         join people p on p.id = m.person_id where i.name = 'Fern' and m.state = 'active' order by m.id`
@@ -122,12 +185,12 @@ layer(services)("DemoDirectory's people", (it) => {
         "project-owner-changed",
         "access-granted",
       ])
-      yield* fillDemo(folder)
+      yield* fillDemo(folder, randomUUID())
       assert.deepStrictEqual(yield* fernPortal, begun)
       yield* disableDemo
       yield* disableDemo
       assert.lengthOf(yield* sql`select from people where status = 'active'`, 0)
-      yield* fillDemo(folder)
+      yield* fillDemo(folder, randomUUID())
       assert.lengthOf(yield* sql`select from people where status = 'active'`, 5)
       // Sam owns the portal and pat uses it.
       assert.deepStrictEqual((yield* fernPortal).slice(begun.length), [
@@ -143,10 +206,10 @@ layer(services)("DemoDirectory's people", (it) => {
       yield* sql`update people set status = 'suspended' where id = ${demoIdentityIds.pat}`
       yield* sql`update people set status = 'disabled' where id = ${demoIdentityIds.ada}`
       const taken = [{ status: "disabled" }, { status: "suspended" }]
-      yield* fillDemo(folder)
+      yield* fillDemo(folder, randomUUID())
       assert.deepStrictEqual([...yield* statuses], taken)
       yield* disableDemo
-      yield* fillDemo(folder)
+      yield* fillDemo(folder, randomUUID())
       assert.deepStrictEqual([...yield* statuses], taken)
       assert.lengthOf(yield* sql`select from people where status = 'active'`, 3)
     }).pipe(Effect.scoped))
@@ -157,7 +220,7 @@ layer(services)("DemoDirectory beside real people", (it) => {
     Effect.gen(function* () {
       const folder = yield* home
       yield* person()
-      assert.isFalse(yield* fillDemo(folder))
+      assert.isFalse(yield* fillDemo(folder, randomUUID()))
       yield* disableDemo
       const { sql } = yield* Database
       assert.deepStrictEqual([...(yield* sql`select status from people`)], [{ status: "active" }])
@@ -169,7 +232,7 @@ layer(services)("DemoDirectory beside real accounts", (it) => {
     Effect.gen(function* () {
       const folder = yield* home
       yield* account({ plan: "free" })
-      assert.isFalse(yield* fillDemo(folder))
+      assert.isFalse(yield* fillDemo(folder, randomUUID()))
       const { sql } = yield* Database
       assert.lengthOf(yield* sql`select from accounts`, 1)
     }).pipe(Effect.scoped))

@@ -1,0 +1,43 @@
+/** Two processes on one database: what a start without DEMO does to the demo that the other serves. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { home as emptyHome } from "../support/Processes.ts"
+import { api } from "./support/Api.ts"
+import { instance } from "./support/Instance.ts"
+
+const fileIn = (home: string, name: string) => JSON.parse(readFileSync(join(home, name), "utf8"))
+
+describe("the demo of a database that two processes use", () => {
+  it.live(
+    "lives on while a process serves it, and is over with a start without DEMO after it",
+    () =>
+      Effect.gen(function* () {
+        const [first, second] = [yield* emptyHome, yield* emptyHome]
+        const demo = yield* instance({ BAILIWICK_HOME: first, PORT: "0", LOG_LEVEL: "warn" })
+        yield* demo.start()
+        const { database_owner_url, database_url, nats_url } = fileIn(first, "runtime.json")
+        const key = fileIn(first, "demo.json").accounts.alice.api_key
+        const asAlice = (origin: () => string) =>
+          Effect.map(api(origin, { authorization: `Bearer ${key}` }).get("/v1/api-keys/"), ({ status }) => status)
+        const shared = { DATABASE_URL: database_url, DATABASE_OWNER_URL: database_owner_url, NATS_URL: nats_url }
+        const keys = { BAILIWICK_KEYS_FILE: join(first, "keys.json") }
+        const plain = yield* instance({ ...shared, ...keys, BAILIWICK_HOME: second, PORT: "0", LOG_LEVEL: "warn" })
+        yield* plain.start()
+        assert.match(plain.output(), /another process serves the demo of this database/)
+        assert.deepStrictEqual([yield* asAlice(demo.origin), yield* asAlice(plain.origin)], [200, 200])
+
+        // Ended, it has said so; a process that starts then finds nobody who serves the demo.
+        assert.strictEqual(yield* plain.end("SIGTERM"), 0)
+        assert.strictEqual(yield* demo.end("SIGTERM"), 0)
+        yield* demo.start({ DEMO: "false" })
+        assert.notMatch(demo.output(), /another process serves the demo/)
+        assert.strictEqual(yield* asAlice(demo.origin), 401)
+        yield* demo.end("SIGTERM")
+        yield* demo.start({ DEMO: "true" })
+        assert.strictEqual(yield* asAlice(demo.origin), 200)
+      }).pipe(Effect.scoped),
+    240_000,
+  )
+})

@@ -13,6 +13,7 @@ import { latency } from "./claims/Latency.ts"
 import { lifecycle } from "./claims/Lifecycle.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
+import { refusals } from "./claims/Refusals.ts"
 import { soaking } from "./claims/Soak.ts"
 import { streams } from "./claims/Streams.ts"
 import { throughput } from "./claims/Throughput.ts"
@@ -31,6 +32,7 @@ const all: ReadonlyArray<Claim> = [
   throughput(only),
   latency,
   reads,
+  refusals,
   memory,
   soaking,
   streams,

@@ -10,8 +10,7 @@ interface Stat {
   readonly ended: number
 }
 
-const statOf = (pid: number): Stat | null => {
-  const file = `/proc/${pid}/stat`
+const statOf = (pid: number, file = `/proc/${pid}/stat`): Stat | null => {
   try {
     const text = readFileSync(file, "utf8")
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number)
@@ -34,6 +33,12 @@ export const cpuMillis = (pid: number, children = false): number | null => {
     }
   }
   return ticks * 1000 / ticksASecond
+}
+
+/** Milliseconds of CPU that the main thread of a process has used so far: the only one that runs our code. */
+export const mainThreadMillis = (pid: number): number | null => {
+  const stat = statOf(pid, `/proc/${pid}/task/${pid}/stat`)
+  return stat === null ? null : stat.own * 1000 / ticksASecond
 }
 
 const statusMegabytes = (pid: number, line: RegExp): number | null => {

@@ -4,18 +4,26 @@ import { importJWK, type JWK, SignJWT } from "jose"
 import { randomUUID } from "node:crypto"
 import { issuer } from "../harness/IdentityFixture.ts"
 
-/** Signs tokens of people with a private key: one session for each person. */
-export const signer = async (jwk: JWK): Promise<(person: string) => Promise<string>> => {
+/** Whom a token is for, and by which client it was asked for. */
+export interface Meant {
+  readonly audience: string
+  readonly clientId: string
+}
+
+const portal: Meant = { audience: "service-management", clientId: "portal" }
+
+/** Signs tokens with a private key: one session for each person. A service is a client that speaks for itself. */
+export const signer = async (jwk: JWK): Promise<(person: string, meant?: Meant) => Promise<string>> => {
   const key = await importJWK(jwk)
-  return (person) =>
+  return (person, { audience, clientId } = portal) =>
     new SignJWT({
-      client_id: "portal",
+      client_id: clientId,
       sid: `session-of-${person}`,
       auth_time: Math.floor(Date.now() / 1_000) - 60,
       acr: "urn:service:aal2",
       amr: ["pwd", "otp"],
     })
       .setProtectedHeader({ alg: jwk.alg!, typ: "at+jwt", kid: jwk.kid! })
-      .setIssuer(issuer).setSubject(person).setAudience("service-management")
+      .setIssuer(issuer).setSubject(person).setAudience(audience)
       .setIssuedAt().setExpirationTime("1 day").setJti(randomUUID()).sign(key)
 }

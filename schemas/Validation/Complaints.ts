@@ -10,6 +10,7 @@ import {
   intType,
   listTooLong,
   listTooShort,
+  mapTooLong,
   notFinite,
   notOneOf,
   patternMismatch,
@@ -42,6 +43,7 @@ const rules: Readonly<Record<string, Rule>> = {
     lengthOf(input) < number(p["minimum"])
       ? tooShort(input, number(p["minimum"]))
       : tooLong(input, number(p["maximum"])),
+  isMaxProperties: (p, input) => mapTooLong(number(p["maxProperties"]), Object.keys(Object(input)).length),
   isPattern: (p) => patternMismatch(String(p["source"]).replaceAll("\\/", "/")),
   isUUID: (_, input) => uuidParsing(String(input)),
   isGUID: (_, input) => uuidParsing(String(input)),
@@ -61,14 +63,36 @@ const nameOf = (check: SchemaAST.Check<unknown>) => representation(check.annotat
 const checksOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.Check<unknown>> =>
   (ast.checks ?? []).flatMap((check) => check._tag === "FilterGroup" ? [check, ...check.checks] : [check])
 
-/** A list that is too long is refused for that alone: pydantic does not look at what it holds. */
-export const tooManyIn = (ast: SchemaAST.AST, input: unknown): Complaint | undefined => {
-  if (ast._tag !== "Arrays" || !Array.isArray(input)) return undefined
-  const limits = checksOf(ast).flatMap((check) =>
-    nameOf(check) === "isMaxLength" ? [number(Object(representation(check.annotations)?.payload)["maxLength"])] : []
-  )
+const most = new WeakMap<SchemaAST.AST, number>()
+
+/** How much a list or map may hold by its own checks. */
+const mostOf = (ast: SchemaAST.AST): number => {
+  const known = most.get(ast)
+  if (known !== undefined) return known
+  const limits = checksOf(ast).flatMap((check) => {
+    const name = nameOf(check)
+    const payload = Object(representation(check.annotations)?.payload)
+    return name === "isMaxLength"
+      ? [number(payload["maxLength"])]
+      : name === "isMaxProperties"
+      ? [number(payload["maxProperties"])]
+      : []
+  })
   const max = Math.min(...limits)
-  return input.length > max ? listTooLong(max, input.length) : undefined
+  most.set(ast, max)
+  return max
+}
+
+/** A list or map that is too long is refused for that alone: pydantic does not look at what it holds. */
+export const tooManyIn = (ast: SchemaAST.AST, input: unknown): Complaint | undefined => {
+  if (ast._tag === "Union") return ast.types.map((type) => tooManyIn(type, input)).find((found) => found !== undefined)
+  if (typeof input !== "object" || input === null) return undefined
+  if (Array.isArray(input)) {
+    return ast._tag === "Arrays" && input.length > mostOf(ast) ? listTooLong(mostOf(ast), input.length) : undefined
+  }
+  if (ast._tag !== "Objects" || mostOf(ast) === Infinity) return undefined
+  const { length } = Object.keys(input)
+  return length > mostOf(ast) ? mapTooLong(mostOf(ast), length) : undefined
 }
 
 /** What a failed check says. */

@@ -70,6 +70,12 @@ export const listTooLong = (max: number, actual: number): Complaint => ({
   ctx: { field_type: "List", max_length: max, actual_length: actual },
 })
 
+export const mapTooLong = (max: number, actual: number): Complaint => ({
+  type: "too_long",
+  msg: `Dictionary should have at most ${count(max, "item")} after validation, not ${actual}`,
+  ctx: { field_type: "Dictionary", max_length: max, actual_length: actual },
+})
+
 export const patternMismatch = (pattern: string): Complaint => ({
   type: "string_pattern_mismatch",
   msg: `String should match pattern '${pattern}'`,

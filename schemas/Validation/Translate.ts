@@ -6,6 +6,7 @@
  * (`secretInput`, Redacted) neither its value nor any object that holds it is repeated.
  */
 import { type Schema, type SchemaAST, SchemaIssue } from "effect"
+import { maxUnknown, shortInput, shortName } from "./Bounds.ts"
 import { ofCheck, ofType, tooManyIn } from "./Complaints.ts"
 import { type Complaint, complaintIn, type Fault, isSecret, missing, valueError } from "./Fault.ts"
 
@@ -58,13 +59,16 @@ const echoed = (place: Place, complaint: Complaint): unknown => {
   return place.loc[0] === "body" && path.length > 0 ? sentAt(place.sent, path.slice(0, -1)) ?? null : null
 }
 
-const fault = (place: Place, complaint: Complaint): Fault => ({
-  type: complaint.type,
-  loc: place.loc,
-  msg: complaint.msg,
-  ...(place.echo ? { input: echoed(place, complaint) } : {}),
-  ...(complaint.ctx ? { ctx: complaint.ctx } : {}),
-})
+const fault = (place: Place, complaint: Complaint): Fault => {
+  const input = place.echo ? shortInput(echoed(place, complaint)) : undefined
+  return {
+    type: complaint.type,
+    loc: place.loc,
+    msg: complaint.msg,
+    ...(input === undefined ? {} : { input }),
+    ...(complaint.ctx ? { ctx: complaint.ctx } : {}),
+  }
+}
 
 const inputOf = (issue: SchemaIssue.Issue): unknown => SchemaIssue.hasInput(issue) ? issue.input : undefined
 
@@ -73,14 +77,24 @@ const last = (issue: SchemaIssue.Issue): boolean =>
 
 const isScalar = (ast: SchemaAST.AST) => ast._tag !== "Objects" && ast._tag !== "Arrays"
 
+/** Of members that are told no more: how many there are. */
+const moreUnknown = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
+  const { ast } = issue
+  if (ast._tag !== "Objects") return []
+  const names = new Set(ast.propertySignatures.map((property) => property.name))
+  const more = Object.keys(Object(sentAt(place.sent, place.path))).filter((name) => !names.has(name)).length -
+    maxUnknown
+  const msg = `${unknownField.msg}: ${more} more`
+  return more > 0 ? [fault({ ...place, echo: false }, { ...unknownField, msg, ctx: { more } })] : []
+}
+
 const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
-  const overlong = tooManyIn(issue.ast, sentAt(place.sent, place.path))
-  if (overlong) return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, overlong)]
   const inner = { ...place, echo: place.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
   const known = issue.issues.filter((child) => !last(child))
-  const ordered = [...known, ...issue.issues.filter(last)]
+  const unknown = issue.issues.filter(last)
+  const ordered = [...known, ...unknown.slice(0, maxUnknown)]
   const wanted = isScalar(issue.ast) || known[0]?._tag === "Filter" ? ordered.slice(0, 1) : ordered
-  return wanted.flatMap((child) => {
+  const told = wanted.flatMap((child) => {
     const type = child._tag === "Pointer" && issue.ast._tag === "Objects"
       ? issue.ast.propertySignatures.find((property) => property.name === child.path[0])?.type
       : undefined
@@ -88,6 +102,7 @@ const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<
     const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
     return walk(child, { ...inner, echo })
   })
+  return unknown.length > maxUnknown ? [...told, ...moreUnknown(issue, place)] : told
 }
 
 const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
@@ -123,17 +138,20 @@ const tagOf = (issue: SchemaIssue.AnyOf, echo: boolean): string | Complaint | un
     }
   }
   if (tags.some((known) => known === tag)) return String(tag)
+  const shown = shortName(String(tag))
   const expected = tags.map((known) => `'${String(known)}'`).join(", ")
   return {
     type: "union_tag_invalid",
     msg: `Input tag ${
-      echo ? `'${String(tag)}' ` : ""
+      echo ? `'${shown}' ` : ""
     }found using '${name}' does not match any of the expected tags: ${expected}`,
-    ctx: { discriminator: `'${name}'`, ...(echo ? { tag: String(tag) } : {}), expected_tags: expected },
+    ctx: { discriminator: `'${name}'`, ...(echo ? { tag: shown } : {}), expected_tags: expected },
   }
 }
 
 const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
+  const overlong = "ast" in issue ? tooManyIn(issue.ast, sentAt(place.sent, place.path)) : undefined
+  if (overlong && "ast" in issue) return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, overlong)]
   switch (issue._tag) {
     case "Pointer":
       return walk(issue.issue, descend(place, issue.path.map(segment)))
@@ -167,7 +185,7 @@ const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
 
 const descend = (place: Place, keys: Loc): Place => ({
   ...place,
-  loc: [...place.loc, ...keys],
+  loc: [...place.loc, ...keys.map((key) => typeof key === "string" ? shortName(key) : key)],
   path: [...place.path, ...keys],
 })
 

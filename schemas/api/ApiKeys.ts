@@ -10,7 +10,7 @@ import { Floor } from "./Floor.ts"
 export const NewApiKey = Schema.Struct({
   name: ApiKeyName,
   /** Repeats collapse. */
-  permissions: Schema.Array(Permission).check(Schema.isMinLength(1)).pipe(
+  permissions: Schema.Array(Permission).check(Schema.isMinLength(1), Schema.isMaxLength(100)).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed<ReadonlyArray<Permission>>(["send"])),
   ),
 }).annotate({ identifier: "NewApiKey" })

@@ -21,8 +21,8 @@ const Answer = Schema.Struct({ preferences: Preferences })
 
 /** Any JSON: what is wrong with it is 400 or 422 by rules of its own, and unknown keys are passed over. */
 const Change = Schema.Union([
-  Schema.Record(Schema.String, Schema.Unknown),
-  Schema.Array(Schema.Unknown),
+  Schema.Record(Schema.String, Schema.Unknown).check(Schema.isMaxProperties(100)),
+  Schema.Array(Schema.Unknown).check(Schema.isMaxLength(100)),
   Schema.String,
   Schema.Finite,
   Schema.Boolean,
@@ -30,6 +30,7 @@ const Change = Schema.Union([
   "x-wire": {
     type: "object",
     required: ["preferences"],
+    maxProperties: 100,
     properties: {
       preferences: {
         type: "object",

@@ -18,8 +18,8 @@ const WebhookUrl = Schema.String.check(maxCodePoints(2048), Schema.isPattern(/^h
   description: "https, at most 2048 characters, no user information, no private or reserved address",
 })
 
-/** At least one; repeats collapse. */
-const Events = Schema.Array(EventType).check(Schema.isMinLength(1))
+/** At least one; repeats collapse. There are fewer types than the bound, which keeps a refusal cheap. */
+const Events = Schema.Array(EventType).check(Schema.isMinLength(1), Schema.isMaxLength(100))
 
 export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events }).annotate({ identifier: "NewWebhook" })
 

@@ -116,6 +116,7 @@ export type StartedAction = typeof StartedAction.Type
 // Browsers add members as the standard grows; what counts is verified.
 const open = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.StructWithRest(Schema.Struct(fields), [Schema.Record(Schema.String, Schema.Unknown)])
+    .check(Schema.isMaxProperties(100))
 
 const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/u), Schema.isMaxLength(100_000))
 
@@ -134,7 +135,9 @@ export const RegistrationResponse = open({
     ),
   }),
   authenticatorAttachment: orNull(Schema.String),
-  clientExtensionResults: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  clientExtensionResults: Schema.optionalKey(
+    Schema.Record(Schema.String, Schema.Unknown).check(Schema.isMaxProperties(100)),
+  ),
 })
 export type RegistrationResponse = typeof RegistrationResponse.Type
 

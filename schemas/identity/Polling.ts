@@ -12,7 +12,7 @@ export const StreamPolling = Schema.Struct({
   /** Ids (`jti`) of what was taken; it is not given again. */
   ack: Schema.optionalKey(Schema.Array(Schema.String).check(Schema.isMaxLength(10_000))),
   /** What could not be taken, by id. It is not given again, but for a key that is not known: that stops the stream. */
-  setErrs: Schema.optionalKey(Schema.Record(Schema.String, Refused)),
+  setErrs: Schema.optionalKey(Schema.Record(Schema.String, Refused).check(Schema.isMaxProperties(1_000))),
 }).annotate({ identifier: "StreamPolling" })
 export type StreamPolling = typeof StreamPolling.Type
 

@@ -41,13 +41,15 @@ export type DeliveryRequest = typeof DeliveryRequest.Type
 
 const Events = Schema.Array(Text(1, 2_048)).check(Schema.isMaxLength(100))
 const Listed = Schema.Array(Schema.String)
+/** The same in a request: what the transmitter supplies is a few items long. */
+const Repeated = Listed.check(Schema.isMaxLength(100))
 
 /** What the transmitter supplies, beside the id. */
 const supplied = {
   iss: Schema.optionalKey(Schema.String),
-  aud: Schema.optionalKey(Schema.Union([Schema.String, Listed])),
-  events_supported: Schema.optionalKey(Listed),
-  events_delivered: Schema.optionalKey(Listed),
+  aud: Schema.optionalKey(Schema.Union([Schema.String, Repeated])),
+  events_supported: Schema.optionalKey(Repeated),
+  events_delivered: Schema.optionalKey(Repeated),
   min_verification_interval: Schema.optionalKey(Schema.Finite),
 }
 

@@ -73,6 +73,7 @@ const longest = 8_192
 export const Subject = Schema.StructWithRest(Schema.Struct({ format: Schema.String }), [
   Schema.Record(Schema.String, Schema.Unknown),
 ]).check(
+  Schema.isMaxProperties(100),
   Schema.makeFilter(
     (subject: Members) =>
       JSON.stringify(subject).length > longest

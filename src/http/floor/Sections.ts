@@ -7,7 +7,8 @@
 import { Context, Exit, Schema, type SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { SecretRequest } from "../../../schemas/api/Floor.ts"
-import { type Fault, missing, notFinite } from "../../../schemas/Validation/Fault.ts"
+import { type Bounded, bounded, maxFaults, shortName } from "../../../schemas/Validation/Bounds.ts"
+import { type Complaint, type Fault, missing, notFinite } from "../../../schemas/Validation/Fault.ts"
 import type { JsonFault } from "../../../schemas/Validation/Json.ts"
 import { unstorable } from "../../../schemas/Validation/Scalars.ts"
 import { faultsOf } from "../../../schemas/Validation/Translate.ts"
@@ -19,6 +20,8 @@ export interface Sections {
   readonly query: Decode
   readonly header: Decode
   readonly body: Decode
+  /** Whether a list or map of a body is longer than any decoder needs to see. */
+  readonly overflows: (body: unknown) => boolean
   /** Whether what was sent may be repeated. */
   readonly echoes: boolean
   /** Query fields that take a list; of any other that is repeated the last value counts. */
@@ -30,12 +33,14 @@ export interface Sections {
 }
 
 const sound: Decode = () => []
+const whole: Bounded = { overflows: () => false, cut: (value) => value }
 
 const decode = (
   schema: Schema.Constraint | undefined,
   section: string,
   echo: boolean,
   options: SchemaAST.ParseOptions | undefined,
+  { cut }: Pick<Bounded, "cut"> = whole,
 ): Decode => {
   if (schema === undefined) return sound
   // Wire schemas need no services: they are plain data on both sides.
@@ -45,7 +50,7 @@ const decode = (
     reportInput: true,
   })
   return (input) => {
-    const exit = run(input)
+    const exit = run(cut(input))
     if (Exit.isSuccess(exit)) return []
     return exit.cause.reasons.flatMap((reason) =>
       reason._tag === "Fail" ? faultsOf(reason.error, section, input, echo) : []
@@ -81,7 +86,9 @@ const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections 
     payload: Context.getOrUndefined(annotations, HttpApi.PayloadParseOptions) ?? shared,
   }
   const echo = !Context.get(annotations, SecretRequest)
-  const payload = endpoint.payload.get("application/json")
+  const json = endpoint.payload.get("application/json")
+  const payload = json === undefined ? undefined : Schema.Union(json.schemas)
+  const bounds = payload === undefined ? whole : bounded(payload, options.payload)
   return {
     path: decode(endpoint.params, "path", echo, options.params),
     query: decode(
@@ -91,7 +98,8 @@ const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections 
       options.query,
     ),
     header: decode(endpoint.headers, "header", false, options.headers),
-    body: decode(payload === undefined ? undefined : Schema.Union(payload.schemas), "body", echo, options.payload),
+    body: decode(payload, "body", echo, options.payload, bounds),
+    overflows: bounds.overflows,
     echoes: echo,
     lists: listsOf(endpoint.query),
     takes: new Set(endpoint.payload.keys()),
@@ -110,18 +118,35 @@ export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.To
 }
 
 /** Strings that no database can hold and numbers that no double can, wherever they stand; neither is repeated. */
-export const unstorableIn = (value: unknown, loc: ReadonlyArray<string | number>): ReadonlyArray<Fault> => {
-  if (typeof value === "string") {
-    const complaint = unstorable(value)
-    return complaint ? [{ loc, ...complaint }] : []
+export const unstorableIn = (value: unknown, section: string): ReadonlyArray<Fault> => {
+  const faults: Array<Fault> = []
+  const loc: Array<string | number> = [section]
+  const found = (complaint: Complaint | undefined) => {
+    if (complaint) {
+      faults.push({ loc: loc.map((part) => typeof part === "string" ? shortName(part) : part), ...complaint })
+    }
+    return complaint !== undefined
   }
-  if (typeof value === "number") return Number.isFinite(value) ? [] : [{ loc, ...notFinite }]
-  if (Array.isArray(value)) return value.flatMap((item, index) => unstorableIn(item, [...loc, index]))
-  if (typeof value !== "object" || value === null) return []
-  return Object.entries(value).flatMap(([key, item]) => {
-    const complaint = unstorable(key)
-    return complaint ? [{ loc, ...complaint }] : unstorableIn(item, [...loc, key])
-  })
+  /** Adds what is wrong with one value; true: that is enough. */
+  const look = (one: unknown): boolean => {
+    if (typeof one === "string") found(unstorable(one))
+    else if (typeof one === "number") found(Number.isFinite(one) ? undefined : notFinite)
+    else if (Array.isArray(one)) return one.some((item, index) => lookAt(index, item))
+    else if (typeof one === "object" && one !== null) {
+      for (const key of Object.keys(one)) {
+        if (!found(unstorable(key)) && lookAt(key, Reflect.get(one, key))) return true
+      }
+    }
+    return faults.length >= maxFaults
+  }
+  const lookAt = (key: string | number, one: unknown) => {
+    loc.push(key)
+    const enough = look(one)
+    loc.pop()
+    return enough
+  }
+  look(value)
+  return faults
 }
 
 /** 422 for a body that is no JSON, as FastAPI writes it. */

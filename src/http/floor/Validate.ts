@@ -8,6 +8,7 @@ import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/ht
 import { Floor, PlainFloor } from "../../../schemas/api/Floor.ts"
 import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import { toldOf } from "../../../schemas/Validation/Bounds.ts"
 import { type Fault, notFinite } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
 import { accepts, mediaTypeOf } from "./Media.ts"
@@ -30,12 +31,6 @@ interface Body {
   readonly faults: ReadonlyArray<Fault>
 }
 
-/**
- * Escapes, and numbers that may be too large for a double: `JSON.parse` reads `1e400` as infinity, and an exponent of two
- * digits does it to one of more than two hundred.
- */
-const suspicious = /\\u|[0-9][eE]\+?[0-9]{3}|[0-9]{200}/
-
 const nothing: Body = { text: undefined, value: undefined, faults: [] }
 
 const empty = (sections: Sections): Body =>
@@ -55,20 +50,21 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure, sections)] }
   // FastAPI takes `null` for no body, too.
   if (parsed.success === null) return empty(sections)
-  const faults = suspicious.test(text) || !text.isWellFormed() ? unstorableIn(parsed.success, ["body"]) : []
+  const faults = unstorableIn(parsed.success, "body")
   // Of a body that cannot be written as JSON again nothing else is told.
   const endless = faults.filter(({ type }) => type === notFinite.type)
   return endless.length > 0 ? { text, value: undefined, faults: endless } : { text, value: parsed.success, faults }
 })
-
-/** More faults than that are those of an attack: to tell of them all would take seconds of everybody's time. */
-const maxFaults = 1_000
 
 const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
   if (faults.length === 0) return faults
   const places = new Set(known.map(({ loc }) => JSON.stringify(loc)))
   return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
 }
+
+const invalid: ReadonlyArray<Fault> = [{
+  ...{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" },
+}]
 
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
 
@@ -86,17 +82,17 @@ const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
     if (!accepts(request.headers["accept"], sections.gives)) return yield* new NotAcceptable({})
     const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections.lists)
     // What no endpoint reads does no harm.
-    const queryFaults = endpoint.query === undefined ? [] : unstorableIn(query, ["query"])
+    const queryFaults = endpoint.query === undefined ? [] : unstorableIn(query, "query")
     const body = yield* readBody(request, sections)
 
     const refused = (first: ReadonlyArray<Fault>) => {
       const found = [...sections.path(params), ...sections.query(query), ...sections.header(request.headers)]
       const inBody = body.faults.length > 0 && body.value === undefined ? body.faults : sections.body(body.value ?? {})
       const own = [...found, ...without(queryFaults, found), ...inBody, ...without(body.faults, inBody)]
-      return Effect.fail(refusal(own.length > 0 ? own.slice(0, maxFaults) : first))
+      return Effect.fail(refusal(own.length > 0 ? toldOf(own) : first))
     }
 
-    if (queryFaults.length + body.faults.length > 0) return yield* refused([])
+    if (queryFaults.length + body.faults.length > 0 || sections.overflows(body.value)) return yield* refused(invalid)
     return yield* handler.pipe(
       Effect.provideService(HttpServerRequest.ParsedSearchParams, query),
       Effect.provideService(
@@ -106,7 +102,7 @@ const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
       Effect.catchIf(
         (error: unknown): error is HttpApiError.HttpApiSchemaError =>
           HttpApiError.HttpApiSchemaError.is(error) && error.kind !== "Body" && error.kind !== "ResponseHeaders",
-        () => refused([{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" }]),
+        () => refused(invalid),
       ),
     )
   })

@@ -35,6 +35,19 @@ describe("broken JSON", () => {
     assert.isTrue(Result.isSuccess(parse(JSON.stringify("[{".repeat(100) + '"'))))
   })
 
+  it("never parses more members, lists or objects than a body may have", () => {
+    const members = (n: number) => `{${Array.from({ length: n }, (_, i) => `"${i}":":{["`).join(",")}}`
+    assert.isTrue(Result.isSuccess(parse(members(5_000))))
+    assert.deepInclude(Result.getOrThrow(Result.flip(parse(members(5_001)))), { error: "More than 5000 members" })
+    const lists = (n: number) => `[${Array(n - 1).fill("[]").join(",")}]`
+    assert.isTrue(Result.isSuccess(parse(lists(5_000))))
+    assert.deepStrictEqual(Result.getOrThrow(Result.flip(parse(lists(5_001)))), {
+      pos: 1 + 3 * 4_999,
+      error: "More than 5000 lists and objects",
+    })
+    assert.isTrue(Result.isSuccess(parse(`[${Array(60_000).fill("1").join(",")}]`)))
+  })
+
   it("says of every cut text where it breaks, and of every whole one what it holds", () => {
     fc.assert(fc.property(fc.jsonValue({ maxDepth: 5 }), fc.nat(), (value, cut) => {
       const text = JSON.stringify(value)

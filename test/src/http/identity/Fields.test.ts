@@ -6,6 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { shortInput } from "../../../../schemas/Validation/Bounds.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { fill, kinds, long, type Row } from "../../../schemas/identity/FieldRows.ts"
 import { as, type Headers, key, send } from "./Ask.ts"
@@ -29,6 +30,12 @@ const ask = Effect.fnUntraced(function* (
   const all = { ...(yield* as(personId)), ...asked.headers, ...headers }
   return held(operation, yield* send(operation.method, pathOf(operation, asked), all, body), String(body))
 })
+
+/** What is repeated of a refused value: a long text is cut, of what may be a secret nothing is said. */
+const repeated = (kind: string, value: unknown) => {
+  const input = silent.has(kind) ? undefined : shortInput(value)
+  return input === undefined ? {} : { input }
+}
 
 const shown = (sent: unknown) => [...JSON.stringify(sent)].slice(0, 60).join("")
 
@@ -54,7 +61,7 @@ const refused = Effect.fnUntraced(function* ({ bad, field, kind }: Row) {
     assert.strictEqual(status, 422, `${kind} | ${field}: ${shown(sent)}`)
     const value = at.reduce<unknown>((inner, step) => Reflect.get(Object(inner), step), sent)
     const fault = { ...said, loc: [...section(kind), field, ...at] }
-    assert.deepStrictEqual(body, { detail: [silent.has(kind) ? fault : { ...fault, input: value }] }, shown(sent))
+    assert.deepStrictEqual(body, { detail: [{ ...fault, ...repeated(kind, value) }] }, shown(sent))
   }
 })
 
@@ -83,7 +90,7 @@ const judgedAlike = Effect.fnUntraced(function* (kind: string, [text, ...faults]
   const { answer, whole } = yield* sentAs(kind, text)
   const detail = faults.map(([said, ...path]) => ({
     ...{ ...said, loc: ["body", ...path] },
-    ...(silent.has(kind) ? {} : { input: inputOf(said.type, whole, path) }),
+    ...repeated(kind, inputOf(said.type, whole, path)),
   }))
   assert.deepStrictEqual(answer.body, { detail }, text)
 })

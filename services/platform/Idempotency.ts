@@ -29,7 +29,7 @@ export interface Asked {
   /** `person:<id>`, or a service's issuer and client: never a token's subject, which may change hands. */
   readonly principal: string
   readonly method: string
-  /** With its ids filled in. */
+  /** The route with its decoded ids filled in, however the client spelled it. */
   readonly path: string
   /** Null: no protection but the state's own. */
   readonly key: string | null

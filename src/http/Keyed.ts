@@ -6,8 +6,9 @@
  * The key itself is decoded by the contract (`keyed` or `optionallyKeyed` of schemas/identity/IdempotencyKey.ts).
  */
 import { Effect, Schema } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/Idempotency.ts"
+import * as Routes from "./floor/Routes.ts"
 
 export interface Keyed<A, I> {
   /** Whose key it is: the caller's `principal`. */
@@ -22,24 +23,17 @@ export interface Keyed<A, I> {
   readonly headers?: (body: I) => Readonly<Record<string, string>>
 }
 
-/** Without slashes at its end. The router takes any number of slashes: `/\/+$/` would look from each of them. */
-export const pathOf = (url: string): string => {
-  const path = url.split("?", 1)[0] ?? url
-  let end = path.length
-  while (path[end - 1] === "/") end--
-  return path.slice(0, end)
-}
-
 /** The floor has read the body, and found it to be JSON. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest) =>
   Effect.map(Effect.orDie(request.text), (text) => JSON.parse(text) as unknown)
 
 const asked = Effect.fnUntraced(function* <A, I>(how: Keyed<A, I>) {
   const request = yield* HttpServerRequest.HttpServerRequest
+  const { params, route } = yield* HttpRouter.RouteContext
   return {
     principal: how.principal,
     method: request.method,
-    path: pathOf(request.url),
+    path: Routes.pathOf(route.path, params),
     key: request.headers["idempotency-key"] ?? null,
     body: how.payload === undefined ? undefined : yield* bodyOf(request),
     ifMatch: request.headers["if-match"],

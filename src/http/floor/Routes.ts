@@ -24,11 +24,20 @@ export interface Routes {
 export const routerConfig = { maxParamLength: 512, caseSensitive: true, ignoreTrailingSlash: true }
 
 /** A colon that names no parameter is doubled in a route. */
-const templateOf = (path: string) =>
+const replaced = (path: string, parameter: (name: string) => string) =>
   path.replaceAll(
     /::|:([A-Za-z0-9_]+)(?:\([^)]*\))?\??/g,
-    (_, name: string | undefined) => name === undefined ? ":" : `{${name}}`,
+    (_, name: string | undefined) => name === undefined ? ":" : parameter(name),
   )
+
+const templateOf = (path: string) => replaced(path, (name) => `{${name}}`)
+
+/**
+ * The path of a request from its route and its decoded parameters. A path can be spelled in many ways (`%65` for `e`,
+ * slashes at the end) that reach the same handler; this one is the same for all of them.
+ */
+export const pathOf = (route: string, params: Readonly<Record<string, string | undefined>>): string =>
+  replaced(route, (name) => encodeURIComponent(params[name] ?? ""))
 
 const verbs = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 

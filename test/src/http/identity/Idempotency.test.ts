@@ -22,6 +22,10 @@ const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.b
   return Effect.map(send(operation.method, pathOf(operation, asked), all, body), (answer) => held(operation, answer))
 }
 
+/** The same path with every letter after the version escaped: another spelling that reaches the same route. */
+const escapedPath = (path: string) =>
+  path.replaceAll(/(?<=^\/v1\/.*)(?<!%[0-9A-F]?)[a-z]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
+
 /** Another body of the same form. */
 const otherBody: Readonly<Record<string, unknown>> = {
   "me.startCredentialAction": { kind: "passkey.register", label: "Another" },
@@ -123,6 +127,14 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
           assert.strictEqual(again.headers["etag"], first.headers["etag"], what)
         })
         yield* same("at once")
+        const escaped = yield* send(
+          operationOf(one).method,
+          escapedPath(pathOf(operationOf(one), asked)),
+          { ...asked.headers, ...auth, ...key },
+          asked.body,
+        )
+        assert.deepStrictEqual([escaped.status, escaped.text], [first.status, first.text], `${one.operation} escaped`)
+        assert.strictEqual(escaped.headers["idempotency-replayed"], "true", `${one.operation} escaped`)
 
         // Done again under another key, or refused because it was done: either way the state is another one.
         yield* sent(one, asked, { ...auth, "idempotency-key": randomUUID() })

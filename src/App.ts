@@ -20,6 +20,7 @@ import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessT
 import { Callers } from "../services/people/Callers.ts"
 import { Sightings } from "../services/people/Sightings.ts"
 import { Audit } from "../services/platform/Audit.ts"
+import { AuditPartitions } from "../services/platform/AuditPartitions.ts"
 import { Bells } from "../services/platform/Bells.ts"
 import { Bus } from "../services/platform/Bus.ts"
 import { Database } from "../services/platform/Database.ts"
@@ -151,6 +152,7 @@ const services = (config: AppConfig, places: Places) =>
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
     Retention.layer(),
     Counts.layer,
+    AuditPartitions.layer(config),
     Partitions.layer({
       deliveredDays: config.deliveredDays,
       deadLetterDays: config.deadLetterDays,

@@ -30,7 +30,9 @@ import independence from "../migrations/0022_independence.ts"
 import decidedWhole from "../migrations/0023_decided_whole.ts"
 import mergedNames from "../migrations/0024_merged_names.ts"
 import jobLeases from "../migrations/0025_job_leases.ts"
+import auditMonths from "../migrations/0026_audit_months.ts"
 import { Database } from "../services/platform/Database.ts"
+import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -59,6 +61,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [23, "decided_whole", Effect.succeed(decidedWhole)],
   [24, "merged_names", Effect.succeed(mergedNames)],
   [25, "job_leases", Effect.succeed(jobLeases)],
+  [26, "audit_months", Effect.succeed(auditMonths)],
 ]
 
 /** The number of the newest migration. */
@@ -107,7 +110,13 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   yield* owner`grant usage on schema public to ${app}`
   yield* owner`grant select, insert, update, delete on all tables in schema public to ${app}`
   yield* owner`grant usage, select on all sequences in schema public to ${app}`
-  for (const table of appendOnly) yield* owner`revoke update, delete on ${owner(table)} from ${app}`
+  // The rights to a partition count where a statement names the partition itself.
+  const kept = yield* owner<{ name: string }>`
+    select c.relname as name
+    from pg_class p left join pg_inherits i on i.inhparent = p.oid
+    join pg_class c on c.oid in (p.oid, i.inhrelid) and c.relkind in ('r', 'p')
+    where p.relnamespace = 'public'::regnamespace and p.relname = any(${[...appendOnly]}::text[])`
+  yield* owner`revoke update, delete on ${owner.literal(kept.map(({ name }) => `"${name}"`).join(", "))} from ${app}`
 })
 
 /** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */
@@ -124,6 +133,7 @@ export const migrate = Effect.gen(function* () {
   const { owner, sql } = yield* Database
   const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
     Effect.provideService(SqlClient.SqlClient, owner),
+    allowLonger,
     inTurn,
   )
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`

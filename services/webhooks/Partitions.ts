@@ -9,6 +9,17 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
+import {
+  create,
+  dayMillis,
+  days,
+  drop,
+  exclude,
+  existing,
+  isOurTurn,
+  lacking,
+  type Parent,
+} from "../platform/RangePartitions.ts"
 import { dayOf as dayInSql } from "./Deliveries/Day.ts"
 
 export interface RetentionConfig {
@@ -22,73 +33,26 @@ export interface RetentionConfig {
   readonly carriedOver?: number
 }
 
-const dayMillis = 24 * 60 * 60_000
 const daysAhead = 3
 const carriedOver = 20_000
 const chunk = 5_000
 /** Blocks of the table of remembered events that one statement looks through: some 60,000 rows. */
 const looked = 512
 
-const parents = [
-  { table: "events", key: "id", kept: "id in (select event_id from delivery_queue)", storage: "" },
+const parents: ReadonlyArray<Parent> = [
   {
-    table: "deliveries",
-    key: "id",
+    ...{ table: "events", key: "id", unit: days, storage: "", appendOnly: false },
+    kept: "id in (select event_id from delivery_queue)",
+  },
+  {
+    ...{ table: "deliveries", key: "id", unit: days, storage: "with (fillfactor = 70)", appendOnly: false },
     kept: "id in (select delivery_id from delivery_queue)",
-    storage: "with (fillfactor = 70)",
   },
   {
-    table: "attempts",
-    key: "delivery_id",
+    ...{ table: "attempts", key: "delivery_id", unit: days, storage: "", appendOnly: false },
     kept: "delivery_id in (select delivery_id from delivery_queue)",
-    storage: "",
   },
-] as const
-
-type Parent = (typeof parents)[number]
-
-const nameOf = (table: string, day: number): string =>
-  `${table}_p${new Date(day * dayMillis).toISOString().slice(0, 10).replaceAll("-", "")}`
-
-const dayOf = (name: string): number => {
-  const digits = name.slice(-8)
-  return Date.parse(`${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`) / dayMillis
-}
-
-const existing = (owner: PgClient.PgClient, { table }: Parent) =>
-  Effect.map(
-    owner<{ name: string }>`
-      select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-      where i.inhparent = ${table}::regclass and c.relname ~ '_p[0-9]{8}$'`,
-    (rows) => new Set(rows.map((row) => row.name)),
-  )
-
-/**
- * Keeps everybody out for the rest of the transaction, before rows move between partitions. A statement that was planned
- * before the move waits for the default partition's lock, then looks for the rows there, finds none, and leaves out what
- * it had to write; one that waits for the table itself is planned after.
- */
-const exclude = (owner: PgClient.PgClient) =>
-  owner.unsafe(`lock table ${parents.map(({ table }) => table).join(", ")} in access exclusive mode`)
-
-/** Rows that the default partition took before the day had one move into it, in the transaction that makes it. */
-const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, { key, storage, table }: Parent, day: number) {
-  const name = nameOf(table, day)
-  const from = floorOf(day * dayMillis)
-  const to = floorOf((day + 1) * dayMillis)
-  yield* owner.unsafe(`create table ${name} (like ${table} including defaults) ${storage}`)
-  yield* owner.unsafe(
-    `with late as (delete from ${table}_default where ${key} >= '${from}' and ${key} < '${to}' returning *)
-    insert into ${name} select * from late`,
-  )
-  yield* owner.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
-})
-
-const drop = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, table }: Parent, name: string) {
-  yield* owner.unsafe(`alter table ${table} detach partition ${name}`)
-  yield* owner.unsafe(`insert into ${table} select * from ${name} where ${kept}`)
-  yield* owner.unsafe(`drop table ${name}`)
-})
+]
 
 /** Whether more of a day still waits than may be carried over. */
 const isHeavy = (owner: PgClient.PgClient, { kept }: Parent, name: string, most: number) =>
@@ -132,12 +96,12 @@ export class Partitions extends Context.Service<Partitions, {
 
         /** The names of days that are over and stay, thinned. */
         const thinned = Effect.gen(function* () {
-          const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
+          const today = days.of(yield* Clock.currentTimeMillis)
           const heavy = new Set<string>()
           // Events last: a delivery that is still there must find its own.
           for (const parent of [...parents].reverse()) {
-            for (const name of yield* existing(owner, parent)) {
-              if (dayOf(name) >= today - config.deliveredDays - 1) continue
+            for (const { name, number } of yield* existing(owner, parent)) {
+              if (number >= today - config.deliveredDays - 1) continue
               if (!(yield* isHeavy(owner, parent, name, config.carriedOver ?? carriedOver))) continue
               heavy.add(name)
               yield* thin(owner, parent, name).pipe(Effect.repeat({ until: (n) => n < chunk }))
@@ -147,19 +111,16 @@ export class Partitions extends Context.Service<Partitions, {
         })
 
         const rotate = Effect.fnUntraced(function* (heavy: ReadonlySet<string>) {
-          const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
-          // One process at a time; what it makes is there for the others, too.
-          const [lock] = yield* owner<{ own: boolean }>`
-            select pg_try_advisory_xact_lock(hashtext('bailiwick partitions')) as own`
-          if (!lock!.own) return
-          const days = Array.from({ length: daysAhead + 2 }, (_, i) => today - 1 + i)
+          const today = days.of(yield* Clock.currentTimeMillis)
+          if (!(yield* isOurTurn(owner))) return
+          const wanted = Array.from({ length: daysAhead + 2 }, (_, i) => today - 1 + i)
           const found = yield* Effect.forEach(parents, (parent) => existing(owner, parent))
-          const missing = parents.map(({ table }, i) => days.filter((day) => !found[i]!.has(nameOf(table, day))))
-          if (missing.some((days) => days.length > 0)) yield* exclude(owner)
+          const missing = found.map((some) => lacking(some, wanted))
+          if (missing.some((some) => some.length > 0)) yield* exclude(owner, parents)
           for (const [i, parent] of parents.entries()) {
             for (const day of missing[i]!) yield* create(owner, parent, day)
-            for (const name of found[i]!) {
-              if (dayOf(name) >= today - config.deliveredDays - 1) continue
+            for (const { name, number } of found[i]!) {
+              if (number >= today - config.deliveredDays - 1) continue
               // What ended since it was thinned goes with the counts below, both at once.
               if (heavy.has(name)) yield* owner.unsafe(`delete from ${name} where not (${parent.kept})`)
               else yield* drop(owner, parent, name)

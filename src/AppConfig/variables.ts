@@ -1,5 +1,6 @@
 /** Every variable (INTERFACE, variables): how it is read, what stands where it is not set, and an example. */
 import { Result } from "effect"
+import { leastAuditDays } from "../../services/platform/AuditPartitions.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
 import {
   any,
@@ -169,6 +170,7 @@ export const variables = {
   },
   perAccount: { name: "WEBHOOKS_PER_ACCOUNT", parse: int(1, 10_000), fallback: 100, example: "100" },
   intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
+  auditDays: { name: "AUDIT_RETENTION_DAYS", parse: int(leastAuditDays, 3650), fallback: 400, example: "400" },
   identityDirectory: {
     name: "IDENTITY_DIRECTORY",
     parse: optional(literal(...identityDirectories)),

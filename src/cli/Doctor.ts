@@ -3,6 +3,7 @@ import { Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
 import { Bus } from "../../services/platform/Bus.ts"
 import { Unsuccessful } from "./CliFault.ts"
+import { auditCheck } from "./doctor/AuditCheck.ts"
 import { brokerChecks } from "./doctor/BrokerChecks.ts"
 import { databaseChecks } from "./doctor/DatabaseChecks.ts"
 import { fail, type Finding, lineOf, ok, warn } from "./doctor/Finding.ts"
@@ -30,7 +31,9 @@ const databaseFindings = (found: Instance) =>
       return yield* Effect.gen(function* () {
         const findings = yield* databaseChecks
         const whole = !findings.some(({ level, what }) => what === "schema" && level === "FAIL")
-        return whole ? [...findings, ...(yield* keyCheck(found.config)), ...(yield* signingKeyChecks)] : findings
+        if (!whole) return findings
+        const audit = yield* auditCheck(found.config)
+        return [...findings, audit, ...(yield* keyCheck(found.config)), ...(yield* signingKeyChecks)]
       }).pipe(Effect.provide(databaseAt(urls)))
     }),
   )

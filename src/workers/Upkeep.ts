@@ -7,6 +7,7 @@ import { linkNews } from "../../services/people/Links/News.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
 import { Tellings } from "../../services/people/Tellings.ts"
+import { AuditPartitions } from "../../services/platform/AuditPartitions.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { Jobs, jobsTopic } from "../../services/platform/Jobs.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
@@ -26,6 +27,7 @@ export const Upkeep = {
     const jobs = yield* Jobs
     const limits = yield* RateLimits
     const partitions = yield* Partitions
+    const auditMonths = yield* AuditPartitions
     const rejects = yield* Rejects
     const retention = yield* Retention
     const { workers } = yield* WebhookJobs
@@ -41,6 +43,7 @@ export const Upkeep = {
     // Days are made behind a lock that everybody waits for who waits behind it. Where somebody reads for long, as a backup
     // does, it is not had, and asked for every second it would stand in the way most of the time; there are days ahead.
     yield* every("partitions", hour, partitions.upkeep, minute)
+    yield* every("audit months", hour, auditMonths.upkeep, minute)
     yield* every("event memory", 24 * hour, partitions.forget)
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)

@@ -35,11 +35,13 @@ const Storage = Schema.String.check(
   Schema.isPattern(/^(?:[a-z_]+=[a-z0-9.]+(?:, [a-z_]+=[a-z0-9.]+)*)?$/),
 )
 
-/** By day. These become part of statements of the tables' owner: they say what partitions of ours say, or nothing. */
+/** By day or month. These become part of statements of the tables' owner: they say what partitions of ours say, or nothing. */
 const Partition = Schema.Struct({
   table: Name,
   name: Name,
-  bound: Schema.String.check(Schema.isPattern(/^FOR VALUES FROM \('[0-9a-f-]{36}'\) TO \('[0-9a-f-]{36}'\)$/)),
+  bound: Schema.String.check(
+    Schema.isPattern(/^FOR VALUES FROM \((MINVALUE|'[0-9a-f-]{36}')\) TO \('[0-9a-f-]{36}'\)$/),
+  ),
   storage: Storage,
 })
 

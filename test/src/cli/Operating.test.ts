@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { join } from "node:path"
+import { AuditPartitions } from "../../../services/platform/AuditPartitions.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { floorOf, Ids } from "../../../services/platform/Ids.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
@@ -187,6 +188,15 @@ describe("cli", () => {
       assert.strictEqual(found["instance"], "warn")
       assert.include(["ok", "warn"], found["broker"])
 
+      assert.match(healthy.stdout, /^warn audit .*the next month has no partition: start an instance/m)
+      const upkeep = Effect.flatMap(AuditPartitions, (audit) => audit.upkeep)
+      yield* Effect.provide(upkeep, AuditPartitions.layer({ auditDays: 400 }))
+      const old = Date.parse("2020-01-01T00:00:00Z")
+      const months = yield* type(home, env, ["doctor"])
+      assert.match(months.stdout, /^ok +audit +3 months, 0\.\d MB, kept 400 days$/m)
+      yield* owner.unsafe(`create table audit_records_p202001 partition of audit_records
+        for values from ('${floorOf(old)}') to ('${floorOf(old + 31 * 86_400_000)}')`)
+
       yield* owner`drop table relay_streams`
       yield* owner`insert into intake_rejects (id, stream, stream_seq, subject, reason, payload, state, received_at)
         values (${uuid(5)}::uuid, 'EVENTS', 1, 's', 'malformed_json', '', 'rejected', '2026-01-01Z')`
@@ -213,6 +223,7 @@ describe("cli", () => {
         BAILIWICK_KEYS: JSON.stringify({ active: "x", keys: { x: "A".repeat(43) + "=" } }),
       }, ["doctor"])
       assert.strictEqual(foreign.code, 1)
+      assert.match(foreign.stdout, /^warn audit .*1 months are older than AUDIT_RETENTION_DAYS/m)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
       assert.match(foreign.stdout, /^warn lifecycle .*2 facts of 1 projects have drifted/m)

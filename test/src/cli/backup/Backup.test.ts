@@ -134,6 +134,36 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       )
     }))
 
+  it.effect("an audit of before it had months is restored, also where other months were made meanwhile", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const month = (n: number) => floorOf(Date.UTC(2026, n))
+      yield* owner.unsafe(`create table audit_records_p202601 partition of audit_records
+        for values from (minvalue) to ('${month(1)}')`)
+      yield* sql`insert into audit_records (id, at, action, outcome)
+        select id::uuid, '2026-01-31', 'test.row', 'done' from unnest(${[month(-20), month(0), month(1)]}::text[]) id`
+      const file = join(yield* home, "backup")
+      yield* written(file)
+      const { db } = yield* restored(file)
+      const parts = `select count(*)::int as n, tableoid::regclass::text as part from audit_records
+        where action = 'test.row' group by 2 order by 2`
+      assert.deepStrictEqual(yield* Effect.promise(() => db.rows(parts)), [
+        { n: 1, part: "audit_records_default" },
+        { n: 2, part: "audit_records_p202601" },
+      ])
+
+      const into = yield* TestDatabase.make
+      const other = yield* connect(into.ownerUrl)
+      yield* Effect.promise(() =>
+        other.rows(`create table audit_records_p202512 partition of audit_records
+          for values from ('${month(-1)}') to ('${month(0)}')`)
+      )
+      const backup = yield* Effect.promise(() => openBackup(file, () => {}))
+      yield* Effect.promise(() => fill(other, backup, { ...options, now: madeAt }))
+      yield* Effect.promise(() => backup.close())
+      assert.deepStrictEqual(yield* Effect.promise(() => other.rows(parts)), [{ n: 3, part: "audit_records_default" }])
+    }))
+
   it.effect("it is one view, whatever is decided while it is written", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

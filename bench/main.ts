@@ -1,7 +1,7 @@
 /**
- * The measured claims: `deno task bench [--quick] [--profile] [claim …]`; the soak takes 40 minutes and runs only by its
- * name. Loopback only, on servers of its own, bounded in count and time; progress on a terminal, a table at the end, JSON
- * and a page under bench/results.
+ * The measured claims: `deno task bench [--quick] [--profile] [--only=contender;…] [claim …]`; the soak takes 40 minutes
+ * and runs only by its name. Loopback only, on servers of its own, bounded in count and time; progress on a terminal, a
+ * table at the end, JSON and a page under bench/results.
  */
 import "../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"

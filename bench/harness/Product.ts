@@ -24,7 +24,12 @@ export const environment = (servers: Servers, world: World, env: Readonly<Record
   ...env,
 })
 
-const profiled = [process.execPath, "run", "-A", "--no-lock", "--cpu-prof", "--cpu-prof-dir=bench/results/tmp"]
+/** On what is installed already: a child with flags of its own would ask a registry. */
+const profiled = [
+  process.execPath,
+  ...["run", "-A", "--node-modules-dir=manual", "--no-lock"],
+  ...["--cpu-prof", "--cpu-prof-dir=bench/results/tmp"],
+]
 
 /** Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends. */
 export const start = (servers: Servers, world: World, env?: Readonly<Record<string, string>>, profile = false) =>

@@ -1,6 +1,7 @@
 /**
  * The receivers of the bench, in a process of their own: plain node:http servers that read each request and answer 200.
- * `expect N` begins a count; the line `done` follows when N different deliveries (by their `webhook-id`) have arrived.
+ * `expect N` begins a count; the line `done` follows when N different deliveries (by their `webhook-id`) have arrived, and
+ * `count` is answered with how many requests have arrived since and how many deliveries these were.
  */
 import { createServer } from "node:http"
 import process from "node:process"
@@ -26,7 +27,7 @@ const arrived = (id: string) => {
     say("warm", { warm })
   }
   if (seen.size !== expected) return
-  say("done", { first, warmAt, last: at, requests, unique: seen.size })
+  say("done", { first, warmAt, last: at })
   expected = 0
 }
 
@@ -45,6 +46,7 @@ const ports = await Promise.all(
 )
 
 createInterface({ input: process.stdin }).on("line", (line) => {
+  if (line === "count") return say("counted", { requests, unique: seen.size })
   expected = Number(line.split(" ")[1])
   requests = first = warmAt = 0
   seen = new Set()

@@ -4,6 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { audited } from "../support/Audited.ts"
 import { phone } from "../support/Browser.ts"
 import { atMailbox, Demo, newLink, offer, opened, overflowing, press, rowOf, textOf } from "./PagesDemo.ts"
 import { api } from "./support/Api.ts"
@@ -122,7 +123,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
 
   it.effect("what a page refused is audited as what it was", () =>
     Effect.gen(function* () {
-      const { origin, sql } = yield* Demo
+      const { origin } = yield* Demo
       const own = {
         origin: "null",
         "sec-fetch-site": "same-origin",
@@ -144,9 +145,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
             status,
             "text/html; charset=utf-8",
           ])
-          const audited = sql<{ code: string }>`
-          select code from audit_records where request_id = ${requestId} and status = ${status}`
-          yield* until(path, Effect.orDie(audited), ([row]) => row?.code === code)
+          assert.deepInclude(yield* audited(requestId), { status, code })
         },
       )
       yield* Effect.forEach(refusals, refused, { concurrency: 4, discard: true })

@@ -1,11 +1,11 @@
 /** A running demo, a browser, and what people do on its pages: open the mailbox, follow a link, press a button. */
-import { PgClient } from "@effect/sql-pg"
+import type { PgClient } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Browser, Page } from "puppeteer-core"
+import { Database } from "../../services/platform/Database.ts"
 import { browser, visitor, type VisitorOptions } from "../support/Browser.ts"
 import { home as emptyHome } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
@@ -36,7 +36,8 @@ export class Demo extends Context.Service<Demo, {
     Demo,
     Effect.gen(function* () {
       const home = yield* emptyHome
-      const database = yield* TestDatabase.make
+      const database = yield* TestDatabase
+      const { owner } = yield* Database
       const bus = yield* TestBus.make
       const program = yield* instance({
         BAILIWICK_HOME: home,
@@ -56,21 +57,18 @@ export class Demo extends Context.Service<Demo, {
         const { api_key, email, id } = accounts[name]
         return { id, email, api: api(program.origin, { authorization: `Bearer ${api_key}` }) }
       }
-      const sql = yield* PgClient.make({ url: database.ownerUrl, maxConnections: 1 }).pipe(
-        Effect.provide(Reactivity.layer),
-      )
       return {
         origin: program.origin(),
         devKey: key.exec(said)![1]!,
         alice: person("alice"),
         bob: person("bob"),
         domainId: accounts.alice.domain_id,
-        sql,
+        sql: owner,
         browser: yield* browser,
         used: new Set<string>(),
       }
     }),
-  )
+  ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
 
 /** Somebody who has the dev key and stands before the mailbox. */

@@ -9,10 +9,10 @@ import { InvalidCredentials, NotFound } from "../../../schemas/problems/Floor.ts
 import { QueryInt } from "../../../schemas/Validation/Scalars.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
-import { Database } from "../../../services/platform/Database.ts"
 import { authenticated, presented } from "../../../src/http/Credentials.ts"
 import { Refusals } from "../../../src/http/floor/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
+import { audited } from "../../support/Audited.ts"
 import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
 
 const publicUrl = new URL("https://mail.example")
@@ -79,12 +79,10 @@ const call = Effect.fnUntraced(
 layer(served, { excludeTestServices: true })("Presented", (it) => {
   it.effect("a failure after it is audited in the account's name", () =>
     Effect.gen(function* () {
-      const { sql } = yield* Database
       const id = yield* account({ plan: "free" })
       const headers = { ...(yield* signedIn(id)), "x-request-id": `failure-${id}` }
       assert.deepStrictEqual(yield* call("GET", "?limit=404", headers), [404, "not_found"])
-      const rows = yield* sql`select actor from audit_records where request_id = ${`failure-${id}`}`
-      assert.deepStrictEqual([...rows], [{ actor: `account:${id}` }])
+      assert.strictEqual((yield* audited(`failure-${id}`)).actor, `account:${id}`)
     }))
 
   it.effect("a good credential reaches the handler, and may be told what is wrong with its request", () =>

@@ -1,0 +1,17 @@
+import { Effect, Option, Schedule, Stream } from "effect"
+import { AuditLog } from "../../services/platform/AuditLog.ts"
+
+/**
+ * The audit record of the failed request with this id, once it is written. Refused requests are gathered into records that
+ * other requests opened, so this reads as `cli audit --request-id` does and assumes no record of its own.
+ */
+export const audited = Effect.fnUntraced(function* (requestId: string) {
+  const { read } = yield* AuditLog
+  const failed = Stream.filter(read({ requestId }), ({ action }) => action === "request.failed")
+  return yield* Stream.runHead(failed).pipe(
+    Effect.filterOrFail(Option.isSome, () => `no audit record of ${requestId} yet`),
+    Effect.map(({ value }) => value),
+    Effect.retry(Schedule.spaced("50 millis")),
+    Effect.timeout("60 seconds"),
+  )
+}, Effect.provide(AuditLog.layer))

@@ -9,6 +9,7 @@ import { type Duration, Effect, Exit } from "effect"
 import { spawn } from "node:child_process"
 import { closeSync, existsSync, openSync, renameSync } from "node:fs"
 import process from "node:process"
+import { atExit } from "./AtExit.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import type { ServerUser } from "./ServerUser.ts"
 
@@ -93,7 +94,14 @@ export const serve = Effect.fn("Children.serve")(function* (command: Command, lo
     (fd) => launch(command, fd),
     (fd) => Effect.sync(() => closeSync(fd)),
   )
-  const { child } = yield* Effect.acquireRelease(started, ({ child }) => dismiss(child, farewell))
+  const { child } = yield* Effect.acquireRelease(
+    Effect.map(started, ({ child }) => {
+      // A process that ends without closing its scopes leaves no server behind.
+      const gone = atExit(() => signal(child.pid, farewell[0]![0]))
+      return { child, gone }
+    }),
+    ({ child, gone }) => Effect.ensuring(dismiss(child, farewell), gone),
+  )
   return child
 })
 

@@ -22,6 +22,7 @@ import {
 } from "node:fs"
 import { join, resolve } from "node:path"
 import process from "node:process"
+import { atExit } from "./AtExit.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { isAlive, startOf } from "./ProcessTable.ts"
 
@@ -138,10 +139,13 @@ export const publish = Effect.fn("Home.publish")(function* (home: string, runtim
   const file = join(home, "runtime.json")
   yield* Effect.acquireRelease(
     Effect.try({
-      try: () => writePrivate(file, `${JSON.stringify(runtime, null, 2)}\n`),
+      try: () => {
+        writePrivate(file, `${JSON.stringify(runtime, null, 2)}\n`)
+        return atExit(() => rmSync(file, { force: true }))
+      },
       catch: attempting(`cannot write ${file}`),
     }),
-    () => Effect.sync(() => rmSync(file, { force: true })),
+    (kept) => Effect.andThen(Effect.sync(() => rmSync(file, { force: true })), kept),
   )
 })
 

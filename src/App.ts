@@ -248,6 +248,9 @@ const api = (config: AppConfig, places: Places) => {
     host: config.host,
     port: config.port,
     nodeHttp: config.nodeHttp,
+    maxConnections: config.httpConnections,
+    headerMillis: config.httpHeaderTimeout,
+    lingerMillis: 1_000,
     ...(config.publicUrl === null ? {} : { publicUrl: config.publicUrl }),
   }).pipe(Layer.provide(Refusals.layer))
 }

@@ -72,6 +72,6 @@ export const program = Effect.gen(function* () {
     if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
     if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
     else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
-    return yield* Effect.never
+    return yield* Option.match(server, { onNone: () => Effect.never, onSome: ({ failed }) => failed })
   }).pipe(Effect.scoped, Effect.provide(telemetry(config)))
 })

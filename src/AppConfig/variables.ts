@@ -81,6 +81,18 @@ export const variables = {
     example: "https://mail.example.com",
   },
   nodeHttp: { name: "NODE_HTTP", parse: boolean, fallback: false, example: "true" },
+  httpConnections: {
+    name: "HTTP_CONNECTIONS",
+    parse: optional(int(1, 1_000_000)),
+    fallback: null,
+    example: "4096",
+  },
+  httpHeaderTimeout: {
+    name: "HTTP_HEADER_TIMEOUT",
+    parse: millisUpTo(3_600_000, "an hour"),
+    fallback: 10_000,
+    example: "10 seconds",
+  },
   roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
   cluster: { name: "CLUSTER", parse: literal("on", "off"), fallback: "off" as const, example: "on" },
   clusterHost: { name: "CLUSTER_HOST", parse: listening, fallback: "127.0.0.1", example: "10.0.0.5" },

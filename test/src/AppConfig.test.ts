@@ -25,6 +25,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   SMTP_URL: ["http://hunter2@host", "smtp://user:hunter2%zz@host"],
   PUBLIC_URL: ["mail.example.com", "ftp://mail.example.com", "https://mail.example.com/base"],
   NODE_HTTP: ["yes"],
+  HTTP_CONNECTIONS: ["0", "unlimited"],
+  HTTP_HEADER_TIMEOUT: ["10", "0 seconds", "61 minutes"],
   ROLES: ["api,everything", "All", ","],
   CLUSTER: ["yes", "true"],
   CLUSTER_PORT: ["-1", "40000"],

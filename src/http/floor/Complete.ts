@@ -85,13 +85,17 @@ const unlessSet: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
 
-/** The headers of every answer. What an endpoint says of caching or of its own page stands, unless it failed. */
-export const headed = (response: HttpServerResponse.HttpServerResponse, requestId: string) => {
+/**
+ * The headers of every answer. What an endpoint says of caching or of its own page stands, unless it failed. `last`: the
+ * connection ends with this answer.
+ */
+export const headed = (response: HttpServerResponse.HttpServerResponse, requestId: string, last = false) => {
   const missing = Object.entries(unlessSet).filter(([name]) => response.headers[name] === undefined)
   return HttpServerResponse.setHeaders(response, {
     ...always,
     ...Object.fromEntries(missing),
     ...(response.status >= 400 ? { "cache-control": "no-store" } : {}),
+    ...(last ? { connection: "close" } : {}),
     "x-request-id": requestId,
   })
 }

@@ -16,6 +16,7 @@ import {
 } from "effect/http"
 import {
   BodyTooLarge,
+  DependencyUnavailable,
   HeadersTooLarge,
   MethodNotAllowed,
   MisdirectedRequest,
@@ -42,6 +43,8 @@ export interface EdgeOptions {
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
   /** Ends when the server begins to stop: streams end with it. */
   readonly stopping: Effect.Effect<void>
+  /** Whether it has begun to. */
+  readonly stops: () => boolean
 }
 
 type Handled = Effect.Effect<
@@ -127,10 +130,16 @@ const ending = (response: HttpServerResponse.HttpServerResponse, stopping: Effec
     )
     : response
 
+/** For requests on connections that were kept when the server began to stop: another process, or the next, answers them. */
+const away = Effect.map(
+  respond(new DependencyUnavailable({ detail: "This process is stopping: try again on a new connection" })),
+  HttpServerResponse.setHeader("retry-after", "1"),
+)
+
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
 /** Wraps a router's app; `isOurs` tells whether a Host header is. */
-export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping }: EdgeOptions) {
+export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* Refusals
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
@@ -141,6 +150,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
     app: Handled,
     isOurs: (host: string | undefined) => boolean,
   ) {
+    if (stops()) return yield* away
     const refusal = refusalOf(request, matched, isOurs, routes)
     if (refusal instanceof MethodNotAllowed) {
       return request.method === "OPTIONS"
@@ -171,7 +181,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
     refusedAs: string | null,
     response: HttpServerResponse.HttpServerResponse,
   ) {
-    if (response.status < 400) return headed(ending(response, stopping), requestId)
+    if (response.status < 400) return headed(ending(response, stopping), requestId, stops())
     const problem = problemIn(response)
     const auditId = yield* refusals.record({
       requestId,
@@ -184,7 +194,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       credential: credentialOf(request),
     })
     const occurrence = { instance: instanceOf(matched), requestId, auditId }
-    return headed(problem ? completed(response, problem, occurrence) : response, requestId)
+    return headed(problem ? completed(response, problem, occurrence) : response, requestId, stops())
   })
 
   return (app: Handled, isOurs: (host: string | undefined) => boolean): Handled =>

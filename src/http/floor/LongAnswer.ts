@@ -68,6 +68,9 @@ export const overWeb = (response: HttpServerResponse.HttpServerResponse, flows: 
   return HttpServerResponse.setBody(response, HttpBody.raw(bodyOf(flow, flows), { contentType: "text/event-stream" }))
 }
 
+/** Responses of node:http that go on for as long as their client stays. */
+export const streams = new WeakSet<ServerResponse>()
+
 /** For node:http: the response is taken from Effect's server before it is written. */
 export const overNode = (response: HttpServerResponse.HttpServerResponse, flows: Flows) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
@@ -80,6 +83,7 @@ export const overNode = (response: HttpServerResponse.HttpServerResponse, flows:
     const connection = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
     connection.writeHead(response.status, response.headers)
     flows.add(flow)
+    streams.add(connection)
     // The request's fiber is done soon, and nothing may keep it: whoever waits for the connection's end is we.
     connection.removeAllListeners("close")
     connection.on("drain", () => flow.drained())

@@ -1,6 +1,6 @@
 /** The program under test: started from its command, told by its environment alone, killed and started again. */
 import { Effect, Exit, Scope } from "effect"
-import { type Program, start as startProgram } from "../../support/Processes.ts"
+import { type Program, type ProgramOptions, start as startProgram } from "../../support/Processes.ts"
 
 export interface Instance {
   /** Where it answers now. */
@@ -13,8 +13,11 @@ export interface Instance {
   readonly end: (signal: NodeJS.Signals) => Effect.Effect<number | null>
 }
 
-/** Not started yet; ended when the scope closes. */
-export const instance = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
+/** Not started yet; ended when the scope closes. `how`: what is run instead of `src/main.ts`, and by which command. */
+export const instance = Effect.fnUntraced(function* (
+  environment: Readonly<Record<string, string>>,
+  how: Pick<ProgramOptions, "module" | "command"> = {},
+) {
   let running: { readonly scope: Scope.Closeable; readonly program: Program; readonly origin: string } | null = null
   let env = environment
   const now = () => {
@@ -24,7 +27,7 @@ export const instance = Effect.fnUntraced(function* (environment: Readonly<Recor
   const start: Instance["start"] = Effect.fnUntraced(function* (changes = {}) {
     env = { ...env, ...changes }
     const scope = yield* Scope.make()
-    const program = yield* startProgram({ env }).pipe(Scope.provide(scope))
+    const program = yield* startProgram({ ...how, env }).pipe(Scope.provide(scope))
     const [, origin] = yield* Effect.onError(
       program.line(/bailiwick ready on (http:\S+)/),
       () => Scope.close(scope, Exit.void),

@@ -80,6 +80,8 @@ const issuer = Effect.gen(function* () {
 export interface Servers {
   readonly database?: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }
   readonly natsUrl?: Redacted.Redacted
+  /** What runs the program, where it is not the run's own runtime. */
+  readonly command?: ReadonlyArray<string>
 }
 
 /** A running program with `env` beside what it needs; on the run's own servers unless told. */
@@ -107,7 +109,7 @@ export const world = Effect.fnUntraced(function* (
     LOG_LEVEL: "warn",
     ...env,
   }
-  const running = yield* instance(environment)
+  const running = yield* instance(environment, servers.command === undefined ? {} : { command: servers.command })
   yield* running.start()
   const events = yield* feed(natsUrl)
 

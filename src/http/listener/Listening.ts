@@ -1,0 +1,81 @@
+/** What both servers share: what they are given, what they fail with, and the way they stop. */
+import { Data, Effect, Fiber, type Scope } from "effect"
+import type { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { Flows } from "../floor/LongAnswer.ts"
+import { Connections, headerTicks } from "./Connections.ts"
+
+/** The address is taken, or cannot be bound. */
+export class CannotListen extends Data.TaggedError("CannotListen")<{
+  readonly host: string
+  readonly port: number
+  readonly cause: unknown
+}> {
+  override get message(): string {
+    return `cannot listen on ${this.host}:${this.port}`
+  }
+}
+
+/** The listener takes no connection any more, for another reason than a lack of descriptors or memory. */
+export class CannotAccept extends Data.TaggedError("CannotAccept")<{ readonly cause: unknown }> {
+  override get message(): string {
+    return "the HTTP server takes no connections any more"
+  }
+}
+
+export type App = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  unknown,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+export interface Listening {
+  readonly app: (port: number) => App
+  readonly running: Set<Fiber.Fiber<unknown, unknown>>
+  readonly flows: Flows
+  readonly connections: Connections
+  /** A connection without a whole header is closed after this time. */
+  readonly headerMillis: number
+  /** How long kept connections are still answered (503) when the server stops. */
+  readonly lingerMillis: number
+}
+
+/** Until they are given up, requests in flight have this long when the server stops. */
+const drain = "5 seconds"
+
+/** An answer for a connection that there is no room for, without reading its request. */
+export const noRoom =
+  "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+const within = (promise: Effect.Effect<void>, duration: string | number, orElse: Effect.Effect<void>) =>
+  Effect.timeoutOrElse(Effect.interruptible(promise), { duration: duration as number, orElse: () => orElse })
+
+/**
+ * Ends the connections after the listener was closed: kept ones are answered for `lingerMillis` (a request that was on its
+ * way would meet a reset otherwise), requests in flight have five seconds, and a client that does not read its answer has
+ * half a second more.
+ */
+export const finish = ({ connections, lingerMillis, running }: Listening): Effect.Effect<void> => {
+  const empty = Effect.promise(connections.empty)
+  return Effect.gen(function* () {
+    connections.stop()
+    yield* within(empty, lingerMillis, Effect.sync(() => connections.finishIdle()))
+    yield* within(empty, drain, Effect.suspend(() => Fiber.interruptAll([...running])))
+    yield* within(empty, "500 millis", Effect.sync(() => connections.cutAll()))
+  })
+}
+
+/** Counts the header's deadline, and says once a minute that connections find no room. */
+export const watch = ({ connections, headerMillis }: Listening) => {
+  const quiet = Math.ceil(60_000 * headerTicks / headerMillis)
+  let silent = 0
+  return Effect.suspend(() => {
+    connections.tick()
+    if (--silent > 0) return Effect.void
+    const displaced = connections.report()
+    if (displaced === 0) return Effect.void
+    silent = quiet
+    return Effect.logWarning(
+      `${displaced} connections closed for want of room: ${connections.max} fit below the limit of file descriptors`,
+    )
+  }).pipe(Effect.delay(headerMillis / headerTicks), Effect.forever)
+}

@@ -1,0 +1,159 @@
+/**
+ * Deno's own server, fed by an accept loop of ours.
+ *
+ * `Deno.serve` accepts by itself: it cannot bound its connections, waits for a header for ever, and ends at the first
+ * EMFILE. Its engine takes single connections, too (`serveHttpOnConnection`, which Deno keeps for its own modules; looked
+ * for at start, node:http serves where it is missing), so each connection is known here, and can be ended.
+ */
+import { Context, Effect, Fiber, type Scope } from "effect"
+import { HttpEffect, type HttpServerRequest } from "effect/http"
+import { defaults } from "../floor/Edge.ts"
+import { overWeb } from "../floor/LongAnswer.ts"
+import { cameBy, type Connection as Came } from "../floor/Peer.ts"
+import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
+
+interface Accepted {
+  readonly write: (bytes: Uint8Array) => Promise<number>
+  readonly close: () => void
+}
+
+interface Listener {
+  readonly accept: () => Promise<Accepted>
+  readonly close: () => void
+}
+
+type Handler = (request: Request, info: Came & { readonly completed: Promise<void> }) => Promise<Response>
+
+type ServeOn = (
+  connection: Accepted,
+  signal: AbortSignal,
+  handler: Handler,
+  onError: (error: unknown) => Response,
+  onListen: () => void,
+) => { readonly finished: Promise<void>; readonly shutdown: () => Promise<void> }
+
+/** Of Deno's namespace what we use; the sources are checked without its library. */
+export interface Deno {
+  readonly listen: (options: { readonly hostname: string; readonly port: number }) => Listener
+  readonly serveOn: ServeOn
+}
+
+/** Deno with what is needed of it, or undefined. */
+export const deno = ((): Deno | undefined => {
+  const namespace = Reflect.get(globalThis, "Deno")
+  const serveOn = namespace?.[namespace.internal]?.serveHttpOnConnection
+  // Looked up at each start: a test puts another listener in its place.
+  return typeof serveOn === "function" && serveOn.length === 5
+    ? { serveOn, listen: (options) => namespace.listen(options) }
+    : undefined
+})()
+
+/**
+ * Without Deno's signal of a request, which aborts when it was answered, too, and says so on the terminal. A stream
+ * ends when its client goes away even so, and whatever else is under way is bounded by the database's limits.
+ */
+const unsignalled = (request: Request): Request => Object.defineProperty(request, "signal", { value: undefined })
+
+const codeOf = (error: unknown) => (error as { readonly code?: unknown } | null)?.code
+
+/** What passes when connections end; the listener is whole. */
+const scarce = new Set<unknown>(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"])
+
+/** After so many other errors in a row the listener is taken for broken. */
+const patience = 20
+
+const pause = "100 millis"
+
+const encoded = new TextEncoder().encode(noRoom)
+
+const turnAway = (accepted: Accepted) => {
+  const close = () => {
+    try {
+      accepted.close()
+    } catch {
+      // Closed by its client.
+    }
+  }
+  accepted.write(encoded).then(close, close)
+}
+
+const bytesOf = (response: Response) => Number(response.headers.get("content-length") ?? 0)
+
+type Answer = (request: Request) => Promise<Response>
+
+const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) => (accepted: Accepted) => {
+  const abort = new AbortController()
+  let graceful = () => {}
+  const connection = connections.opened(() => abort.abort(), () => graceful())
+  if (connection === null) return turnAway(accepted)
+  const handler: Handler = async (request, info) => {
+    connections.requested(connection)
+    const { completed } = info
+    let bytes = 0
+    const done = () => connections.answered(connection, bytes)
+    completed.then(done, done)
+    const response = await answer(cameBy(unsignalled(request), info))
+    bytes = bytesOf(response)
+    return response
+  }
+  served(() => {
+    const server = serveOn(accepted, abort.signal, handler, () => new Response(null, { status: 500 }), () => {})
+    graceful = () => void server.shutdown().catch(() => {})
+    return server.finished
+  }, () => connections.gone(connection))
+}
+
+/** A connection that its client reset before it was served fails at once. */
+const served = (start: () => Promise<void>, gone: () => void) => {
+  try {
+    start().then(gone, gone)
+  } catch {
+    gone()
+  }
+}
+
+const accepting = (
+  listener: Listener,
+  { connections }: Listening,
+  take: (accepted: Accepted) => void,
+): Effect.Effect<never, CannotAccept> => {
+  let failures = 0
+  const next = Effect.tryPromise({ try: () => listener.accept(), catch: (cause) => cause }).pipe(
+    Effect.matchEffect({
+      onSuccess: (accepted) =>
+        Effect.sync(() => {
+          failures = 0
+          take(accepted)
+        }),
+      onFailure: (cause) => {
+        const transient = scarce.has(codeOf(cause))
+        if (!transient && ++failures >= patience) return Effect.fail(new CannotAccept({ cause }))
+        if (transient) connections.makeRoom()
+        return Effect.sleep(pause)
+      },
+    }),
+  )
+  return Effect.forever(next)
+}
+
+/** Listens, and gives what fails when the listener has broken. */
+export const onDeno = Effect.fnUntraced(function* (
+  deno: Deno,
+  host: string,
+  port: number,
+  listening: Listening,
+): Effect.fn.Return<Effect.Effect<never, CannotAccept>, CannotListen, Scope.Scope> {
+  const context = yield* Effect.context<never>()
+  const answer = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+    Context.merge(context, defaults),
+  )(Effect.map(listening.app(port), (response) => overWeb(response, listening.flows)))
+  const listener = yield* Effect.try({
+    try: () => deno.listen({ hostname: host, port }),
+    catch: (cause) => new CannotListen({ host, port, cause }),
+  })
+  yield* Effect.addFinalizer(() => finish(listening))
+  yield* Effect.forkScoped(watch(listening))
+  const loop = yield* Effect.forkScoped(accepting(listener, listening, serving(deno, answer, listening)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => listener.close()))
+  return Fiber.join(loop)
+})

@@ -1,0 +1,170 @@
+/** Both servers of this runtime, with connections that hold on to their descriptors. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { connect } from "node:net"
+import { Audit } from "../../../../services/platform/Audit.ts"
+import { Refusals } from "../../../../src/http/floor/Refusals.ts"
+import { Server, type ServerOptions } from "../../../../src/http/Server.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+import { routes } from "../floor/TestApi.ts"
+
+const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
+
+const started = Effect.fnUntraced(function* (options: Partial<ServerOptions>) {
+  const slow = {
+    started: yield* Deferred.make<void>(),
+    proceed: yield* Deferred.make<void>(),
+    done: yield* Deferred.make<void>(),
+  }
+  const scope = yield* Scope.make()
+  const context = yield* Layer.buildWithScope(
+    Server.layer(routes(slow), { host: "127.0.0.1", port: 0, headerMillis: 60_000, ...options }),
+    scope,
+  )
+  yield* Effect.addFinalizer(() => Scope.close(scope, Exit.void))
+  return { slow, server: Context.get(context, Server), stop: Scope.close(scope, Exit.void) }
+})
+
+/** A bare connection: what came over it, and its end. */
+const opened = Effect.fnUntraced(function* ({ host, port }: Server["Service"]) {
+  const socket = connect({ host, port })
+  yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+  let text = ""
+  let heard = () => {}
+  let reset = false
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1")
+    heard()
+  })
+  socket.on("error", () => reset = true)
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()))
+  yield* Effect.promise(() => new Promise<void>((resolve) => socket.once("connect", () => resolve())))
+  const answer = () => {
+    const end = text.indexOf("\r\n\r\n")
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
+    if (end < 0 || text.length < end + 4 + length) return null
+    const all = text.slice(0, end + 4 + length)
+    text = text.slice(all.length)
+    return all
+  }
+  return {
+    send: (part: string) => void socket.write(part),
+    /** The next whole answer. */
+    answered: Effect.promise(() =>
+      new Promise<string>((resolve) => {
+        heard = () => {
+          const all = answer()
+          if (all !== null) resolve(all)
+        }
+        heard()
+      })
+    ),
+    /** What was left unread when the server closed it. */
+    closed: Effect.promise(() => closed.then(() => ({ reset, text }))),
+    open: () => !socket.closed && !socket.readableEnded,
+  }
+})
+
+const get = "GET /v1/current HTTP/1.1\r\nHost: localhost\r\n\r\n"
+const half = "GET /v1/current HTTP/1.1\r\nHost: localhost\r\nX: "
+
+const kinds = "Deno" in globalThis ? [false, true] : [false]
+
+for (const nodeHttp of kinds) {
+  layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })(`nodeHttp: ${nodeHttp}`, (it) => {
+    it.effect("closes a connection that sends no whole header, first or later, and answers others meanwhile", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server } = yield* started({ nodeHttp, headerMillis: 1_000 })
+        const first = yield* opened(server)
+        first.send(half)
+        const later = yield* opened(server)
+        later.send(get)
+        assert.match(yield* later.answered, /^HTTP\/1.1 200 /)
+        later.send(half)
+        const silent = yield* opened(server)
+        const other = yield* opened(server)
+        other.send(get)
+        assert.match(yield* other.answered, /^HTTP\/1.1 200 /)
+        assert.strictEqual((yield* first.closed).text, "")
+        assert.strictEqual((yield* later.closed).text, "")
+        assert.strictEqual((yield* silent.closed).text, "")
+      })))
+
+    it.effect("does not close a connection whose request is being answered", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server, slow } = yield* started({ nodeHttp, headerMillis: 200 })
+        const busy = yield* opened(server)
+        busy.send("POST /v1/slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        yield* Deferred.await(slow.started)
+        // Opened later, closed by the deadline: twice over.
+        for (let times = 0; times < 2; times++) {
+          const waiting = yield* opened(server)
+          waiting.send(half)
+          yield* waiting.closed
+        }
+        yield* Deferred.succeed(slow.proceed, undefined)
+        assert.match(yield* busy.answered, /^HTTP\/1.1 204 /)
+      })))
+
+    it.effect("has idle connections give way, then half-open ones, and refuses where all are busy", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server, slow } = yield* started({ nodeHttp, maxConnections: 2 })
+        const idle = yield* opened(server)
+        idle.send(get)
+        yield* idle.answered
+        const waiting = yield* opened(server)
+        waiting.send(half)
+        const busy = yield* opened(server)
+        busy.send("POST /v1/slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        yield* idle.closed
+        yield* Deferred.await(slow.started)
+        assert.isTrue(waiting.open())
+        const never = yield* opened(server)
+        never.send("GET /v1/never HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield* waiting.closed
+        const refused = yield* opened(server)
+        const { text } = yield* refused.closed
+        assert.match(text, /^HTTP\/1.1 503 [^]*Retry-After: 1\r\n[^]*Connection: close\r\n/)
+        yield* Deferred.succeed(slow.proceed, undefined)
+        assert.match(yield* busy.answered, /^HTTP\/1.1 204 /)
+        const next = yield* opened(server)
+        next.send(get)
+        assert.match(yield* next.answered, /^HTTP\/1.1 200 /)
+      })))
+
+    it.effect("answers kept connections with 503 while it stops, and closes them", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server, slow, stop } = yield* started({ nodeHttp, lingerMillis: 60_000 })
+        const kept = yield* opened(server)
+        kept.send(get)
+        yield* kept.answered
+        const busy = yield* opened(server)
+        busy.send("POST /v1/slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        yield* Deferred.await(slow.started)
+        const stopping = yield* Effect.forkChild(stop, { startImmediately: true })
+        kept.send(get)
+        const answer = yield* kept.answered
+        assert.match(answer, /^HTTP\/1.1 503 /)
+        assert.match(answer, /\r\nretry-after: 1\r\n/i)
+        assert.match(answer, /\r\nconnection: close\r\n/i)
+        assert.include(answer, `"code":"dependency_unavailable"`)
+        assert.deepStrictEqual(yield* kept.closed, { reset: false, text: "" })
+        yield* Deferred.succeed(slow.proceed, undefined)
+        const last = yield* busy.answered
+        assert.match(last, /^HTTP\/1.1 204 /)
+        assert.match(last, /\r\nconnection: close\r\n/i)
+        assert.deepStrictEqual(yield* busy.closed, { reset: false, text: "" })
+        yield* Fiber.join(stopping)
+      })))
+
+    it.effect("closes kept connections in order that ask for nothing while it stops", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server, stop } = yield* started({ nodeHttp, lingerMillis: 10 })
+        const kept = yield* opened(server)
+        kept.send(get)
+        yield* kept.answered
+        yield* stop
+        assert.deepStrictEqual(yield* kept.closed, { reset: false, text: "" })
+      })))
+  })
+}

@@ -8,8 +8,6 @@ export default defineConfig({
     exclude: ["test/long/**"],
     // Worker threads do not run on Deno.
     pool: "forks",
-    // A machine shared with others may starve a test once; twice is the test's own fault.
-    retry: process.env["CI"] === undefined ? 0 : 1,
     maxWorkers: 2,
     globalSetup: ["test/support/globalSetup.ts"],
     // Before Effect loads, as in every entry of the program.

@@ -8,8 +8,6 @@ export default defineConfig({
     include: ["test/long/**/*.test.ts"],
     // Worker threads do not run on Deno.
     pool: "forks",
-    // A machine shared with others may starve a test once; twice is the test's own fault.
-    retry: process.env["CI"] === undefined ? 0 : 1,
     // One file at a time: what is killed at a moment must not starve before it.
     maxWorkers: 1,
     maxConcurrency: 4,

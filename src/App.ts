@@ -55,6 +55,7 @@ import { identityHandlers, identityServices } from "./App/Identity.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
 import { mail } from "./App/Mail.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
+import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
@@ -88,7 +89,14 @@ import { Upkeep } from "./workers/Upkeep.ts"
 
 /** PostgreSQL, migrated, with its clock, and the broker. */
 const ground = (config: AppConfig, places: Places) =>
-  Layer.mergeAll(Audit.layer, Rejects.layer, RateLimits.layer, Mails.layer, Jobs.layer, Readiness.layer(tables)).pipe(
+  Layer.mergeAll(
+    Audit.layer,
+    Rejects.layer,
+    RateLimits.layer,
+    Mails.layer,
+    Jobs.layer,
+    Readiness.layer(tables, signInWarning(config)),
+  ).pipe(
     Layer.merge(Layer.merge(OneShotTokens.layer, Timers.layer)),
     Layer.provideMerge(Outbox.layer),
     Layer.provideMerge(Bells.layer),

@@ -6,9 +6,10 @@ import process from "node:process"
 import { Readiness } from "../services/platform/Readiness.ts"
 import { addresses, app, publicUrlOf } from "./App.ts"
 import { type AppConfig, load } from "./AppConfig.ts"
+import { warningsOf } from "./AppConfig/Warnings.ts"
 import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
-import { freePort } from "./embedded/Ports.ts"
+import { freePort, mustBeFree } from "./embedded/Ports.ts"
 import { DevKey } from "./http/DevKey.ts"
 import { Server } from "./http/Server.ts"
 import * as Places from "./Places.ts"
@@ -47,6 +48,16 @@ const welcome = Effect.fnUntraced(function* (
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
 })
 
+/** Found before anything is made in the home; a home that another process holds says so by itself. */
+const portsAreFree = Effect.fnUntraced(function* (config: AppConfig) {
+  if (Option.isSome(yield* Home.holder(config.home))) return
+  if (config.roles.has("api")) yield* mustBeFree("PORT", config.host, config.port)
+  if (config.cluster === "on" && config.roles.has("actors")) {
+    yield* mustBeFree("CLUSTER_PORT", config.clusterHost, config.clusterPort)
+  }
+  if (config.metricsPort !== null) yield* mustBeFree("METRICS_PORT", config.host, config.metricsPort)
+})
+
 /** Runs until interrupted. */
 export const program = Effect.gen(function* () {
   const asked = yield* load
@@ -57,9 +68,11 @@ export const program = Effect.gen(function* () {
       ? yield* freePort(asked.clusterHost)
       : asked.clusterPort,
   }
+  yield* portsAreFree(config)
   return yield* Effect.gen(function* () {
     const places = yield* Places.open(config)
     const context = yield* Layer.build(app(config, places))
+    for (const line of warningsOf(asked, Object.keys(process.env))) yield* Effect.logWarning(line)
     const server = Context.getOption(context, Server)
     const url = Option.match(server, { onNone: () => "", onSome: (s) => s.url })
     const status = yield* Effect.provideContext(ready, context)

@@ -22,6 +22,8 @@ export const refuse = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<
         if (reason._tag === "Fail") return [messageOf(reason.error)]
         return reason._tag === "Die" ? [messageOf(reason.defect)] : []
       }))
-      for (const line of lines) process.stderr.write(`bailiwick: ${line.split("\n").map(printable).join("\n")}\n`)
+      for (const line of lines) {
+        process.stderr.write(line.split("\n").map((part) => `bailiwick: ${printable(part)}\n`).join(""))
+      }
       yield* Effect.logDebug("the start failed", cause)
     }))

@@ -11,13 +11,15 @@ export const Health = Schema.Struct({
 }).annotate({ identifier: "Health" })
 
 const Check = Schema.Literals(["ok", "fail"])
+/** A note changes no status. */
+const note = Schema.optionalKey(Schema.String)
 const checks = Schema.Struct({ database: Check, schema: Check, event_bus: Check })
 
 /** `degraded` is still 200: without the broker commands succeed, and the outbox takes what they say. */
-export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded"]), checks })
+export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded"]), checks, note })
   .annotate({ identifier: "Ready" })
 
-export const NotReady = Schema.Struct({ status: Schema.Literal("not_ready"), checks })
+export const NotReady = Schema.Struct({ status: Schema.Literal("not_ready"), checks, note })
   .annotate({ identifier: "NotReady" })
 
 /** The document would tell of the floor's 503 alone. */

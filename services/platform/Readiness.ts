@@ -12,14 +12,14 @@ interface Checks {
 }
 
 export type Readable =
-  | { readonly status: "ready" | "degraded"; readonly checks: Checks }
-  | { readonly status: "not_ready"; readonly checks: Checks }
+  | { readonly status: "ready" | "degraded"; readonly checks: Checks; readonly note?: string }
+  | { readonly status: "not_ready"; readonly checks: Checks; readonly note?: string }
 
 export class Readiness extends Context.Service<Readiness, {
   readonly look: Effect.Effect<Readable>
 }>()("bailiwick/services/platform/Readiness") {
-  /** `tables`: those that this program needs. */
-  static readonly layer = (tables: ReadonlyArray<string>) =>
+  /** `tables`: those that this program needs. `note`: what the operator should know, whatever the checks say. */
+  static readonly layer = (tables: ReadonlyArray<string>, note: string | null = null) =>
     Layer.effect(
       Readiness,
       Effect.gen(function* () {
@@ -38,8 +38,9 @@ export class Readiness extends Context.Service<Readiness, {
             schema: lacking === 0 ? "ok" : "fail",
             event_bus: yield* bus.status,
           }
-          if (lacking !== 0) return { status: "not_ready", checks }
-          return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks }
+          const noted = note === null ? {} : { note }
+          if (lacking !== 0) return { status: "not_ready", checks, ...noted }
+          return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks, ...noted }
         })
         return Readiness.of({ look })
       }),

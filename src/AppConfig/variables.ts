@@ -53,7 +53,7 @@ const day = 86_400_000
 
 export const variables = {
   host: { name: "HOST", parse: listening, fallback: "127.0.0.1", example: "127.0.0.1" },
-  port: { name: "PORT", parse: int(0, 32_767), fallback: 8080, example: "8080" },
+  port: { name: "PORT", parse: int(0, 65_535), fallback: 8080, example: "8080" },
   home: { name: "BAILIWICK_HOME", parse: any, fallback: ".bailiwick", example: ".bailiwick" },
   databaseUrl: {
     name: "DATABASE_URL",
@@ -96,7 +96,7 @@ export const variables = {
   roles: { name: "ROLES", parse: rolesOf, fallback: new Set<Role>(roles), example: "api,actors" },
   cluster: { name: "CLUSTER", parse: literal("on", "off"), fallback: "off" as const, example: "on" },
   clusterHost: { name: "CLUSTER_HOST", parse: listening, fallback: "127.0.0.1", example: "10.0.0.5" },
-  clusterPort: { name: "CLUSTER_PORT", parse: int(0, 32_767), fallback: 0, example: "7400" },
+  clusterPort: { name: "CLUSTER_PORT", parse: int(0, 65_535), fallback: 0, example: "7400" },
   demo: { name: "DEMO", parse: optional(boolean), fallback: null, example: "false" },
   mailIssuers: {
     name: "MAIL_ISSUERS",
@@ -232,7 +232,7 @@ export const variables = {
     fallback: "info" as const,
     example: "info",
   },
-  metricsPort: { name: "METRICS_PORT", parse: optional(int(1, 32_767)), fallback: null, example: "9464" },
+  metricsPort: { name: "METRICS_PORT", parse: optional(int(1, 65_535)), fallback: null, example: "9464" },
 } satisfies Record<string, Variable<unknown>>
 
 type Variables = typeof variables

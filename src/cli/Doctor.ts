@@ -1,7 +1,9 @@
 /** `doctor`: one line a look, each `ok`, or what to do. */
 import { Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
+import { env as environment } from "node:process"
 import { Bus } from "../../services/platform/Bus.ts"
+import { warningsOf } from "../AppConfig/Warnings.ts"
 import { Unsuccessful } from "./CliFault.ts"
 import { auditCheck } from "./doctor/AuditCheck.ts"
 import { brokerChecks } from "./doctor/BrokerChecks.ts"
@@ -52,7 +54,14 @@ const examine = Effect.gen(function* () {
   const [database, broker] = yield* Effect.all([databaseFindings(found.success), brokerFindings(found.success)], {
     concurrency: 2,
   })
-  return [ok("configuration", "every variable reads well"), process(found.success), ...database, ...broker]
+  const warnings = warningsOf(found.success.config, Object.keys(environment)).map((line) => warn("variables", line))
+  return [
+    ok("configuration", "every variable reads well"),
+    ...warnings,
+    process(found.success),
+    ...database,
+    ...broker,
+  ]
 }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
 
 export const doctor = Command.make(

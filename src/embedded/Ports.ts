@@ -2,9 +2,9 @@
  * Ports below 32768, where no system takes the local ends of outgoing connections from: a port chosen here is not
  * taken by a chance connection between the probe and the server's own listen.
  */
-import { Effect, Random, Schedule } from "effect"
+import { Effect, Predicate, Random, Schedule } from "effect"
 import { createServer } from "node:net"
-import { attempting, type EmbeddedError } from "./EmbeddedError.ts"
+import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 
 const lowest = 10_240
 const highest = 32_000
@@ -20,4 +20,16 @@ const probe = (port: number, host: string) =>
 export const freePort = Effect.fn("Ports.freePort")(function* (host: string = "127.0.0.1") {
   const somewhere = Effect.flatMap(Random.nextIntBetween(lowest, highest), (port) => probe(port, host))
   return yield* Effect.retry(somewhere, Schedule.recurs(50))
+})
+
+const isTaken = ({ cause }: EmbeddedError) => Predicate.hasProperty(cause, "code") && cause.code === "EADDRINUSE"
+
+/** Fails, with a line for the terminal, where another program listens on the port that `variable` names. */
+export const mustBeFree = Effect.fn("Ports.mustBeFree")(function* (variable: string, host: string, port: number) {
+  yield* Effect.mapError(probe(port, host), (error) =>
+    isTaken(error)
+      ? new EmbeddedError({
+        message: `cannot listen on ${host}:${port}, another program does: end it, or set ${variable} to another port`,
+      })
+      : error)
 })

@@ -12,7 +12,7 @@ const hour = 3_600_000
 
 /** For each variable, values that are wrong. */
 const wrong: Record<string, ReadonlyArray<string>> = {
-  PORT: ["http", "-1", "32768", "80.5", "1e3"],
+  PORT: ["http", "-1", "65536", "80.5", "1e3"],
   DATABASE_URL: ["mysql://user:hunter2@host/db", "hunter2"],
   DATABASE_OWNER_URL: ["hunter2"],
   NATS_URL: [
@@ -29,7 +29,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   HTTP_HEADER_TIMEOUT: ["10", "0 seconds", "61 minutes"],
   ROLES: ["api,everything", "All", ","],
   CLUSTER: ["yes", "true"],
-  CLUSTER_PORT: ["-1", "40000"],
+  CLUSTER_PORT: ["-1", "70000"],
   DEMO: ["yes", "1", "TRUE"],
   MAIL_ISSUERS: [
     "[",

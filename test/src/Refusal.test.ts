@@ -24,5 +24,8 @@ it.live("a start that fails says the innermost reason in a line, and no secret",
       concurrency: 2,
     })
     assert.deepStrictEqual(refused, [1, "bailiwick: PostgreSQL: connect ECONNREFUSED 127.0.0.1:9\n"])
-    assert.match(String(unheard[1]), new RegExp(`^bailiwick: .*EADDRINUSE.*${taken}\n$`))
+    assert.match(
+      String(unheard[1]),
+      new RegExp(`^bailiwick: cannot listen on 127.0.0.1:${taken}, .* METRICS_PORT .*\n$`),
+    )
   }).pipe(Effect.scoped), 120_000)

@@ -195,6 +195,14 @@ export class Recovery extends Context.Service<Recovery, {
           returning 1`
         return taken.length === 1
       })
+      // Held from look to look, not by one look alone: the end of this process gives it back.
+      yield* Effect.addFinalizer(() =>
+        sql`update installation set recovering = null, recovering_until = null where recovering = ${mine}::uuid`.pipe(
+          Effect.interruptible,
+          Effect.timeout("2 seconds"),
+          Effect.ignore,
+        )
+      )
       const renewing = Effect.sleep(leaseMillis / 3).pipe(Effect.andThen(lease), Effect.forever)
 
       const advance = Effect.gen(function* () {

@@ -7,11 +7,11 @@
  * by bell, every second, and whenever a stream was given back or has nothing more, so no wake-up can be lost. A claim
  * outlasts its last message by a moment: a stream that is told something now and then is not claimed for each.
  */
-import { Clock, Context, Deferred, Effect, Latch, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Latch, Layer, Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { type Bell, Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
-import { claimDue, freeExpired, type LeasedTable } from "../platform/Leases.ts"
+import { claimDue, claimed, freeExpired, type LeasedTable, release } from "../platform/Leases.ts"
 import { lifecycleTopic } from "./Positions.ts"
 import type { Claimed } from "./StreamDelivery/Course.ts"
 import { type Held, type Opened, openings, somethingFor } from "./StreamDelivery/Opening.ts"
@@ -40,13 +40,14 @@ export class StreamPush extends Context.Service<StreamPush, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const bells = yield* Bells
-        const scope = yield* Effect.scope
         const limits: Patience = { ...patience, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
+        // A stop ends all runs side by side, and before what they settle by.
+        const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
         const told = yield* bells.bell(lifecycleTopic)
         const look = Latch.makeUnsafe(false)
-        let running = 0
+        const running = new Set<Claimed>()
         const warm = new Map<string, Held & { readonly next: Deferred.Deferred<Opened | null> }>()
 
         /** Waits with the claim for what comes next; null where nothing did. */
@@ -63,15 +64,22 @@ export class StreamPush extends Context.Service<StreamPush, {
             )
           })
 
-        const begin = (claimed: Claimed, opened: Opened | null) => {
-          running++
-          return run(claimed, opened, waiting(claimed)).pipe(
+        const giveBack = ({ claim, id }: Held) => release(sql, table, claim, { keys: [id] })
+
+        const begin = (stream: Claimed, opened: Opened | null) => {
+          running.add(stream)
+          return claimed({
+            claim: Effect.succeed(stream),
+            work: () => run(stream, opened, waiting(stream)),
+            giveBack,
+          }).pipe(
             Effect.catchCause((cause) => Effect.logWarning("a stream could not be served", cause)),
             Effect.ensuring(Effect.sync(() => {
-              running--
+              running.delete(stream)
               look.openUnsafe()
             })),
-            Effect.forkIn(scope),
+            // At once: a stop that came before its first step would leave the claim.
+            Effect.forkIn(scope, { startImmediately: true }),
           )
         }
 
@@ -84,24 +92,32 @@ export class StreamPush extends Context.Service<StreamPush, {
         })
 
         const claim = Effect.gen(function* () {
-          const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running)
+          const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running.size)
           if (limit <= 0) {
             // Whoever only waits makes room.
             for (const { next } of warm.values()) yield* Deferred.succeed(next, null)
             return false
           }
           const now = new Date(yield* Clock.currentTimeMillis)
-          const claimed = yield* claimDue<Claimed>(sql, table, {
-            ...{ leaseMillis: limits.leaseMillis, limit },
-            also: sql`and t.delivery = 'push' and ${somethingFor(sql, now)}`,
+          return yield* claimed({
+            claim: claimDue<Claimed>(sql, table, {
+              ...{ leaseMillis: limits.leaseMillis, limit },
+              also: sql`and t.delivery = 'push' and ${somethingFor(sql, now)}`,
+            }),
+            work: Effect.fnUntraced(function* (streams) {
+              if (streams.length === 0) return false
+              // Whoever could not be read here reads for itself, or gives its claim back.
+              const opened = yield* open(streams, false).pipe(
+                Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
+              )
+              yield* Effect.uninterruptible(
+                Effect.forEach(streams, (one) => begin(one, opened.get(one.id) ?? null), { discard: true }),
+              )
+              return streams.length === limit
+            }),
+            giveBack: (streams) =>
+              Effect.forEach(streams.filter((one) => !running.has(one)), giveBack, { concurrency: 8, discard: true }),
           })
-          if (claimed.length === 0) return false
-          // Whoever could not be read here reads for itself, or gives its claim back.
-          const opened = yield* open(claimed, false).pipe(
-            Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
-          )
-          yield* Effect.forEach(claimed, (one) => begin(one, opened.get(one.id) ?? null), { discard: true })
-          return claimed.length === limit
         })
 
         const turn = Effect.gen(function* () {

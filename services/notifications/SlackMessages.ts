@@ -10,7 +10,15 @@ import type { SqlError } from "effect/sql"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
-import { claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
+import {
+  claimDue,
+  claimed,
+  freeExpired,
+  type LeasedTable,
+  release,
+  settleFailed,
+  stopTime,
+} from "../platform/Leases.ts"
 import { Outbound, type Outcome } from "../platform/Outbound.ts"
 import type { Notice } from "./Notifications.ts"
 
@@ -138,13 +146,14 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
   })
 
   // An account whose messages are in flight waits: one Slack that does not answer holds one batch, not every place.
-  const work = Effect.gen(function* () {
-    const due = yield* claimDue<SlackRow>(sql, table, {
-      leaseMillis: timeoutMillis + 20_000,
-      limit: batch,
-      also: sql`and t.state = 'pending' and not exists (
-        select from slack_messages o where o.account_id = t.account_id and o.claim is not null)`,
-    })
+  const claim = claimDue<SlackRow>(sql, table, {
+    leaseMillis: timeoutMillis + 20_000,
+    limit: batch,
+    also: sql`and t.state = 'pending' and not exists (
+      select from slack_messages o where o.account_id = t.account_id and o.claim is not null)`,
+  })
+
+  const post = Effect.fnUntraced(function* (due: Effect.Success<typeof claim>) {
     if (due.length > 0) yield* faultPoint("slack.claimed")
     yield* Effect.forEach(
       due,
@@ -157,6 +166,13 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
       { concurrency: batch, discard: true },
     )
     return due.length > 0
+  })
+
+  const work = claimed({
+    claim,
+    work: post,
+    giveBack: ([first]) => first === undefined ? Effect.void : release(sql, table, first.claim),
+    patience: stopTime,
   }).pipe(Effect.withSpan("SlackMessages.work"))
 
   return SlackMessages.of({

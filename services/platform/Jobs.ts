@@ -8,7 +8,7 @@ import { SqlError } from "effect/sql"
 import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
 import { Ids } from "./Ids.ts"
-import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "./Leases.ts"
+import { backoffMillis, claimDue, claimed, freeExpired, type LeasedTable, release, settleFailed } from "./Leases.ts"
 import { reasonOf } from "./SqlFaults.ts"
 
 /** A kind of job: its name and the shape of its arguments, which are JSON. */
@@ -49,7 +49,8 @@ const table: LeasedTable = { table: "jobs", key: "id", keyType: "uuid" }
 const leaseMillis = 20_000
 /** How long it can be seen that a job was done. */
 const keptMillis = 30 * 24 * 3_600_000
-const batch = 1_000
+/** By one statement. */
+const forgotten = 1_000
 
 /** A defect is the job's own, too: it must not hold up those that were claimed beside it. */
 const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {
@@ -95,13 +96,10 @@ export class Jobs extends Context.Service<Jobs, {
           where id = ${job.id}::uuid and claim = ${job.claim}`
       }, sql.withTransaction)
 
-      const work = Effect.fnUntraced(function* (workers: ReadonlyArray<JobWorker>) {
-        const known = new Map(workers.map((w) => [w.kind, w]))
-        const due = yield* claimDue<JobRow>(sql, table, {
-          leaseMillis,
-          limit: 10,
-          also: sql`and t.state = 'pending' and t.kind = any(${[...known.keys()]}::text[])`,
-        })
+      const batch = Effect.fnUntraced(function* (
+        due: ReadonlyArray<JobRow & { readonly claim: bigint }>,
+        known: ReadonlyMap<string, JobWorker>,
+      ) {
         for (const job of due) {
           yield* step(job, known.get(job.kind)!).pipe(
             Effect.catchCause((cause) =>
@@ -114,21 +112,35 @@ export class Jobs extends Context.Service<Jobs, {
         return due.length > 0
       })
 
+      // A stop rolls back the chunk that it cuts off.
+      const work = (workers: ReadonlyArray<JobWorker>) => {
+        const known = new Map(workers.map((w) => [w.kind, w]))
+        return claimed({
+          claim: claimDue<JobRow>(sql, table, {
+            leaseMillis,
+            limit: 10,
+            also: sql`and t.state = 'pending' and t.kind = any(${[...known.keys()]}::text[])`,
+          }),
+          work: (due) => batch(due, known),
+          giveBack: ([first]) => first === undefined ? Effect.void : release(sql, table, first.claim),
+        })
+      }
+
       const prune = Effect.gen(function* () {
         // Who was done is due no more: it says when that was.
         const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
-        let pruned = 0
-        let found = batch
-        while (found === batch) {
+        let gone = 0
+        let found = forgotten
+        while (found === forgotten) {
           const rows = yield* sql`
             delete from jobs where id in (
-              select id from jobs where state = 'effective' and not_before < ${before} limit ${batch}
+              select id from jobs where state = 'effective' and not_before < ${before} limit ${forgotten}
               for update skip locked
             ) returning 1`
           found = rows.length
-          pruned += found
+          gone += found
         }
-        return pruned
+        return gone
       })
 
       return Jobs.of({ add, work, free: Effect.asVoid(freeExpired(sql, table)), prune })

@@ -7,12 +7,13 @@
  * - Whoever works a row names the claim when it settles; a settlement that finds another claim, or none, changes nothing.
  * - A lease that ended is freed by anyone. The worker must not begin what it may not finish before `lease_until`.
  * - A row that fails backs off alone, with its reason, and never holds up another.
+ * - A stop leaves no claim behind (`claimed`): what a stop cuts off is released, and due again at once.
  *
  * `key` is a single unique column. The caller's table needs two partial indexes: `(not_before, key) where claim is null`
  * (and whatever `also` says) and `(lease_until) where claim is not null`, so that no scan sees more than what is due.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Clock, Effect } from "effect"
+import { Clock, type Duration, Effect, Fiber } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 
 export interface LeasedTable {
@@ -48,6 +49,69 @@ export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, ke
       set claim = own.claim, lease_until = ${new Date(now + options.leaseMillis)}, attempts = c.attempts + 1
       from due, own where c.${sql(key)} = due.${sql(key)}
       returning c.*`)
+
+/**
+ * Releases what a stop cut off under this claim, or of `keys` where they are given: due again at once, as if it had not
+ * been claimed. `also` narrows it, over the alias `t`.
+ */
+export const release = (
+  sql: PgClient.PgClient,
+  { table, key, keyType }: LeasedTable,
+  claim: bigint,
+  options: { readonly keys?: ReadonlyArray<string | bigint>; readonly also?: Statement.Fragment } = {},
+): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.asVoid(sql`
+    update ${sql(table)} t set claim = null, lease_until = null, attempts = greatest(0, t.attempts - 1)
+    where t.claim = ${claim} ${options.also ?? sql``} ${
+    options.keys === undefined
+      ? sql``
+      : sql`and t.${sql(key)} = any(${options.keys.map(String)}::${sql.literal(keyType)}[])`
+  }`)
+
+/** How long work that leaves the process (a POST, a publication) may go on once the process stops. */
+export const stopTime: Duration.Input = "4 seconds"
+const giveBackTime: Duration.Input = "2 seconds"
+
+/** Lets `work` come to its end, for `patience` at most, where it is interrupted; then cuts it off. */
+export const soonDone = <A, E, R>(work: Effect.Effect<A, E, R>, patience: Duration.Input): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkChild(work, { startImmediately: true }),
+      (fiber) =>
+        Effect.onInterrupt(restore(Fiber.join(fiber)), () =>
+          Fiber.await(fiber).pipe(
+            Effect.interruptible,
+            Effect.timeoutOption(patience),
+            Effect.andThen(Fiber.interrupt(fiber)),
+          )),
+    )
+  )
+
+/**
+ * Works off what `claim` took. The claim is not interrupted: a statement that is cut off may have taken its rows all the
+ * same. `work` is, once `patience` is over (at once unless given); then `giveBack` releases what it has not settled, or
+ * whatever was taken where `work` had not begun. The pools' statement timeouts bound the claim, and 2 s the release.
+ */
+export const claimed = <A, E, R, B, E2, R2, E3, R3>(options: {
+  readonly claim: Effect.Effect<A, E, R>
+  readonly work: (taken: A) => Effect.Effect<B, E2, R2>
+  readonly giveBack: (taken: A) => Effect.Effect<unknown, E3, R3>
+  readonly patience?: Duration.Input
+}): Effect.Effect<B, E | E2, R | R2 | R3> => {
+  const { claim, giveBack, patience, work } = options
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(claim, (taken) =>
+      Effect.onInterrupt(
+        restore(Effect.suspend(() => patience === undefined ? work(taken) : soonDone(work(taken), patience))),
+        () =>
+          giveBack(taken).pipe(
+            Effect.interruptible,
+            Effect.timeout(giveBackTime),
+            Effect.catchCause((cause) => Effect.logWarning("a claim was not given back: its lease ends", cause)),
+          ),
+      ))
+  )
+}
 
 /** Gives rows back that failed: each is due again after its own delay and keeps its reason. Fenced by the claim. */
 export const settleFailed = (

@@ -14,7 +14,7 @@ import { Database } from "./Database.ts"
 import { insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
-import { claim, free, settle, startSending } from "./Mails/Claims.ts"
+import { claim, free, giveBack, settle, startSending } from "./Mails/Claims.ts"
 import type { ClaimedMail } from "./Mails/Claims.ts"
 import { Outbox } from "./Outbox.ts"
 
@@ -60,6 +60,8 @@ export class Mails extends Context.Service<Mails, {
       readonly limit: number
       readonly ids?: ReadonlyArray<string>
     }) => Effect.Effect<ReadonlyArray<ClaimedMail>, SqlError.SqlError>
+    /** Ends the claim of mails that were claimed together, of which nothing has left. */
+    readonly giveBack: (mails: ReadonlyArray<ClaimedMail>) => Effect.Effect<void, SqlError.SqlError>
     /**
      * Marks that the message is about to leave, with `messageId` unless it has one from before, and gives the one that
      * counts; null where the claim is lost and nothing may be sent.
@@ -127,6 +129,7 @@ export class Mails extends Context.Service<Mails, {
         diagnostics,
         mailer: {
           claim: (options) => claim(sql, options),
+          giveBack: (mails) => giveBack(sql, mails),
           startSending: (mail, messageId) => startSending(sql, mail, messageId),
           settle: (mail, outcome) => settle(sql, mail, outcome),
           free: free(sql),

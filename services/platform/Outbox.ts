@@ -15,7 +15,7 @@ import { Bus } from "./Bus.ts"
 import { Database } from "./Database.ts"
 import { insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
-import { freeExpired } from "./Leases.ts"
+import { freeExpired, soonDone, stopTime } from "./Leases.ts"
 import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
 import type { HeldLane } from "./Outbox/Lanes.ts"
 import { compareStreams, sweepStreams } from "./Outbox/Memory.ts"
@@ -128,7 +128,8 @@ export class Outbox extends Context.Service<Outbox, {
         relay: {
           topic,
           publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),
-          publishOrdered: (epoch) => publishOrdered(sql, bus, owner, () => held, epoch),
+          // What the broker has is written down: a stop says nothing twice that it can help.
+          publishOrdered: (epoch) => soonDone(publishOrdered(sql, bus, owner, () => held, epoch), stopTime),
           holdLanes: Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis
             if (!needsLanes(held, now)) return

@@ -7,7 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
 import { type Kind, write } from "./Gathered.ts"
-import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "./Leases.ts"
+import { backoffMillis, claimDue, freeExpired, type LeasedTable, release, settleFailed } from "./Leases.ts"
 
 export interface Timer {
   readonly kind: string
@@ -41,8 +41,8 @@ export class Timers extends Context.Service<Timers, {
     kinds: ReadonlyArray<string>,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<ClaimedTimer>, SqlError.SqlError>
-  /** Ends a claim after its work: a timer that was not rewritten meanwhile is as due as its time says. */
-  readonly release: (timer: ClaimedTimer) => Effect.Effect<void, SqlError.SqlError>
+  /** Ends the claim of timers that were claimed together and whose work was cut off: they are due as before. */
+  readonly giveBack: (timers: ReadonlyArray<ClaimedTimer>) => Effect.Effect<void, SqlError.SqlError>
   /** Ends claims whose work failed: each timer is tried again, later each time, at most 5 s later. */
   readonly retry: (timers: ReadonlyArray<ClaimedTimer>, error: string) => Effect.Effect<void, SqlError.SqlError>
   /** Milliseconds until the next timer is due, 0 where one is, at most `max`. */
@@ -106,10 +106,7 @@ export class Timers extends Context.Service<Timers, {
             limit,
             also: sql`and t.kind = any(${[...kinds]}::text[])`,
           }),
-        release: ({ claim, key }) =>
-          Effect.asVoid(sql`
-            update timers set claim = null, lease_until = null, not_before = due_at
-            where key = ${key} and claim = ${claim}`),
+        giveBack: ([first]) => first === undefined ? Effect.void : release(sql, table, first.claim),
         retry,
         untilNext: (kinds, max) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>

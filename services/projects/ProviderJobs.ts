@@ -7,13 +7,22 @@
  * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
  * Restored from a backup: a client that was to be made then is looked for first, since it may have been made.
  */
-import { Clock, Context, Effect, Fiber, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError, Statement } from "effect/sql"
 import { Audit } from "../platform/Audit.ts"
 import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
-import { backoffMillis, claimDue, freeExpired, type LeasedTable, settleFailed } from "../platform/Leases.ts"
+import {
+  backoffMillis,
+  claimDue,
+  claimed,
+  freeExpired,
+  type LeasedTable,
+  release as releaseClaim,
+  settleFailed,
+  stopTime,
+} from "../platform/Leases.ts"
 import { Vault } from "../platform/Vault.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
 import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
@@ -30,18 +39,6 @@ type Claimed = JobRow & { readonly claim: bigint }
 
 /** What became of a call. */
 type Done = Seen | "disabled" | "nothing to do" | "superseded"
-
-/** What a call may still take once the process stops: a new version's start must not leave work unclear. */
-const stopTime = "4 seconds"
-
-/** Goes on for a moment where it is interrupted. */
-const soonDone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(
-    Effect.forkChild(effect, { startImmediately: true }),
-    (fiber) =>
-      Effect.onInterrupt(Fiber.join(fiber), () =>
-        Fiber.await(fiber).pipe(Effect.interruptible, Effect.timeoutOption(stopTime))),
-  )
 
 export class ProviderJobs extends Context.Service<ProviderJobs, {
   /** Adds a job in the current transaction and gives its id. A held one waits for `release`. */
@@ -182,30 +179,45 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         // Sent again after the withdrawal, it would make what nothing ends any more.
         if (row.ended && job.kind !== "client.disable") return yield* settle(job, target, "superseded")
         yield* faultPoint("provider.claimed")
-        yield* soonDone(ask(job, target, row.doubtful))
+        yield* ask(job, target, row.doubtful)
       })
 
-      const work = Effect.gen(function* () {
-        const due = yield* claimDue<JobRow>(sql, jobsTable, {
+      /** What these claims had begun may have been done: it is ambiguous. */
+      const clouded = Effect.fnUntraced(function* (ended: Statement.Fragment) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const lost = yield* sql<JobRow>`
+          update provider_jobs set state = 'ambiguous', claim = null, lease_until = null, last_error = 'interrupted',
+            updated_at = ${now}
+          where ${ended} and begun_at is not null and state = 'pending' returning *`
+        for (const job of lost) yield* settled(job, "failed", "interrupted")
+      })
+
+      // A stop waits a moment for the answers: a new version's start must not leave work unclear.
+      const work = claimed({
+        claim: claimDue<JobRow>(sql, jobsTable, {
           leaseMillis,
           limit: 4,
           also: sql`and t.state = 'pending' and not t.held and not exists (
             select from provider_jobs before where before.project_id = t.project_id and before.id < t.id
               and before.state in ('pending', 'ambiguous'))`,
-        })
-        // Each to its end: what goes wrong with one must not cut off the calls of the others.
-        const exits = yield* Effect.forEach(due, (job) => Effect.exit(perform(job)), { concurrency: 4 })
-        yield* Effect.all(exits, { discard: true })
-        return due.length > 0
+        }),
+        work: Effect.fnUntraced(function* (due: ReadonlyArray<Claimed>) {
+          // Each to its end: what goes wrong with one must not cut off the calls of the others.
+          const exits = yield* Effect.forEach(due, (job) => Effect.exit(perform(job)), { concurrency: 4 })
+          yield* Effect.all(exits, { discard: true })
+          return due.length > 0
+        }),
+        giveBack: Effect.fnUntraced(function* ([first]: ReadonlyArray<Claimed>) {
+          if (first === undefined) return
+          yield* clouded(sql`claim = ${first.claim}`)
+          yield* releaseClaim(sql, jobsTable, first.claim)
+        }, sql.withTransaction),
+        patience: stopTime,
       })
 
       const free = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
-        const lost = yield* sql<JobRow>`
-          update provider_jobs set state = 'ambiguous', claim = null, lease_until = null, last_error = 'interrupted',
-            updated_at = ${now}
-          where claim is not null and lease_until < ${now} and begun_at is not null and state = 'pending' returning *`
-        for (const job of lost) yield* settled(job, "failed", "interrupted")
+        yield* clouded(sql`claim is not null and lease_until < ${now}`)
         // Whoever looked at it is gone; what is known of it stays.
         yield* sql`
           update provider_jobs set claim = null, lease_until = null

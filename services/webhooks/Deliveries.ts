@@ -103,15 +103,18 @@ export class Deliveries extends Context.Service<Deliveries, {
 
         const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
           yield* faultPoint("intake.taken")
+          // One step: what was born claimed is the Sender's, and after a stop the Sender gives it back.
           const acceptance = yield* feed.reserving((reserve) =>
             accept({
               ...{ sql, endpoints, lease },
               reserve: (id, account) => reserve(id, account, 1) === 1,
               release: (id) => slots.drop(id, 1),
             }, events)
+          ).pipe(
+            Effect.tap(() => faultPoint("intake.committed")),
+            Effect.tap(({ tasks }) => Effect.sync(() => sender.send(tasks))),
+            Effect.uninterruptible,
           )
-          yield* faultPoint("intake.committed")
-          sender.send(acceptance.tasks)
           if (acceptance.tasks.length > 0) feed.firstTries()
           if (acceptance.overflow) yield* bells.ring(dueTopic)
           yield* countAccepted(acceptance, events.length)

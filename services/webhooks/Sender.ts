@@ -7,7 +7,7 @@ import { Faults } from "../platform/Faults.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { Slots } from "./Sender/Slots.ts"
-import { releasedOf, type Result, type Task } from "./Sender/Task.ts"
+import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
 import { headersFor } from "./Signer.ts"
 
 export interface SenderConfig {
@@ -33,12 +33,16 @@ const textOf = (body: Outcome["body"]): string | null =>
 
 export class Sender extends Context.Service<Sender, {
   readonly slots: Slots<Task>
-  /** Takes over claimed tasks whose slots were reserved; each ends in `onResult`, once. */
+  /** Takes over claimed tasks whose slots were reserved; each ends in `onResult`, once. After `stop` at once, released. */
   readonly send: (tasks: ReadonlyArray<Task>) => void
   /** Where results go; set once by who settles. */
   readonly onResult: (listener: (result: Result) => void) => void
   /** Stops beginning; gives the tasks that were not begun. */
   readonly stop: () => ReadonlyArray<Task>
+  /** Nothing is to be claimed for it any more. */
+  readonly stopped: () => boolean
+  /** Gives up on the answers that have not come: what became of these is not known. */
+  readonly abandon: () => ReadonlyArray<Result>
 }>()("bailiwick/services/webhooks/Sender") {
   static readonly layer = (config: SenderConfig) =>
     Layer.effect(
@@ -51,9 +55,13 @@ export class Sender extends Context.Service<Sender, {
         const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}
         let stopped = false
+        /** On the wire, with the moment at which each was begun. */
+        const begun = new Map<Task, number>()
 
         const finish = (task: Task, startedAt: number, outcome: Outcome) => {
           hit("post.after")
+          // Given up on.
+          if (!begun.delete(task)) return
           const answered = outcome.status !== null && outcome.error !== "timeout"
           slots.done(task, answered)
           listener({
@@ -77,6 +85,7 @@ export class Sender extends Context.Service<Sender, {
             return
           }
           hit("post.before")
+          begun.set(task, startedAt)
           const { url, secret, old } = task.endpoint
           void outbound.post({
             url,
@@ -105,6 +114,13 @@ export class Sender extends Context.Service<Sender, {
         return Sender.of({
           slots,
           send: (tasks) => {
+            if (stopped) {
+              for (const task of tasks) {
+                slots.drop(task.webhookId, 1)
+                listener(releasedOf(task))
+              }
+              return
+            }
             for (const task of tasks) slots.add(task)
             pump()
           },
@@ -114,6 +130,12 @@ export class Sender extends Context.Service<Sender, {
           stop: () => {
             stopped = true
             return slots.drain()
+          },
+          stopped: () => stopped,
+          abandon: () => {
+            const given = [...begun].map(([task, startedAt]) => interruptedOf(task, startedAt))
+            begun.clear()
+            return given
           },
         })
       }),

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { SlackMessages, slackTopic } from "../../services/notifications/SlackMessages.ts"
 import { Bells } from "../../services/platform/Bells.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
-import { every, loop } from "./Loop.ts"
+import { every, loop, sideBySide } from "./Loop.ts"
 
 /** Batches in flight: each holds as many accounts as do not answer, for as long as one post may take. */
 const posting = 3
@@ -15,7 +15,8 @@ export const Channels = {
     const slack = yield* SlackMessages
     const turn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? slack.work : Effect.succeed(false))
 
-    for (let i = 0; i < posting; i++) yield* loop("slack", yield* bells.bell(slackTopic), 1_000, turn)
+    const posts = Effect.flatMap(bells.bell(slackTopic), (bell) => loop("slack", bell, 1_000, turn))
+    yield* sideBySide(Effect.replicateEffect(posts, posting))
     yield* every("slack's claims", 5_000, slack.free)
     yield* every("slack's past", 3_600_000, slack.prune)
   })),

@@ -1,5 +1,5 @@
 /** The one shape of a worker: a turn while there is more, then the bell or the poll; a turn that fails is tried again. */
-import { Effect } from "effect"
+import { Effect, Scope } from "effect"
 import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
 import type { Bell } from "../../services/platform/Bells.ts"
 
@@ -26,3 +26,10 @@ export const loop = <E, R>(
 /** A loop that no bell wakes. */
 export const every = <A, E, R>(name: string, millis: number, turn: Effect.Effect<A, E, R>, failedMillis?: number) =>
   loop(name, { wait: (max) => Effect.sleep(max) }, millis, Effect.as(turn, false), failedMillis)
+
+/** Loops that end side by side with the current scope: what one still waits for is no wait for the others. */
+export const sideBySide = <A, E, R>(loops: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    Effect.scope,
+    (scope) => Effect.flatMap(Scope.fork(scope, "parallel"), (ending) => Scope.provide(loops, ending)),
+  )

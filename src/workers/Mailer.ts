@@ -7,6 +7,7 @@ import { Bells } from "../../services/platform/Bells.ts"
 import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
+import { claimed } from "../../services/platform/Leases.ts"
 import { type ClaimedMail, type MailOutcome, Mails, mailsTopic, MailTemplates } from "../../services/platform/Mails.ts"
 import { MailTransport } from "../../services/platform/MailTransport.ts"
 import { every, loop } from "./Loop.ts"
@@ -51,8 +52,8 @@ const run = Effect.gen(function* () {
     Effect.andThen(Deferred.await(stopping), Effect.sleep(stopTime)),
   )
 
-  const send = Effect.fnUntraced(function* (mail: ClaimedMail): Effect.fn.Return<MailOutcome | null, unknown> {
-    const rendering = templates.get(mail.kind)!.render({
+  const render = (mail: ClaimedMail) =>
+    templates.get(mail.kind)!.render({
       id: mail.id,
       subjectId: mail.subject_id,
       recipient: mail.recipient,
@@ -60,11 +61,14 @@ const run = Effect.gen(function* () {
     }).pipe(
       Effect.timeout(renderTime),
       Effect.map(Result.succeed),
-      Effect.interruptible,
       // Its words are not ours to write down: they may hold what the mail was about to say.
       Effect.catchCause(() => Effect.succeed(Result.fail("its template failed"))),
     )
-    const rendered = yield* rendering
+
+  const send = Effect.fnUntraced(function* (
+    mail: ClaimedMail,
+    rendered: Effect.Success<ReturnType<typeof render>>,
+  ): Effect.fn.Return<MailOutcome | null, unknown> {
     if (Result.isFailure(rendered)) return { _tag: "Later", error: rendered.failure }
     if (rendered.success === null) return { _tag: "Dropped" }
     const messageId = yield* mailer.startSending(mail, `<${mail.id}@${domain}>`)
@@ -75,19 +79,21 @@ const run = Effect.gen(function* () {
     return yield* transport.deliver({ id, messageId, recipient, subject, text, html, date }, giveUp)
   })
 
-  /** Runs to its end, soon, where the process stops: what became of a message must be written down. */
+  /** Once the message may leave it runs to its end, soon, where the process stops: what became of it must be written down. */
   const attempt = (mail: ClaimedMail) =>
-    Effect.uninterruptible(Effect.gen(function* () {
-      const outcome = yield* send(mail)
-      if (outcome === null) return
-      yield* faultPoint("mail.answered")
-      yield* Metric.update(Metric.withAttributes(attempts, { outcome: outcome._tag.toLowerCase() }), 1)
-      if ("error" in outcome) {
-        yield* Effect.logWarning(`mail ${mail.id} (${mail.kind}): ${outcome._tag.toLowerCase()}, ${outcome.error}`)
-      }
-      yield* mailer.settle(mail, outcome).pipe(Effect.retry({ times: 5, schedule: Schedule.spaced("200 millis") }))
-      yield* faultPoint("mail.settled")
-    })).pipe(
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const outcome = yield* send(mail, yield* restore(render(mail)))
+        if (outcome === null) return
+        yield* faultPoint("mail.answered")
+        yield* Metric.update(Metric.withAttributes(attempts, { outcome: outcome._tag.toLowerCase() }), 1)
+        if ("error" in outcome) {
+          yield* Effect.logWarning(`mail ${mail.id} (${mail.kind}): ${outcome._tag.toLowerCase()}, ${outcome.error}`)
+        }
+        yield* mailer.settle(mail, outcome).pipe(Effect.retry({ times: 5, schedule: Schedule.spaced("200 millis") }))
+        yield* faultPoint("mail.settled")
+      })
+    ).pipe(
       // Not settled: the lease ends, and the mark says what may have happened.
       Effect.catchCause(() => Effect.logWarning(`mail ${mail.id} (${mail.kind}): its attempt was not settled`)),
     )
@@ -99,9 +105,11 @@ const run = Effect.gen(function* () {
 
   const scan = Effect.gen(function* () {
     if (!(yield* clocks.read).healthy) return false
-    const claimed = yield* mailer.claim({ kinds, limit: mailConnections })
-    yield* sendAll(claimed)
-    return claimed.length === mailConnections
+    return yield* claimed({
+      claim: mailer.claim({ kinds, limit: mailConnections }),
+      work: (mails) => Effect.as(sendAll(mails), mails.length === mailConnections),
+      giveBack: mailer.giveBack,
+    })
   })
 
   yield* bus.consume({
@@ -110,12 +118,16 @@ const run = Effect.gen(function* () {
     ackWaitMillis: 120_000,
     maxAckPending: 200,
     batch: mailConnections,
-    handler: Effect.fnUntraced(function* (messages) {
-      const claimed = yield* mailer.claim({ kinds, ids: idsOf(messages), limit: mailConnections })
-      // From here on the rows' leases answer for them.
-      for (const message of messages) message.ack()
-      yield* sendAll(claimed)
-    }),
+    handler: (messages) =>
+      claimed({
+        claim: mailer.claim({ kinds, ids: idsOf(messages), limit: mailConnections }),
+        work: Effect.fnUntraced(function* (mails) {
+          // From here on the rows' leases answer for them.
+          for (const message of messages) message.ack()
+          yield* sendAll(mails)
+        }),
+        giveBack: mailer.giveBack,
+      }),
   })
   yield* loop("due mails", yield* bells.bell(mailsTopic), 1_000, scan)
   yield* every("mails' leases", 5_000, mailer.free)

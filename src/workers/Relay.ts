@@ -9,6 +9,7 @@ import { Bus } from "../../services/platform/Bus.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
+import { sideBySide } from "./Loop.ts"
 
 const pollMillis = 1_000
 const recallMillis = 5_000
@@ -71,8 +72,7 @@ const run = Effect.gen(function* () {
   // A relay that cannot publish leaves its lanes to one that can.
   yield* Effect.addFinalizer(() => Effect.ignore(relay.releaseLanes))
   yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.holdLanes : Effect.void))
-  yield* loop("unordered", relay.publishDue)
-  yield* loop("ordered", relay.publishOrdered)
+  yield* sideBySide(Effect.andThen(loop("unordered", relay.publishDue), loop("ordered", relay.publishOrdered)))
   yield* every("recall", recallPollMillis, recall)
   yield* every("leases", 5_000, relay.free)
   yield* every("purge", 30_000, relay.purge)

@@ -9,11 +9,12 @@ import { requestTimers } from "../../services/access/RequestRows.ts"
 import { Database } from "../../services/platform/Database.ts"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { readInstallation } from "../../services/platform/Installation.ts"
+import { claimed } from "../../services/platform/Leases.ts"
 import { type ClaimedTimer, Timers } from "../../services/platform/Timers.ts"
 import { transact } from "../../services/platform/Transact.ts"
 import { every, loop } from "./Loop.ts"
 
-const claimed = 100
+const limit = 100
 const longestSleepMillis = 1_000
 
 export const RequestTimers = {
@@ -43,9 +44,11 @@ export const RequestTimers = {
         yield* Effect.sleep(longestSleepMillis)
         return false
       }
-      const due = yield* rows.claim(requestTimers, claimed)
-      yield* Effect.forEach(due, fire, { concurrency: 4, discard: true })
-      return due.length === claimed
+      return yield* claimed({
+        claim: rows.claim(requestTimers, limit),
+        work: (due) => Effect.as(Effect.forEach(due, fire, { concurrency: 4, discard: true }), due.length === limit),
+        giveBack: rows.giveBack,
+      })
     })
 
     const sleep = (max: number) =>

@@ -5,12 +5,13 @@
 import { Array, Effect, Layer } from "effect"
 import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
+import { claimed } from "../../services/platform/Leases.ts"
 import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/Timers.ts"
 import { type Settled, Transfers, transferTimers } from "../../services/transfers/Transfers.ts"
 import { every, loop } from "./Loop.ts"
 
 /** In one transaction: beyond this the next hundred costs as much as the last. */
-const claimed = 400
+const limit = 400
 /** Lanes that work off a mountain: enough that this program and PostgreSQL do not wait for each other. */
 const lanes = 3
 const longestSleepMillis = 1_000
@@ -29,10 +30,7 @@ export const Timers = {
       yield* rows.retry(those("failed"), "failed: see the log")
     })
 
-    /** Gives whether there may be more at once. */
-    const turn = Effect.gen(function* () {
-      if (!(yield* clocks.read).healthy) return false
-      const due = yield* rows.claim(transferTimers, claimed)
+    const batch = Effect.fnUntraced(function* (due: ReadonlyArray<ClaimedTimer>) {
       if (due.length === 0) return false
       yield* faultPoint("timer.claimed")
       yield* fire(due).pipe(
@@ -40,7 +38,14 @@ export const Timers = {
           Effect.andThen(Effect.logWarning("timers failed", cause), rows.retry(due, "failed: see the log"))
         ),
       )
-      return due.length === claimed
+      return due.length === limit
+    })
+
+    /** Gives whether there may be more at once. */
+    const turn = Effect.gen(function* () {
+      if (!(yield* clocks.read).healthy) return false
+      const claim = rows.claim(transferTimers, limit)
+      return yield* claimed({ claim, work: batch, giveBack: rows.giveBack })
     })
     const lane = Effect.repeat(turn, { while: (more) => more })
     const scan = Effect.flatMap(

@@ -11,6 +11,7 @@ import { Cause, Clock, Effect, Metric, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../../platform/Database.ts"
 import { faultPoint } from "../../platform/Faults.ts"
+import { soonDone, stopTime } from "../../platform/Leases.ts"
 import { Outbound } from "../../platform/Outbound.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { measureDelivered } from "../Measures.ts"
@@ -202,7 +203,8 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         if (may !== "next") return may
         asOf = -Infinity
         const before = course.failures
-        const next = yield* handle(course, served, item)
+        // A stop waits a moment for what the receiver says: what it has taken is not told again.
+        const next = yield* soonDone(handle(course, served, item), stopTime)
         if (next !== "next") return next
         if (course.failures > before && item.order !== null) failed.add(item.order.key)
       }

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { backoffMillis, claimDue, type LeasedTable } from "../Leases.ts"
+import { backoffMillis, claimDue, type LeasedTable, release } from "../Leases.ts"
 
 const minute = 60_000
 
@@ -59,6 +59,10 @@ export const claim = (sql: PgClient.PgClient, { ids, kinds, limit }: {
       ? sql`and t.kind = any(${[...kinds]}::text[])`
       : sql`and t.kind = any(${[...kinds]}::text[]) and t.id = any(${[...ids]}::uuid[])`,
   })
+
+/** Releases those of mails that were claimed together whose message did not leave; the others are settled by their attempts. */
+export const giveBack = (sql: PgClient.PgClient, [first]: ReadonlyArray<ClaimedMail>) =>
+  first === undefined ? Effect.void : release(sql, table, first.claim, { also: sql`and not t.sending` })
 
 export const startSending = (
   sql: PgClient.PgClient,

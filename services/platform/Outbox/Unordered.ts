@@ -7,7 +7,7 @@ import { Clock, Effect, Result } from "effect"
 import type { Bus } from "../Bus.ts"
 import { faultPoint } from "../Faults.ts"
 import type { LeasedTable } from "../Leases.ts"
-import { backoffMillis, claimDue, settleFailed } from "../Leases.ts"
+import { backoffMillis, claimDue, claimed, release, settleFailed, stopTime } from "../Leases.ts"
 import type { OutboxRecord } from "./Row.ts"
 import { patienceMillis, publicationOf } from "./Row.ts"
 
@@ -16,14 +16,10 @@ export const outboxTable: LeasedTable = { table: "outbox", key: "id", keyType: "
 /** Longer than a publication's deadline by far: what is settled was claimed by us all the while. */
 export const leaseMillis = 30_000
 
-/** Publishes one batch; gives how many rows it claimed. */
-export const publishDue = Effect.fnUntraced(
-  function* (sql: PgClient.PgClient, bus: Bus["Service"], limit: number, epoch: number) {
-    const rows = yield* claimDue<OutboxRecord>(sql, outboxTable, {
-      leaseMillis,
-      limit,
-      also: sql`and t.published_at is null and t.aggregate_id is null`,
-    })
+type Claimed = OutboxRecord & { readonly claim: bigint }
+
+const publish = Effect.fnUntraced(
+  function* (sql: PgClient.PgClient, bus: Bus["Service"], rows: ReadonlyArray<Claimed>, epoch: number) {
     const claim = rows[0]?.claim
     if (claim === undefined) return 0
     yield* faultPoint("relay.claimed")
@@ -49,3 +45,16 @@ export const publishDue = Effect.fnUntraced(
     return rows.length
   },
 )
+
+/** Publishes one batch; gives how many rows it claimed. A stop waits a moment for the broker's acks. */
+export const publishDue = (sql: PgClient.PgClient, bus: Bus["Service"], limit: number, epoch: number) =>
+  claimed({
+    claim: claimDue<OutboxRecord>(sql, outboxTable, {
+      leaseMillis,
+      limit,
+      also: sql`and t.published_at is null and t.aggregate_id is null`,
+    }),
+    work: (rows) => publish(sql, bus, rows, epoch),
+    giveBack: ([first]) => first === undefined ? Effect.void : release(sql, outboxTable, first.claim),
+    patience: stopTime,
+  })

@@ -2,7 +2,8 @@
  * What is due and has to be claimed: what is announced, by its id, and what there was no room for, webhook by webhook, as
  * soon as there is. In bites, because a claim of thousands holds up everybody else's first tries (see `Pace`).
  *
- * Nothing here is the truth: what a process forgets, its lane brings up again half a minute later.
+ * Nothing here is the truth: what a process forgets, its lane brings up again half a minute later. From a claim to the
+ * Sender is one step that no stop cuts off, bounded by the statements' timeouts; after a stop the Sender gives it back.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Latch } from "effect"
@@ -44,7 +45,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     Effect.suspend(() => {
       const reserved: Array<readonly [string, number]> = []
       return run((webhookId, accountId, wanted) => {
-        const got = slots.reserve(webhookId, accountId, wanted)
+        const got = sender.stopped() ? 0 : slots.reserve(webhookId, accountId, wanted)
         if (got > 0) reserved.push([webhookId, got])
         return got
       }).pipe(Effect.onError(() =>
@@ -81,11 +82,11 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     yield* faultPoint("dispatch.claimed")
     sender.send(tasks)
     look()
-  })
+  }, Effect.uninterruptible)
 
   /** One bite for who is hungry and has room; gives whether there was any. */
   const bite = Effect.gen(function* () {
-    const fed = slots.feed(pace.bite(millis()))
+    const fed = sender.stopped() ? [] : slots.feed(pace.bite(millis()))
     if (fed.length === 0) return false
     const tasks = yield* claimDue(claimer, fed).pipe(Effect.onError(() =>
       Effect.sync(() => {
@@ -104,7 +105,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     yield* faultPoint("dispatch.claimed")
     sender.send(tasks)
     return true
-  })
+  }).pipe(Effect.uninterruptible)
 
   const rest = Effect.gen(function* () {
     if (!pace.rests(millis())) return yield* Effect.yieldNow

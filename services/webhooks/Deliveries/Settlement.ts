@@ -147,9 +147,18 @@ export const makeSettlement = ({ lease, onRoom, sender, settleAll, sql }: Settle
         add(sender.stop().map(releasedOf))
         while (slots.load.claimed > 0 || unsettled.size > 0) {
           yield* flush
-          if (unsettled.size === 0 && slots.load.claimed > 0) yield* arrived.await
+          // Slots that an acceptance under way gives back make no result.
+          if (unsettled.size === 0 && slots.load.claimed > 0) yield* Effect.timeoutOption(arrived.await, everyMillis)
         }
-      }).pipe(Effect.interruptible, Effect.timeoutOption("5 seconds"))
+      }).pipe(
+        Effect.interruptible,
+        Effect.timeoutOption("5 seconds"),
+        // What was POSTed and is not answered yet ends here, not with its lease.
+        Effect.andThen(Effect.suspend(() => settleEach([...unsettled.take(Infinity), ...sender.abandon()]))),
+        Effect.interruptible,
+        Effect.timeout("7 seconds"),
+        Effect.catchCause((cause) => Effect.logWarning("claims were not given back: their leases end", cause)),
+      )
     ),
   )
 

@@ -47,3 +47,11 @@ export const releasedOf = (task: Result["task"]): Result => ({
   body: null,
   url: null,
 })
+
+/** The result of a POST whose answer was not waited for: the receiver may have taken it. */
+export const interruptedOf = (task: Result["task"], startedAt: number): Result => ({
+  ...releasedOf(task),
+  ending: "interrupted",
+  startedAt,
+  error: "interrupted",
+})

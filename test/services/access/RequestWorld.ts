@@ -96,10 +96,8 @@ export const fire = Effect.gen(function* () {
   const timers = yield* Timers
   const policies = yield* Policies
   const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
-  for (const timer of due) {
-    yield* transact(policies.settle(timer.aggregate_id))
-    yield* timers.release(timer)
-  }
+  for (const timer of due) yield* transact(policies.settle(timer.aggregate_id))
+  yield* timers.giveBack(due)
   return due.length
 })
 

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../services/platform/Database.ts"
 import { type Chunk, type JobKind, Jobs, type JobWorker, worker } from "../../../services/platform/Jobs.ts"
@@ -100,26 +100,47 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual([Number(done), state, claim === null], [0, "pending", false])
     }))
 
-  it.effect("killed within a chunk it goes on where the last one committed, once its lease is over", () =>
+  it.effect("stopped within a chunk it is given back, and goes on at once where the last chunk committed", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
       const count = yield* counting
       const id = yield* jobs.add(steps, { upTo: 6 })
+      const beside = yield* jobs.add(steps, { upTo: 2 })
       yield* jobs.work([count])
-      const killed: JobWorker = {
+      const within = yield* Deferred.make<void>()
+      const stopped: JobWorker = {
         kind: steps.kind,
-        chunk: (args, cursor) => Effect.andThen(count.chunk(args, cursor), Effect.never),
+        chunk: (args, cursor) =>
+          count.chunk(args, cursor).pipe(
+            Effect.andThen(Deferred.succeed(within, undefined)),
+            Effect.andThen(Effect.never),
+          ),
       }
-      const fiber = yield* Effect.forkChild(jobs.work([killed]))
-      const { sql } = yield* Database
-      yield* Effect.repeat(sql<{ claim: bigint | null }>`select claim from jobs where id = ${id}::uuid`, {
-        until: ([row]) => row!.claim !== null,
-      })
+      const fiber = yield* Effect.forkChild(jobs.work([stopped]))
+      yield* Deferred.await(within)
       yield* Fiber.interrupt(fiber)
-      assert.deepStrictEqual(yield* notes, [1, 2])
+      assert.deepStrictEqual(yield* notes, [1, 1, 2, 2])
+      const { attempts, claim, lease_until, state } = yield* rowOf(id)
+      assert.deepStrictEqual([attempts, claim, lease_until, state], [0, null, null, "pending"])
+      while (yield* jobs.work([count])) yield* Effect.void
+      assert.deepStrictEqual(yield* notes, [1, 1, 2, 2, 3, 4, 5, 6])
+      for (const job of [id, beside]) assert.strictEqual((yield* rowOf(job))["state"], "effective")
+    }))
+
+  it.effect("killed within a chunk it goes on where the last one committed, once its lease is over", () =>
+    Effect.gen(function* () {
+      yield* clear
+      const jobs = yield* Jobs
+      const count = yield* counting
+      const { sql } = yield* Database
+      const id = yield* jobs.add(steps, { upTo: 6 })
+      yield* jobs.work([count])
+      const leaseUntil = new Date((yield* Clock.currentTimeMillis) + 20_000)
+      yield* sql`
+        update jobs set claim = nextval('claims'), attempts = 1, lease_until = ${leaseUntil} where id = ${id}::uuid`
       assert.isFalse(yield* jobs.work([count]))
-      yield* TestClock.adjust(60_001)
+      yield* TestClock.adjust(20_001)
       yield* jobs.free
       while (yield* jobs.work([count])) yield* Effect.void
       assert.deepStrictEqual(yield* notes, [1, 2, 3, 4, 5, 6])

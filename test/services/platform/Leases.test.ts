@@ -1,8 +1,15 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../services/platform/Database.ts"
-import { backoffMillis, claimDue, freeExpired, settleFailed } from "../../../services/platform/Leases.ts"
+import {
+  backoffMillis,
+  claimDue,
+  claimed,
+  freeExpired,
+  release,
+  settleFailed,
+} from "../../../services/platform/Leases.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const jobs = { table: "jobs_under_test", key: "id", keyType: "bigint" } as const
@@ -60,6 +67,64 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       const [late] = yield* read(77n)
       assert.strictEqual(late?.last_error, "interrupted")
     }).pipe(Effect.provide(TestClock.layer())))
+
+  it.effect("a stop gives back what was claimed, whichever moment it comes at, and as if it had not been claimed", () =>
+    Effect.gen(function* () {
+      const { sql, owner } = yield* Database
+      yield* owner`create table stopped_under_test (
+        id text primary key, attempts integer not null default 0, not_before timestamptz not null,
+        last_error text, claim bigint, lease_until timestamptz)`
+      yield* owner`grant all on stopped_under_test to public`
+      const table = { table: "stopped_under_test", key: "id", keyType: "text" } as const
+      yield* sql`insert into stopped_under_test (id, attempts, not_before)
+        select i::text, 2, to_timestamp(i) from generate_series(1, 3) i`
+      const before = yield* sql`select * from stopped_under_test order by id`
+      const rows = sql`select * from stopped_under_test order by id`
+      const claim = (also = sql``) => claimDue<Job>(sql, table, { leaseMillis: 10_000, limit: 3, also })
+      const giveBack = ([first]: ReadonlyArray<{ readonly claim: bigint }>) => release(sql, table, first!.claim)
+
+      // While the statement that claims is under way.
+      const slow = claim(sql`and pg_sleep(0.3) is not null`)
+      const claiming = yield* Effect.forkChild(claimed({ claim: slow, work: () => Effect.never, giveBack }))
+      const busy = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%pg_sleep%'`
+      yield* Effect.repeat(busy, { until: ([row]) => row!.n > 0 })
+      yield* Fiber.interrupt(claiming)
+      assert.deepStrictEqual(yield* rows, before)
+
+      // Within the work: what it has settled stays so.
+      const within = yield* Deferred.make<void>()
+      const settleFirst = ([first]: ReadonlyArray<Job & { readonly claim: bigint }>) =>
+        settleFailed(sql, table, first!.claim, [{ key: first!.id, afterMillis: 60_000, error: "later" }]).pipe(
+          Effect.andThen(Deferred.succeed(within, undefined)),
+          Effect.andThen(Effect.never),
+        )
+      const working = yield* Effect.forkChild(claimed({ claim: claim(), work: settleFirst, giveBack }))
+      yield* Deferred.await(within)
+      yield* Fiber.interrupt(working)
+      const [first, ...others] = yield* rows
+      assert.deepInclude(first, { id: "1", attempts: 3, claim: null, last_error: "later" })
+      assert.deepStrictEqual(others, before.slice(1))
+
+      // Work that has begun has its patience, and no more.
+      const begun = yield* Deferred.make<void>()
+      const ends = yield* Deferred.make<void>()
+      const patient = (patience: "1 minute" | "1 millis", work: Effect.Effect<void>) =>
+        Effect.forkChild(claimed({
+          ...{ claim: claim(), giveBack, patience },
+          work: () => Effect.andThen(Deferred.succeed(begun, undefined), work),
+        }))
+      const patiently = yield* patient("1 minute", Deferred.await(ends))
+      yield* Deferred.await(begun)
+      const stopping = yield* Effect.forkChild(Fiber.interrupt(patiently), { startImmediately: true })
+      yield* Deferred.succeed(ends, undefined)
+      yield* Fiber.join(stopping)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(patiently)))
+      const hasty = yield* patient("1 millis", Effect.never)
+      yield* Fiber.interrupt(hasty)
+      assert.deepStrictEqual((yield* rows).slice(1), before.slice(1))
+    }))
 
   it.effect("doubles the wait up to its bound", () =>
     Effect.sync(() => {

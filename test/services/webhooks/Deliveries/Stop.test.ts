@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { ServerResponse } from "node:http"
+import { Database } from "../../../../services/platform/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { serve } from "../../platform/Outbound/servers.ts"
@@ -44,7 +45,7 @@ layer(Layer.fresh(world()))("Deliveries, stopping", (it) => {
 })
 
 layer(Layer.fresh(world()))("Deliveries, stopping beside black holes", (it) => {
-  it.effect("it ends after five seconds; the claims of what never answered expire", () =>
+  it.effect("it ends after five seconds; what never answered is noted as interrupted, and no claim is left", () =>
     Effect.gen(function* () {
       const { settling } = yield* started
       const stopped = yield* Effect.forkChild(Fiber.interrupt(settling))
@@ -52,6 +53,45 @@ layer(Layer.fresh(world()))("Deliveries, stopping beside black holes", (it) => {
       assert.isUndefined(stopped.pollUnsafe())
       yield* TestClock.adjust("5 seconds")
       yield* comes(Effect.sync(() => stopped.pollUnsafe() !== undefined))
-      assert.strictEqual(yield* count("delivery_queue", "claim is not null"), 64)
+      assert.strictEqual(yield* count("delivery_queue", "claim is null and attempts_interrupted = 1"), 64)
+      assert.strictEqual(yield* count("delivery_queue", "claim is null and attempts_interrupted = 0"), 32)
+      assert.strictEqual(yield* count("attempts", "error = 'interrupted'"), 64)
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.deepStrictEqual(yield* stranded, [])
+    }))
+})
+
+layer(Layer.fresh(world()))("Deliveries, stopped within an acceptance", (it) => {
+  it.effect("what was born claimed while it stopped is given back, not sent, and no attempt", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const receiver = yield* serve((request, response) => void request.resume().on("end", () => response.end()))
+      const deliveries = yield* Deliveries
+      const settling = yield* Effect.forkChild(deliveries.settling)
+      const hook = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
+      const [locked, unlock] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const lock = yield* Effect.forkChild(
+        owner`lock table events in share mode`.pipe(
+          Effect.andThen(Deferred.succeed(locked, undefined)),
+          Effect.andThen(Deferred.await(unlock)),
+          owner.withTransaction,
+        ),
+      )
+      yield* Deferred.await(locked)
+      const accepting = yield* Effect.forkChild(
+        deliveries.accept(Array.from({ length: 12 }, () => event(hook.accountId))),
+      )
+      const waiting = sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      yield* comes(Effect.map(waiting, ({ length }) => length === 1))
+      const stopped = yield* Effect.forkChild(Fiber.interruptAll([accepting, settling]), { startImmediately: true })
+      yield* Deferred.succeed(unlock, undefined)
+      yield* Fiber.join(lock)
+      yield* comes(Effect.sync(() => stopped.pollUnsafe() !== undefined))
+      assert.strictEqual(yield* count("delivery_queue", "claim is null and attempts_interrupted = 0"), 12)
+      assert.strictEqual(yield* count("delivery_queue"), 12)
+      assert.strictEqual(receiver.requests.length, 0)
+      assert.strictEqual(yield* count("attempts"), 0)
+      assert.deepStrictEqual(yield* stranded, [])
     }))
 })

@@ -1,0 +1,49 @@
+/**
+ * Two processes under load whose database is away for a minute, which is longer than every lease: nothing is lost, and
+ * nothing is sent again, not even what was in flight when it went.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { until } from "../e2e/support/until.ts"
+import { world } from "../e2e/support/World.ts"
+import { unanswered } from "../support/Broker.ts"
+import { type Relay, relay } from "../support/Relay.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { brisk, second } from "./support/Second.ts"
+import { close, databaseOf, ended, traffic } from "./support/Traffic.ts"
+
+const minuteAway = (away: (network: Relay) => void) =>
+  Effect.gen(function* () {
+    const made = yield* TestDatabase.make
+    const network = yield* relay(new URL(Redacted.value(made.url)))
+    const by = (address: Redacted.Redacted) => {
+      const url = new URL(Redacted.value(address))
+      url.port = String(network.port)
+      return Redacted.make(url.href)
+    }
+    const around = yield* world(brisk, { database: { url: by(made.url), ownerUrl: by(made.ownerUrl) } })
+    const flow = yield* traffic(around)
+    yield* second(around)
+    for (let n = 0; n < 4; n++) yield* flow.publish(500)
+    yield* until("some arrivals", Effect.sync(() => flow.target.hits.length), (n) => n > 300)
+    yield* flow.publish(500)
+    away(network)
+    yield* flow.publish(500)
+    // The outage is what is tried.
+    yield* Effect.sleep("1 minute")
+    network.mend()
+    yield* flow.publish(500)
+    const broker = Redacted.make(around.env["NATS_URL"]!)
+    yield* until("every event answered for", Effect.delay(unanswered(broker), "1 second"), (left) => left === 0, 180)
+    yield* ended(flow)
+    yield* close(flow).pipe(Effect.provide(databaseOf(around)))
+    const arrived = flow.target.hits.map(({ attempt, id }) => `${id} ${attempt}`)
+    const times = Map.groupBy(arrived, (one) => one)
+    assert.deepStrictEqual([...times.values()].filter((same) => same.length > 1), [])
+  }).pipe(Effect.scoped)
+
+describe.concurrent("a database that is away for a minute under load", () => {
+  it.live("and refuses connections", () => minuteAway((network) => network.refuse()))
+
+  it.live("and swallows what it is sent", () => minuteAway((network) => network.cut()))
+})

@@ -1,6 +1,20 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
+
+/**
+ * One file of e2e, which runs whole programs and mostly waits for them, after every three others: none is left for the
+ * end, where it would run alone, and few run at a time.
+ */
+class Interleaved extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>) {
+    const sorted = await super.sort(files)
+    const long = sorted.filter(({ moduleId }) => moduleId.includes("/test/e2e/"))
+    const short = sorted.filter((file) => !long.includes(file))
+    return [...long, ...short].map((_, n) => (n % 4 === 0 ? long.shift() : undefined) ?? short.shift() ?? long.shift()!)
+  }
+}
 
 export default defineConfig({
   test: {
@@ -8,7 +22,9 @@ export default defineConfig({
     exclude: ["test/long/**"],
     // Worker threads do not run on Deno.
     pool: "forks",
-    maxWorkers: 2,
+    // Files wait for real time, for servers and for programs during half of their time: four keep two cores busy.
+    maxWorkers: 4,
+    sequence: { sequencer: Interleaved },
     globalSetup: ["test/support/globalSetup.ts"],
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],

@@ -49,7 +49,9 @@ const settings = (port: number, throwaway: boolean) => ({
   timezone: "UTC",
   log_timezone: "UTC",
   log_line_prefix: "%m [%p] %u ",
-  ...(throwaway ? { fsync: "off", full_page_writes: "off" } : {}),
+  ...(throwaway
+    ? { fsync: "off", full_page_writes: "off", wal_compression: "off", wal_level: "minimal", max_wal_senders: 0 }
+    : {}),
 })
 
 const pidFile = (data: string) => {

@@ -42,7 +42,8 @@ const copy = Effect.fnUntraced(function* (name: string) {
     yield* migrate.pipe(Effect.provide(open(unfinished)))
     yield* sql`alter database ${sql(unfinished)} rename to ${sql(template)}`
   }
-  yield* sql`create database ${sql(name)} template ${sql(template)}`
+  // A copy through the log, the default, took twice the time.
+  yield* sql`create database ${sql(name)} template ${sql(template)} strategy file_copy`
 }, Effect.scoped)
 
 const drop = (name: string) =>

@@ -66,6 +66,7 @@ import * as DevMailboxPages from "./http/DevMailbox.ts"
 import * as DevSignIn from "./http/DevSignIn.ts"
 import * as Docs from "./http/Docs.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
+import { AccountLimits } from "./http/Limits.ts"
 import { managed } from "./http/Management.ts"
 import { hotMe } from "./http/Me.ts"
 import { notifications } from "./http/Notifications.ts"
@@ -250,6 +251,7 @@ const api = (config: AppConfig, places: Places) => {
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(managed(rates)),
+    Layer.provide(AccountLimits.layer({ reads: config.mailReadRate, writes: config.mailWriteRate })),
     Layer.provide(actors(config, places)),
   )
   return Server.layer(routes, {

@@ -20,7 +20,7 @@ import { type Sender, size, wrongBodies, type WrongBody } from "../harness/Wrong
 import { deliveries } from "./Reads.ts"
 
 const template = "refusals"
-const honestConnections = 4
+const honestConnections = 32
 const hostileConnections = 2
 const person = "person-1"
 
@@ -143,6 +143,8 @@ export const refusals: Claim = {
       })
       const insist = yield* driving
       const none = { MANAGEMENT_WRITE_RATE: "0", MAIL_WRITE_RATE: "0" }
+      // An empty variable is one that is not set.
+      const asTheyAre = { MAIL_WRITE_RATE: "" }
 
       const costs = yield* Effect.scoped(Effect.gen(function* () {
         const cost = costOf(yield* started(none), insist)
@@ -184,11 +186,11 @@ export const refusals: Claim = {
       const rounds: Array<Readonly<Record<string, Driven & { readonly alone: number; readonly statuses: string }>>> = []
       for (let round = 1; round <= run.rounds; round++) {
         const figures: Record<string, Driven & { readonly alone: number; readonly statuses: string }> = {}
-        for (const [limits, rates] of [["without limits", none], ["with the limits as they are", {}]] as const) {
+        for (const [limits, rates] of [["without limits", none], ["with the limits as they are", asTheyAre]] as const) {
           for (const title of hostile) {
             yield* run.tell(`round ${round} of ${run.rounds}: ${title}, ${limits}`)
             yield* Effect.scoped(Effect.gen(function* () {
-              const world = yield* started({ MAIL_READ_RATE: "10000000", ...rates })
+              const world = yield* started(rates)
               const { p50: alone } = yield* beside(world, null)
               const { statuses, ...driven } = yield* beside(world, title)
               const said = Object.entries(statuses).map(([status, n]) => `${n} × ${status}`).join(", ")

@@ -17,11 +17,14 @@ export interface Bounded {
   /** Whether a list or map holds more than the schema admits. */
   readonly overflows: (value: unknown) => boolean
   /**
-   * The value without what no told fault needs: an overlong list or map is a `0` instead, other lists and maps end with
-   * the hundredth wrong item, and of unknown members one more than is told is left.
+   * The value without what no told fault needs. A symbol that no schema takes stands for an overlong list or map; other
+   * lists and maps end with the hundredth wrong item, and of unknown members one more than is told is left.
    */
   readonly cut: (value: unknown) => unknown
 }
+
+/** No body holds it, and no schema of a list, a map or a scalar takes it. */
+const overlong = Symbol("overlong")
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -52,7 +55,7 @@ const ofArrays = (ast: SchemaAST.Arrays, options: SchemaAST.ParseOptions): Bound
       (tooManyIn(ast, value) !== undefined || item !== scalar && value.some(item.overflows)),
     cut: (value) => {
       if (!Array.isArray(value)) return value
-      if (tooManyIn(ast, value)) return 0
+      if (tooManyIn(ast, value)) return overlong
       const items = item === scalar ? value : value.map(item.cut)
       return items.slice(0, count(items))
     },
@@ -77,7 +80,7 @@ const ofObjects = (ast: SchemaAST.Objects, options: SchemaAST.ParseOptions): Bou
     },
     cut: (value) => {
       if (!isMembers(value)) return value
-      if (tooManyIn(ast, value)) return 0
+      if (tooManyIn(ast, value)) return overlong
       const entries = Object.entries(value)
       const own = entries.filter(([name]) => known.has(name)).map(([name, one]) => [name, known.get(name)!.cut(one)])
       const foreign = entries.filter(([name]) => !known.has(name))
@@ -99,9 +102,13 @@ const meant = (types: ReadonlyArray<SchemaAST.Objects>, value: Members) =>
     )
   )
 
+const typesOf = (ast: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> =>
+  ast.types.flatMap((type) => type._tag === "Union" ? typesOf(type) : [type])
+
 const ofUnion = (ast: SchemaAST.Union, options: SchemaAST.ParseOptions): Bounded => {
-  const lists = ast.types.filter((type) => type._tag === "Arrays")
-  const objects = ast.types.filter((type) => type._tag === "Objects")
+  const types = typesOf(ast)
+  const lists = types.filter((type) => type._tag === "Arrays")
+  const objects = types.filter((type) => type._tag === "Objects")
   if (lists.length + objects.length === 0) return scalar
   const list = lists[0] === undefined ? scalar : boundedOf(lists[0], options)
   const members = objects.map((type) => boundedOf(type, options))

@@ -1,7 +1,7 @@
 /**
  * How a request of the mail API says who sends it: `Authorization: Bearer mail_k_…`, or the `mail_session` cookie. The
  * Authorization header decides where both are sent; whatever is wrong with a credential, the answer is the same 401.
- * Next in order, and only by cookie, comes the CSRF rule (DECISIONS-mail, Authentication).
+ * Next in order, and only by cookie, comes the CSRF rule; then the account's limits of reads and writes a minute.
  *
  * `Authenticated` has asked the database before the handler runs. `Presented` is for hot reads: it gives the handler a
  * well-formed credential that is not checked yet, to be joined into the handler's own statement; where the rest of the
@@ -10,7 +10,7 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Plan } from "../mail/Account.ts"
-import { CsrfRejected, DependencyUnavailable, InvalidCredentials } from "../problems/Floor.ts"
+import { CsrfRejected, DependencyUnavailable, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 
 /** What was presented, parsed. Nobody knows yet whether its account is active, or its key still stands. */
 export class Credential extends Context.Service<
@@ -44,7 +44,7 @@ const security = {
   ),
 }
 
-const error = [InvalidCredentials, CsrfRejected, DependencyUnavailable] as const
+const error = [InvalidCredentials, CsrfRejected, RateLimited, DependencyUnavailable] as const
 
 export class Authenticated extends HttpApiMiddleware.Service<Authenticated, { provides: Principal }>()(
   "bailiwick/schemas/api/Credentials/Authenticated",

@@ -34,7 +34,7 @@ interface Purse {
   held: number
   /** How many were asked for last. */
   asked: number
-  /** Nobody asks an empty bucket again before. */
+  /** Nobody asks an empty bucket again before; then it has one token. */
   emptyUntil: number
   spentAt: number
 }
@@ -49,10 +49,10 @@ export class RateLimits extends Context.Service<RateLimits, {
   /** Takes one, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does. */
   readonly take: (limit: RateLimit) => Effect.Effect<RateDecision, SqlError.SqlError>
   /**
-   * Spends one token of a generous limit. Gives 0, or the whole seconds after which there may be one again. Not inside a
-   * transaction.
+   * Spends tokens of a generous limit, one where nothing is said and at most all that it has. Gives 0, or the whole seconds
+   * after which there may be so many again. Not inside a transaction.
    */
-  readonly spend: (limit: RateLimit) => Effect.Effect<number, SqlError.SqlError>
+  readonly spend: (limit: RateLimit, tokens?: number) => Effect.Effect<number, SqlError.SqlError>
   /** Deletes rows whose window is over, at most 1,000 of each kind; gives whether there may be more. */
   readonly prune: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/platform/RateLimits") {
@@ -126,28 +126,35 @@ export class RateLimits extends Context.Service<RateLimits, {
         return purse
       }
 
-      const refill = Effect.fnUntraced(function* (limit: RateLimit, purse: Purse) {
+      const refill = Effect.fnUntraced(function* (limit: RateLimit, purse: Purse, tokens: number) {
         const millis = yield* Clock.currentTimeMillis
+        const each = limit.windowMillis / limit.limit
         // Whoever waited for the same draw spends of what it brought.
-        if (purse.held === 0 && millis >= purse.emptyUntil) {
+        if (purse.held < tokens && millis >= purse.emptyUntil) {
           const idle = millis - purse.spentAt > limit.windowMillis
           purse.asked = Math.max(
             1,
             Math.floor(idle || purse.asked === 0 ? limit.limit / 100 : Math.min(purse.asked * 2, limit.limit / 10)),
           )
-          const { drawn, level } = yield* draw(limit, purse.asked, millis)
-          purse.held = drawn
-          if (drawn === 0) purse.emptyUntil = millis + Math.ceil((1 - level) * limit.windowMillis / limit.limit)
+          const { drawn, level } = yield* draw(limit, Math.max(purse.asked, tokens - purse.held), millis)
+          purse.held += drawn
+          if (purse.held < tokens) purse.emptyUntil = millis + Math.ceil((1 - level) * each)
         }
-        if (purse.held === 0) return Math.max(1, Math.ceil((purse.emptyUntil - millis) / 1_000))
-        purse.held--
+        if (purse.held < tokens) {
+          const wait = Math.max(0, purse.emptyUntil - millis) + (tokens - purse.held - 1) * each
+          return Math.max(1, Math.ceil(wait / 1_000))
+        }
+        purse.held -= tokens
         return 0
       })
 
-      const spend = Effect.fnUntraced(function* (limit: RateLimit) {
+      const spend = Effect.fnUntraced(function* (limit: RateLimit, tokens = 1) {
         const millis = yield* Clock.currentTimeMillis
         const purse = purseOf(limit, millis)
-        const seconds = purse.held > 0 ? (purse.held--, 0) : yield* purse.one.withPermits(1)(refill(limit, purse))
+        const wanted = Math.min(tokens, limit.limit)
+        const seconds = purse.held >= wanted
+          ? (purse.held -= wanted, 0)
+          : yield* purse.one.withPermits(1)(refill(limit, purse, wanted))
         purse.spentAt = millis
         return seconds
       })

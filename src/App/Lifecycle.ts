@@ -17,7 +17,7 @@ import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { PolicyReviews } from "../../services/access/PolicyReviews.ts"
 import { Rollouts } from "../../services/projects/Rollouts.ts"
 import { consuming, lifecycle } from "../http/Lifecycle.ts"
-import type { ManagementRates } from "../http/Management.ts"
+import type { Rates } from "../http/Limits.ts"
 import { streamPoll } from "../http/StreamPoll.ts"
 import { streams } from "../http/Streams.ts"
 import { LifecycleKeys } from "../workers/LifecycleKeys.ts"
@@ -32,7 +32,7 @@ const audience = "service-lifecycle"
 const guard = <E, R>(
   config: AppConfig,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
-  rates: ManagementRates,
+  rates: Rates,
 ): Layer.Layer<Consuming, E, R | Outbound | RateLimits> =>
   config.demo
     ? Layer.unwrap(Effect.map(
@@ -49,7 +49,7 @@ export const lifecycleHandlers = <E, R>(
   config: AppConfig,
   publicUrl: URL,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
-  rates: ManagementRates,
+  rates: Rates,
 ) =>
   Layer.mergeAll(lifecycle, streams(publicUrl), streamPoll).pipe(
     Layer.provideMerge(guard(config, issuer, rates)),

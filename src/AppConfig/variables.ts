@@ -116,6 +116,8 @@ export const variables = {
     fallback: [],
     example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`,
   },
+  mailWriteRate: { name: "MAIL_WRITE_RATE", parse: int(0, 10_000_000), fallback: 3_000, example: "3000" },
+  mailReadRate: { name: "MAIL_READ_RATE", parse: int(0, 10_000_000), fallback: 30_000, example: "30000" },
   managementWriteRate: { name: "MANAGEMENT_WRITE_RATE", parse: int(0, 10_000_000), fallback: 600, example: "600" },
   managementReadRate: { name: "MANAGEMENT_READ_RATE", parse: int(0, 10_000_000), fallback: 6_000, example: "6000" },
   managementApprovalMaxAge: {

@@ -7,6 +7,7 @@ import { Credential, Principal } from "../../schemas/api/Credentials.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
 import { hotRead, HotReads } from "./floor/HotReads.ts"
+import { AccountLimits } from "./Limits.ts"
 
 const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
 
@@ -18,7 +19,11 @@ export const apiKeys = HttpApiBuilder.group(
     const hot = yield* HotReads
     hot.set(
       "/v1/api-keys/",
-      hotRead(yield* Principals, (credential, _, query) => query === "" ? keys.list(credential) : undefined),
+      hotRead(
+        yield* Principals,
+        yield* AccountLimits,
+        (credential, _, query) => query === "" ? keys.list(credential) : undefined,
+      ),
     )
     return handlers.handleAll({
       createApiKey: Effect.fnUntraced(function* ({ payload }) {

@@ -5,7 +5,9 @@ import { Authenticated, Credential, Presented, Principal, sessionCookie } from "
 import { CsrfRejected, InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
 import { passesCsrf } from "./Csrf.ts"
+import { respond } from "./floor/Failures.ts"
 import { actsAs } from "./floor/RequestActor.ts"
+import { AccountLimits } from "./Limits.ts"
 
 /** Where a request of this scheme finds its credential; the Authorization header decides where it is there. */
 const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
@@ -28,6 +30,9 @@ type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 const isRefusal = (error: unknown): boolean =>
   error instanceof InvalidCredentials || (Predicate.hasProperty(error, "error") && isRefusal(error.error))
 
+// What is beyond a limit is answered here: as a failure it would be taken for a refused credential, and the next scheme
+// would be tried, whose refusal would be the answer.
+
 /** Whoever is recognised is named in the audit, even where the request fails later. */
 const recognise = (principals: Principals["Service"], credential: Credential["Service"]) =>
   Effect.tap(principals.authenticate(credential), ({ accountId }) => actsAs(`account:${accountId}`))
@@ -38,11 +43,14 @@ export const authenticated = (publicUrl: URL) =>
     Authenticated,
     Effect.gen(function* () {
       const principals = yield* Principals
+      const limits = yield* AccountLimits
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
           const credential = yield* Effect.provideService(present(scheme), Principals, principals)
           const principal = yield* recognise(principals, credential)
           if (scheme === "cookie") yield* guard(publicUrl)
+          const beyond = yield* limits.count(principal.accountId, yield* HttpServerRequest.HttpServerRequest)
+          if (beyond !== undefined) return yield* respond(beyond)
           return yield* Effect.provideService(next, Principal, principal)
         })
       return Authenticated.of({ bearer: by("bearer"), cookie: by("cookie") })
@@ -54,6 +62,7 @@ export const presented = (publicUrl: URL) =>
     Presented,
     Effect.gen(function* () {
       const principals = yield* Principals
+      const limits = yield* AccountLimits
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
           const credential = yield* Effect.provideService(present(scheme), Principals, principals)
@@ -61,10 +70,14 @@ export const presented = (publicUrl: URL) =>
             yield* recognise(principals, credential)
             yield* guard(publicUrl)
           }
+          const beyond = yield* limits.countFor(credential, yield* HttpServerRequest.HttpServerRequest)
+          if (beyond !== undefined) return yield* respond(beyond)
           return yield* next.pipe(
             Effect.provideService(Credential, credential),
             // A request that does not decode never reached the statement that would have refused it.
-            Effect.tapError((error) => isRefusal(error) ? Effect.void : recognise(principals, credential)),
+            Effect.tapError((error) =>
+              isRefusal(error) ? Effect.sync(() => limits.forget(credential)) : recognise(principals, credential)
+            ),
           )
         })
       return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })

@@ -9,7 +9,7 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import type { AccessTokens } from "../../services/people/AccessTokens.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { actsAs } from "./floor/RequestActor.ts"
-import { type ManagementRates, spending } from "./Management.ts"
+import { type Rates, spending } from "./Limits.ts"
 
 const Api = HttpApi.make("bailiwick").add(LifecycleApi)
 const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
@@ -17,7 +17,7 @@ const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
 const bearer = /^bearer +(\S+)$/i
 
 /** `tokens` verifies access tokens for the audience of lifecycle consumers; only services have any business here. */
-export const consuming = (tokens: AccessTokens["Service"], rates: ManagementRates) =>
+export const consuming = (tokens: AccessTokens["Service"], rates: Rates) =>
   Layer.effect(
     Consuming,
     Effect.gen(function* () {
@@ -27,14 +27,14 @@ export const consuming = (tokens: AccessTokens["Service"], rates: ManagementRate
           next: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
           { endpoint }: { readonly endpoint: HttpApiEndpoint.Top },
         ) {
-          const { headers, method } = yield* HttpServerRequest.HttpServerRequest
-          const presented = bearer.exec(headers["authorization"] ?? "")?.[1]
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const presented = bearer.exec(request.headers["authorization"] ?? "")?.[1]
           if (presented === undefined) return yield* new InvalidToken()
           const { clientId, issuer, via } = yield* tokens.verify(presented)
           if (via !== "service") return yield* new InvalidToken()
           const principal = `service:${issuer} ${clientId}`
           yield* actsAs(principal)
-          yield* spend(principal, method, Context.get(endpoint.annotations, Follows))
+          yield* spend(principal, request, Context.get(endpoint.annotations, Follows))
           return yield* Effect.provideService(next, Consumer, { issuer, clientId })
         }),
       })

@@ -2,7 +2,6 @@
 import { Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Caller, Managed } from "../../schemas/api/Management.ts"
-import { RateLimited } from "../../schemas/problems/Floor.ts"
 import type { AccessToken } from "../../services/people/AccessTokens.ts"
 import { Callers, type Found } from "../../services/people/Callers.ts"
 import type { Origin } from "../../services/people/Sightings.ts"
@@ -11,14 +10,7 @@ import { type HotRead, json } from "./floor/HotReads.ts"
 import { accepts } from "./floor/Media.ts"
 import { peerOf } from "./floor/Peer.ts"
 import { actsAs } from "./floor/RequestActor.ts"
-
-/** Requests a minute and principal; 0: no limit. */
-export interface ManagementRates {
-  readonly writes: number
-  readonly reads: number
-}
-
-const windowMillis = 60_000
+import { type Rates, spending } from "./Limits.ts"
 
 /** Where a request came from, as far as its connection and headers say. */
 const originOf = (request: HttpServerRequest.HttpServerRequest): Origin => ({
@@ -26,19 +18,7 @@ const originOf = (request: HttpServerRequest.HttpServerRequest): Origin => ({
   address: peerOf(request),
 })
 
-/** Counts a request against its principal's limit; what `follows` has as much as reads have, for itself. */
-export const spending = (limits: RateLimits["Service"], rates: ManagementRates) =>
-  Effect.fnUntraced(function* (principal: string, method: string, follows = false) {
-    const kind = follows ? "follows" : method === "GET" || method === "HEAD" ? "reads" : "writes"
-    const limit = kind === "writes" ? rates.writes : rates.reads
-    if (limit === 0) return
-    const seconds = yield* Effect.orDie(limits.spend({ key: `management.${kind}:${principal}`, limit, windowMillis }))
-    if (seconds > 0) {
-      return yield* new RateLimited({ retry_after: seconds, limit, window_seconds: windowMillis / 1_000 })
-    }
-  })
-
-export const managed = (rates: ManagementRates) =>
+export const managed = (rates: Rates) =>
   Layer.effect(
     Managed,
     Effect.gen(function* () {
@@ -51,7 +31,7 @@ export const managed = (rates: ManagementRates) =>
           const request = yield* HttpServerRequest.HttpServerRequest
           const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
           yield* actsAs(caller.principal)
-          yield* spend(caller.principal, request.method)
+          yield* spend(caller.principal, request)
           return yield* Effect.provideService(next, Caller, caller)
         }),
       })
@@ -63,7 +43,7 @@ export const managed = (rates: ManagementRates) =>
  * `managed` does besides is done here. For a query, and for a service, it knows no answer.
  */
 export const hotOwn = (
-  rates: ManagementRates,
+  rates: Rates,
   read: (token: AccessToken) => Effect.Effect<{ readonly found: Found | undefined; readonly body: string }>,
 ) =>
   Effect.gen(function* () {
@@ -77,7 +57,7 @@ export const hotOwn = (
       const { body, found } = yield* read(token)
       const caller = yield* callers.seen(token, found, originOf(request))
       yield* actsAs(caller.principal)
-      yield* spend(caller.principal, request.method)
+      yield* spend(caller.principal, request)
       return HttpServerResponse.text(body, { contentType: "application/json" })
     })
     return own

@@ -11,7 +11,8 @@ import { Sessions } from "../../services/people/Sessions.ts"
 import { Sightings } from "../../services/people/Sightings.ts"
 import { HotReads } from "./floor/HotReads.ts"
 import { keyed } from "./Keyed.ts"
-import { hotOwn, type ManagementRates } from "./Management.ts"
+import type { Rates } from "./Limits.ts"
+import { hotOwn } from "./Management.ts"
 import { ApprovalMaxAge, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(MeApi)
@@ -78,7 +79,7 @@ export const me = HttpApiBuilder.group(
 )
 
 /** `GET /v1/me` is asked for with every page of a portal: it goes the short way. */
-export const hotMe = (rates: ManagementRates) =>
+export const hotMe = (rates: Rates) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const people = yield* People
     const hot = yield* HotReads

@@ -14,6 +14,7 @@ import { DeliveryRecords, type PageRequest } from "../../services/webhooks/Deliv
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { Webhooks } from "../../services/webhooks/Webhooks.ts"
 import { hotRead, HotReads } from "./floor/HotReads.ts"
+import { AccountLimits } from "./Limits.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
@@ -46,7 +47,7 @@ export const webhooks = HttpApiBuilder.group(
     const hot = yield* HotReads
     hot.set(
       "/v1/webhooks/{webhook_id}/deliveries",
-      hotRead(yield* Principals, (credential, params, query) => {
+      hotRead(yield* Principals, yield* AccountLimits, (credential, params, query) => {
         const asked = plainPage(query)
         return asked && records.page(credential, params["webhook_id"] ?? "", asked)
       }),

@@ -107,4 +107,16 @@ describe("hot reads", () => {
         assert.strictEqual(seen.get(path), 401)
       }
     }).pipe(Effect.scoped))
+
+  it.live("are limited for an account as the other requests are, by what is configured", () =>
+    Effect.gen(function* () {
+      const { account } = yield* world({ MAIL_READ_RATE: "10", MAIL_WRITE_RATE: "5" })
+      const { api } = yield* account()
+      const paths = ["/v1/api-keys/", "/v1/notifications/preferences"]
+      const read = yield* Effect.forEach(Array.from({ length: 30 }, (_, n) => paths[n % 2]!), (path) => api.get(path))
+      assert.deepStrictEqual([...new Set(read.map(({ status }) => status))], [200, 429])
+      const written = yield* Effect.forEach(Array.from({ length: 20 }), () => api.post("/v1/webhooks/", {}))
+      assert.deepStrictEqual([...new Set(written.map(({ status }) => status))], [422, 429])
+      assert.strictEqual((yield* (yield* account()).api.get("/v1/api-keys/")).status, 200)
+    }).pipe(Effect.scoped), 60_000)
 })

@@ -49,6 +49,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   ],
   LIFECYCLE_ISSUERS: ["{}"],
   IDENTITY_PROVIDER: ["none", "{}", `{"registration_endpoint":"https://"}`],
+  MAIL_WRITE_RATE: ["-1", "a lot"],
+  MAIL_READ_RATE: ["10000001"],
   MANAGEMENT_WRITE_RATE: ["-1", "600/min"],
   MANAGEMENT_READ_RATE: ["many"],
   MANAGEMENT_APPROVAL_MAX_AGE: ["900", "0 seconds"],

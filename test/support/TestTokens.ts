@@ -9,7 +9,8 @@ import { Sightings } from "../../services/people/Sightings.ts"
 import { Database } from "../../services/platform/Database.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { type AccessTokenRequest, EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
-import { managed, type ManagementRates } from "../../src/http/Management.ts"
+import type { Rates } from "../../src/http/Limits.ts"
+import { managed } from "../../src/http/Management.ts"
 
 const issuer = Layer.unwrap(Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(
@@ -29,7 +30,7 @@ export const tokens = Callers.layer.pipe(
 )
 
 /** The layer of the contract's `Managed` over `tokens`, without limits unless they are named. */
-export const managedBy = (rates: ManagementRates = { reads: 0, writes: 0 }) =>
+export const managedBy = (rates: Rates = { reads: 0, writes: 0 }) =>
   managed(rates).pipe(Layer.provideMerge(RateLimits.layer), Layer.provideMerge(tokens))
 
 export type TokenOptions = Partial<Omit<AccessTokenRequest, "subject">>

@@ -9,6 +9,7 @@ import type { Credential } from "../../../schemas/api/Credentials.ts"
 import type { DependencyUnavailable, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
 import type { InvalidToken } from "../../../schemas/problems/Identity.ts"
 import type { Principals } from "../../../services/accounts/Principals.ts"
+import type { Accounts } from "../Limits.ts"
 import { accepts } from "./Media.ts"
 
 export type HotRead = (
@@ -28,10 +29,11 @@ export const json = new Set(["application/json"])
 /**
  * A read that answers with JSON text. `read` gets the credential, which nobody has checked yet, the path's parameters and
  * the query as it was written ("" where there is none); it gives `undefined` for what it does not know, and what it
- * fails with is told in the ordinary way, except for a refused credential.
+ * fails with is told in the ordinary way, except for a refused credential. The account's limits come first.
  */
 export const hotRead = (
   principals: Principals["Service"],
+  limits: Accounts,
   read: (
     credential: Credential["Service"],
     params: Readonly<Record<string, string | undefined>>,
@@ -44,10 +46,22 @@ export const hotRead = (
   const at = request.url.indexOf("?")
   return Effect.flatMap(principals.present({ authorization, cookie: undefined }), (credential) => {
     const found = read(credential, params, at < 0 ? "" : request.url.slice(at + 1))
-    return found === undefined ? Effect.succeed(undefined) : Effect.matchEffect(found, {
+    if (found === undefined) return Effect.succeed(undefined)
+    const answered = Effect.matchEffect(found, {
       onSuccess: (body) => Effect.succeed(HttpServerResponse.text(body, { contentType: "application/json" })),
-      onFailure: (error) =>
-        error._tag === "InvalidCredentials" ? Effect.fail(error as InvalidCredentials) : Effect.succeed(undefined),
+      onFailure: (error) => {
+        if (error._tag === "InvalidCredentials") {
+          limits.forget(credential)
+          return Effect.fail(error as InvalidCredentials)
+        }
+        limits.counted(request)
+        return Effect.succeed(undefined)
+      },
     })
+    return Effect.flatMap(
+      limits.countFor(credential, request),
+      (beyond): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined, InvalidCredentials | RateLimited> =>
+        beyond === undefined ? answered : Effect.fail(beyond),
+    )
   })
 }

@@ -53,6 +53,15 @@ describe("the work for a wrong body", () => {
     assert.isFalse(overflows({ list: Array.from({ length: 10 }, () => "bad"), other: null, name: "" }))
   })
 
+  it("nor of one that may be a scalar instead, or within another choice", () => {
+    const { Item, looks } = counted()
+    const inner = Schema.Union([Schema.Array(Item).check(Schema.isMaxLength(2)), Schema.Finite, Schema.String])
+    const { body, overflows } = sectionsFor(Schema.Union([Schema.Struct({ a: Item }), inner]))
+    assert.isTrue(overflows(["bad", "bad", "bad"]))
+    assert.deepStrictEqual(body(["bad", "bad", "bad"]).map(({ type }) => type), ["too_long"])
+    assert.strictEqual(looks.at, 0)
+  })
+
   it("a long list is decoded up to its hundredth wrong item", () => {
     const { Item, looks } = counted()
     const { body } = sectionsFor(Schema.Struct({ list: Schema.Array(Item).check(Schema.isMaxLength(10_000)) }))

@@ -78,6 +78,25 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         assert.strictEqual(yield* two.spend({ key: "slow", limit: 1, windowMillis: 60_000 }), 60)
       })).pipe(Effect.provide(TestClock.layer())))
 
+    it.effect("a request may cost more than one token, and says when there are so many", () =>
+      Effect.gen(function* () {
+        const { spend } = yield* RateLimits
+        const sixty = { key: "heavy", limit: 60, windowMillis: 60_000 }
+        for (let i = 0; i < 3; i++) assert.strictEqual(yield* spend(sixty, 16), 0)
+        assert.strictEqual(yield* spend(sixty, 16), 4)
+        for (let i = 0; i < 12; i++) assert.strictEqual(yield* spend(sixty), 0)
+        assert.strictEqual(yield* spend(sixty), 1)
+        assert.strictEqual(yield* spend(sixty, 16), 16)
+        yield* TestClock.adjust("15 seconds")
+        assert.strictEqual(yield* spend(sixty, 16), 1)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* spend(sixty, 16), 0)
+        // What costs more than the bucket has waits for a full one, and gets it.
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* spend(sixty, 100), 0)
+        assert.strictEqual(yield* spend(sixty), 1)
+      }).pipe(Effect.provide(TestClock.layer())))
+
     it.effect("a process holds little of a bucket that it hardly uses, and writes little for one that it uses up", () =>
       Effect.gen(function* () {
         const { spend } = yield* RateLimits

@@ -20,7 +20,7 @@ import { Vault } from "../../../services/platform/Vault.ts"
 import { apiKeys } from "../../../src/http/ApiKeys.ts"
 import { authenticated, presented } from "../../../src/http/Credentials.ts"
 import { Refusals } from "../../../src/http/floor/Refusals.ts"
-import type { ManagementRates } from "../../../src/http/Management.ts"
+import type { Rates } from "../../../src/http/Limits.ts"
 import { hotMe, me } from "../../../src/http/Me.ts"
 import { Server } from "../../../src/http/Server.ts"
 import { identity } from "../../support/TestIdentity.ts"
@@ -46,7 +46,7 @@ const mailKeys = ApiKeys.layer.pipe(
 )
 
 /** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
-export const world = (rates?: ManagementRates, at = portal) =>
+export const world = (rates?: Rates, at = portal) =>
   Server.layer(
     Layer.merge(HttpApiBuilder.layer(Api), hotMe(rates ?? { reads: 0, writes: 0 })).pipe(
       Layer.provide([me, apiKeys]),

@@ -105,18 +105,33 @@ const appendOnly = [
   "policy_approvals",
 ]
 
+/** Tables that a migration writes and the program only reads. */
+const readOnly = ["schema_meta", "effect_sql_migrations"]
+
+/** What stands in the schema beside `tables`: views, partitions, the migrators' own tables, those of the cluster. */
+const others = (owner: PgClient.PgClient) =>
+  owner<{ name: string; view: boolean; partition: boolean }>`
+    select c.relname as name, c.relkind = 'v' as view, c.relispartition as partition from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v') and c.relname <> all(${[...tables]})`
+
+/**
+ * Gives the program's role what it needs and takes back what an older version gave. A partition gets nothing of its own: a
+ * statement on its table needs no grant there, and a statement on the partition itself would get around `appendOnly`.
+ * The tables of the cluster are granted where they are made (actors/Cluster.ts).
+ */
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)
+  const names = (of: ReadonlyArray<string>) => owner.literal(of.map((name) => `"${name}"`).join(", "))
+  const found = yield* others(owner)
+  const closed = found.filter(({ name, partition, view }) => view || partition || name.endsWith("_migrations"))
+  const read = [...readOnly, ...found.filter(({ view }) => view).map(({ name }) => name)]
   yield* owner`grant usage on schema public to ${app}`
-  yield* owner`grant select, insert, update, delete on all tables in schema public to ${app}`
+  yield* owner`revoke all on ${names(closed.map(({ name }) => name))} from ${app}`
+  yield* owner`grant select, insert, update, delete on ${names(tables)} to ${app}`
+  yield* owner`revoke update, delete on ${names(appendOnly)} from ${app}`
+  yield* owner`revoke insert, update, delete on ${names(readOnly)} from ${app}`
+  yield* owner`grant select on ${names(read)} to ${app}`
   yield* owner`grant usage, select on all sequences in schema public to ${app}`
-  // The rights to a partition count where a statement names the partition itself.
-  const kept = yield* owner<{ name: string }>`
-    select c.relname as name
-    from pg_class p left join pg_inherits i on i.inhparent = p.oid
-    join pg_class c on c.oid in (p.oid, i.inhrelid) and c.relkind in ('r', 'p')
-    where p.relnamespace = 'public'::regnamespace and p.relname = any(${[...appendOnly]}::text[])`
-  yield* owner`revoke update, delete on ${owner.literal(kept.map(({ name }) => `"${name}"`).join(", "))} from ${app}`
 })
 
 /** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */

@@ -59,6 +59,46 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.strictEqual(new Set(tables).size, tables.length)
     }))
 
+  it.effect("the program's role has the grants that it needs and no others, also where an older version gave more", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const [app] = yield* sql<{ role: string }>`select current_user::text as role`
+      const everything = owner`grant select, insert, update, delete on all tables in schema public to ${
+        owner(app!.role)
+      }`
+      const granted = owner<{ name: string; privileges: string }>`
+        select table_name::text as name, string_agg(privilege_type, ' ' order by privilege_type) as privileges
+        from information_schema.role_table_grants
+        where table_schema = 'public' and grantee = ${app!.role} group by 1`
+      yield* owner`create table cluster_runner_migrations (migration_id integer)`
+      yield* everything
+      yield* migrate
+      const found = new Map((yield* granted).map(({ name, privileges }) => [name, privileges]))
+      yield* owner`drop table cluster_runner_migrations`
+
+      const grants: Readonly<Record<string, ReadonlyArray<string>>> = {
+        // Evidence, histories and what came in are added and never changed; the owner drops their partitions.
+        "INSERT SELECT": [
+          "access_review_evidence",
+          "access_versions",
+          "audit_records",
+          "events",
+          "lifecycle_events",
+          "lifecycle_places",
+          "policy_approvals",
+        ],
+        // The migrators write them, as the owner; `doctor`, readiness and `backup` read which version stands there.
+        "SELECT": ["effect_sql_migrations", "lifecycle_told", "provenance", "schema_meta"],
+      }
+      const special = new Set(Object.values(grants).flat())
+      const expected = new Map(
+        Object.entries(grants).flatMap(([privileges, names]) => names.map((name) => [name, privileges] as const)),
+      )
+      // The state that commands change, and the queues that workers empty.
+      for (const name of tables.filter((name) => !special.has(name))) expected.set(name, "DELETE INSERT SELECT UPDATE")
+      assert.deepStrictEqual([...found].sort(), [...expected].sort())
+    }))
+
   it.effect("the program's role changes no evidence and no schema", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
@@ -71,6 +111,9 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
           "delete from audit_records_default",
           "update events_default set body = ''",
           "truncate deliveries",
+          "update events_default set body = ''",
+          "delete from effect_sql_migrations",
+          "update schema_meta set min_app = 2",
           "drop table deliveries",
           "create table mine (n integer)",
           "alter table webhooks disable trigger all",

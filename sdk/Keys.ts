@@ -3,13 +3,16 @@
  * stands for, and is believed because the thumbprint is computed again: a key that appears there and was never committed
  * to is nobody's, and one that was committed to and is served no more signs nothing any more, ten minutes later at most.
  */
-import { calculateJwkThumbprint, type CryptoKey, importJWK, type JWK } from "jose"
+import { calculateJwkThumbprint, type CryptoKey, importJWK, type JWK, type KeyObject } from "jose"
 import { Refusal } from "./Refusal.ts"
+
+/** As jose takes it: `deno check` does not see its CryptoKey, so that alone would be no type there. */
+export type PublicKey = CryptoKey | KeyObject
 
 export interface PinnedKeys {
   readonly pinned: (kid: string) => boolean
   /** The public key of a pinned thumbprint. Fails with Refusal where the served set does not hold it. */
-  readonly key: (kid: string) => Promise<CryptoKey>
+  readonly key: (kid: string) => Promise<PublicKey>
 }
 
 const freshMillis = 600_000
@@ -19,17 +22,18 @@ export const keyRing = (
   served: () => Promise<{ readonly keys: ReadonlyArray<JWK> }>,
   now: () => number = Date.now,
 ) => {
-  let known: ReadonlyMap<string, CryptoKey> = new Map()
+  let known: ReadonlyMap<string, PublicKey> = new Map()
   let learnedAt = -Infinity
   let learning: Promise<void> | null = null
 
   const learn = async (): Promise<void> => {
-    const found = new Map<string, CryptoKey>()
+    const found = new Map<string, PublicKey>()
     for (const { e, kty, n } of (await served()).keys) {
       if (kty !== "RSA" || e === undefined || n === undefined) continue
       const jwk = { kty, n, e }
       const thumbprint = await calculateJwkThumbprint(jwk)
-      found.set(thumbprint, known.get(thumbprint) ?? await importJWK(jwk, "RS256") as CryptoKey)
+      const key = known.get(thumbprint) ?? await importJWK(jwk, "RS256")
+      if (!(key instanceof Uint8Array)) found.set(thumbprint, key)
     }
     known = found
     learnedAt = now()

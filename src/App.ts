@@ -266,7 +266,7 @@ const api = (config: AppConfig, places: Places) => {
 }
 
 const demo = (config: AppConfig, { home }: Places, instance: string) =>
-  Layer.effectDiscard(config.demo ? fillDemo(home, instance) : endDemo)
+  config.demo ? Layer.effectDiscard(fillDemo(home, instance)) : Layer.effectDiscard(endDemo)
 
 /** Everything that this process does; `Server` is among what it gives where it has the role `api`. */
 export const app = (config: AppConfig, places: Places) => {

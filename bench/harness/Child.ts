@@ -5,9 +5,10 @@
  */
 import { Effect, Schema } from "effect"
 import { spawn } from "node:child_process"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import process from "node:process"
 import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
 
 export class BenchError extends Schema.TaggedError<BenchError>()("BenchError", { message: Schema.String }) {}
 
@@ -32,7 +33,7 @@ export interface ChildOptions {
   readonly command?: ReadonlyArray<string>
 }
 
-export const root = join(import.meta.dirname, "..", "..")
+export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..")
 
 const runtime = (): ReadonlyArray<string> => [
   process.execPath,

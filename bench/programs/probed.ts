@@ -8,6 +8,9 @@ import process from "node:process"
 import { setInterval } from "node:timers"
 import { say } from "./speak.ts"
 
+/** There with --expose-gc. */
+const collect = Reflect.get(globalThis, "gc") as (() => void) | undefined
+
 const everyMillis = 20
 
 let last = performance.now()
@@ -21,7 +24,7 @@ setInterval(() => {
 process.on("SIGUSR2", () => {
   const pause = longest
   const natural = process.memoryUsage.rss()
-  globalThis.gc?.()
+  collect?.()
   say("probe", { heap: process.memoryUsage().heapUsed, rss: natural, pause })
   longest = 0
   last = performance.now()

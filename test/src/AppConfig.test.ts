@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import { isAbsolute } from "node:path"
+import { fileURLToPath } from "node:url"
 import { load, originAt, roles } from "../../src/AppConfig.ts"
+
+const here = fileURLToPath(import.meta.url)
 
 const from = (env: Record<string, string>) =>
   load.pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env)))
@@ -60,7 +63,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
   WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "61 minutes", "4000 days"],
-  WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem", import.meta.filename!],
+  WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem", here],
   WEBHOOKS_ALLOWED_CIDRS: ["127.0.0.1/33", "localhost", "10.0.0.0/8,x"],
   WEBHOOKS_RETENTION_DAYS: ["0", "30 days", "3651"],
   WEBHOOKS_DEAD_LETTER_RETENTION_DAYS: ["-1"],
@@ -168,7 +171,7 @@ describe("AppConfig", () => {
         "DATABASE_URL: is needed beside DATABASE_OWNER_URL, for example " +
         "DATABASE_URL=postgres://user:password@127.0.0.1:5432/bailiwick",
       ])
-      const [creds] = yield* faultsOf({ NATS_CREDS: import.meta.filename! })
+      const [creds] = yield* faultsOf({ NATS_CREDS: here })
       assert.match(creds!, /^NATS_URL: is needed beside NATS_CREDS, for example NATS_URL=nats:/)
     }))
 

@@ -6,8 +6,9 @@
 import { Effect, Schema } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import process from "node:process"
+import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
@@ -47,7 +48,7 @@ export const runtime = (): ReadonlyArray<string> => {
   return [process.execPath, ...("Deno" in globalThis ? ["run", "-A", "--node-modules-dir=manual", "--no-lock"] : [])]
 }
 
-export const root = join(import.meta.dirname, "..", "..")
+export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..")
 
 const inherited = () =>
   Object.fromEntries(

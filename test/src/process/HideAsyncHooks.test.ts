@@ -1,8 +1,8 @@
 /** Effect without async_hooks: a loop that never ends holds no more after many turns than after few. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
-import { join } from "node:path"
 import process from "node:process"
+import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 
 const flags = "Deno" in globalThis
@@ -11,7 +11,7 @@ const flags = "Deno" in globalThis
 
 /** The live heap in bytes that a fixture ends with, after a collection. */
 const heapOf = async (fixture: string, ...args: ReadonlyArray<string>): Promise<number> => {
-  const module = join(import.meta.dirname, "fixtures", fixture)
+  const module = fileURLToPath(new URL(`fixtures/${fixture}`, import.meta.url))
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, module, ...args])
   return Number(stdout)
 }

@@ -3,7 +3,9 @@
  *
  * Invariants:
  * - Hosts are judged as the WHATWG URL parser reads them: `127.1`, `0x7f.1`, `2130706433` and `localhost.` are loopback.
- * - An IPv6 form that carries an IPv4 address is judged by what it reaches.
+ * - An IPv6 address that carries an IPv4 address (mapped, 6to4, NAT64 by the well-known prefix of RFC 6052) is judged by
+ *   that one, whatever IPv6 range the operator opened.
+ * - Of the other IPv6 addresses only global unicast is public: a range that IANA gives out later is closed until then.
  * - Cloud metadata addresses are refused whatever is allowed, also where a translator's prefix wraps them.
  * - `allows` is the one judge: at create time for literals, at each connection for every address that a name gave.
  */
@@ -35,23 +37,10 @@ const closedV4 = ranges(
   "224.0.0.0/4",
   "240.0.0.0/4",
 )
-// `::` and `::1` lie in `::/96`; `2002::/16` and the mapped range are judged by the embedded address instead.
-const closedV6 = ranges(
-  "::/96",
-  "::ffff:0:0:0/96",
-  "64:ff9b::/96",
-  "64:ff9b:1::/48",
-  "100::/64",
-  "2001::/32",
-  "2001:db8::/32",
-  "3fff::/20",
-  "5f00::/16",
-  "fc00::/7",
-  "fe80::/10",
-  "fec0::/10",
-  "ff00::/8",
-)
-const sixToFour = ranges("2002::/16")
+// The only IPv6 addresses that IANA gave out for global unicast (RFC 4291, section 2.4).
+const globalV6 = ranges("2000::/3")
+// What is closed within them: protocol assignments with Teredo, benchmarking and ORCHID, and documentation.
+const closedV6 = ranges("2001::/23", "2001:db8::/32", "3fff::/20")
 
 // The clouds' metadata, the credentials of containers beside it (ECS, EKS), and Azure's platform, which is a public address.
 const metadataV4 = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16"]
@@ -84,12 +73,23 @@ const isMetadata = (address: Address): boolean => {
   return metadataV4.includes(bytes.slice(12).map((byte) => byte ^ 0xff).join("."))
 }
 
-/** The address that a connection to `text` would reach: mapped forms are their IPv4 address; null if it is none. */
+const sixToFour = ranges("2002::/16")
+const nat64 = ranges("64:ff9b::/96")
+
+/** The IPv4 address that an IPv6 one carries and is reached by; the address itself where there is none. */
+const carried = (address: Address): Address => {
+  if (address instanceof ipaddr.IPv4) return address
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address()
+  const bytes = address.toByteArray()
+  if (within(address, nat64)) return new ipaddr.IPv4(bytes.slice(12))
+  return within(address, sixToFour) ? new ipaddr.IPv4(bytes.slice(2, 6)) : address
+}
+
+/** The address that a connection to `text` would reach; null if it is none. */
 const parse = (text: string): Address | null => {
   // The library alone would also read `1.2.3`.
   if (isIP(text) === 0) return null
-  const address = ipaddr.parse(text)
-  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address
+  return carried(ipaddr.parse(text))
 }
 
 /** Reads CIDR ranges (`10.0.0.0/8`, `fd00::/8`); fails with the first text that is none. */
@@ -127,8 +127,7 @@ export const make = (
     if (isMetadata(address)) return false
     if (within(address, config.opened)) return true
     if (address instanceof ipaddr.IPv4) return !within(address, closedV4)
-    if (within(address, sixToFour)) return judge(new ipaddr.IPv4(address.toByteArray().slice(2, 6)))
-    return !within(address, closedV6)
+    return within(address, globalV6) && !within(address, closedV6)
   }
   return {
     allows: (text) => {

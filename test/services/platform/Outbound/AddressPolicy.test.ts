@@ -30,10 +30,28 @@ const refused: ReadonlyArray<readonly [range: string, ...addresses: ReadonlyArra
   ["::1", "::1"],
   ["::/96", "::2", "::7f00:1", "::808:808"],
   ["::ffff:0:0/96, embedded", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:a9fe:a9fe"],
-  ["64:ff9b::/96", "64:ff9b::", "64:ff9b::8.8.8.8", "64:ff9b::ffff:ffff"],
+  ["64:ff9b::/96, embedded", "64:ff9b::", "64:ff9b::10.0.0.1", "64:ff9b::ffff:ffff"],
+  [
+    "outside of 2000::/3",
+    "::5efe:7f00:1",
+    "::ffff:0:808:808",
+    "1fff:ffff::",
+    "4000::",
+    "64:ff9c::1",
+    "101::1",
+    "5eff::1",
+  ],
   ["64:ff9b:1::/48", "64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"],
   ["100::/64", "100::", "100::ffff:ffff:ffff:ffff"],
-  ["2001::/32", "2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff"],
+  [
+    "2001::/23",
+    "2001::",
+    "2001:0:ffff:ffff:ffff:ffff:ffff:ffff",
+    "2001:1::1",
+    "2001:2::1",
+    "2001:10::1",
+    "2001:1ff::1",
+  ],
   ["2001:db8::/32", "2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"],
   ["2002::/16, embedded", "2002:7f00:1::", "2002:a00:1::1", "2002:a9fe:a9fe::"],
   ["3fff::/20", "3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff"],
@@ -49,8 +67,17 @@ const allowed = [
   ["169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.0.3.0", "192.88.98.255"],
   ["192.88.100.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "198.51.99.255", "198.51.101.0"],
   ["203.0.112.255", "203.0.114.0", "223.255.255.255", "8.8.8.8"],
-  ["::ffff:8.8.8.8", "2002:808:808::1", "2001:1::1", "2001:db7::1", "2001:db9::1", "2606:4700::1111", "2a00::1"],
-  ["64:ff9c::1", "101::1", "3ffe::1", "5eff::1", "5f01::1"],
+  [
+    "::ffff:8.8.8.8",
+    "2002:808:808::1",
+    "64:ff9b::8.8.8.8",
+    "2001:200::1",
+    "2001:db7::1",
+    "2001:db9::1",
+    "2606:4700::1111",
+    "2a00::1",
+  ],
+  ["2000::", "3ffe::1", "3fff:1000::", "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
 ].flat()
 
 const metadata = [
@@ -75,13 +102,16 @@ describe("the ranges that are closed by default", () => {
     }
   })
 
-  it("judges a mapped and a 6to4 address as the one that it carries", () =>
+  it("judges a mapped, a translated and a 6to4 address as the one that it carries, whatever IPv6 range is open", () =>
     fc.assert(fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), (octets) => {
       const v4 = octets.join(".")
       const [a, b] = [octets[0] * 256 + octets[1], octets[2] * 256 + octets[3]].map((part) => part.toString(16))
-      for (const policy of [closed, policyOf("10.0.0.0/8"), policyOf("0.0.0.0/0")]) {
-        assert.strictEqual(policy.allows(`::ffff:${a}:${b}`), policy.allows(v4), v4)
-        assert.strictEqual(policy.allows(`2002:${a}:${b}::5`), policy.allows(v4), v4)
+      for (const opened of [[], ["10.0.0.0/8"], ["0.0.0.0/0"], ["64:ff9b::/96", "2002::/16"], ["::/0"]]) {
+        const policy = policyOf(...opened)
+        for (const carrier of [`::ffff:${a}:${b}`, `64:ff9b::${a}:${b}`, `2002:${a}:${b}::5`]) {
+          assert.strictEqual(policy.allows(carrier), policy.allows(v4), `${carrier} with ${opened}`)
+          assert.strictEqual(policy.opens(carrier), policy.opens(v4), `${carrier} with ${opened}`)
+        }
       }
     })))
 })

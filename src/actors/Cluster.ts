@@ -11,7 +11,7 @@
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Cause, Effect, Layer, Option, Redacted } from "effect"
 import {
   ClusterError,
   MessageStorage,
@@ -26,6 +26,7 @@ import {
   SqlRunnerStorage,
 } from "effect/cluster"
 import { RpcSerialization, RpcServer } from "effect/rpc"
+import { Socket, SocketServer } from "effect/socket"
 import { Migrator, SqlClient } from "effect/sql"
 import { Database } from "../../services/platform/Database.ts"
 import { grace, watched } from "../../services/platform/Database/Watched.ts"
@@ -95,6 +96,33 @@ const offeredOnce = Effect.map(Runners.makeRpc, (runners) =>
       }),
   }))
 
+const isSocketError = (reason: Cause.Reason<unknown>): boolean =>
+  Cause.isFailReason(reason)
+    ? Socket.isSocketError(reason.error)
+    : Cause.isDieReason(reason) && Socket.isSocketError(reason.defect)
+
+/**
+ * The server that peers connect to. The socket of a killed peer ends with a reset, which @effect/platform-node 4.1.0 logs
+ * as an error; who is gone is the runners' health to say.
+ */
+const socketServer = Layer.effect(
+  SocketServer.SocketServer,
+  Effect.map(SocketServer.SocketServer, (server) =>
+    SocketServer.SocketServer.of({
+      ...server,
+      run: (handler) =>
+        server.run((socket) =>
+          Effect.catchCause(
+            handler(socket),
+            (cause) =>
+              cause.reasons.length > 0 && cause.reasons.every(isSocketError)
+                ? Effect.logDebug("the socket of another process ended", cause)
+                : Effect.failCause(cause),
+          )
+        ),
+    })),
+).pipe(Layer.provide(NodeClusterSocket.layerSocketServer))
+
 /** Over every process on this database. */
 export const manyProcesses = (options: ClusterOptions) => {
   const { address } = options
@@ -102,7 +130,7 @@ export const manyProcesses = (options: ClusterOptions) => {
     ? Sharding.layer.pipe(Layer.provide(RunnerHealth.layerNoop))
     : RunnerServer.layer.pipe(
       Layer.provide(RpcServer.layerProtocolSocketServer),
-      Layer.provide(NodeClusterSocket.layerSocketServer),
+      Layer.provide(socketServer),
       Layer.provideMerge(Sharding.layer),
       Layer.provide(RunnerHealth.layerPing),
     )

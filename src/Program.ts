@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
+import { awaited } from "../services/platform/Database/Awaited.ts"
 import { Readiness } from "../services/platform/Readiness.ts"
 import { addresses, app, publicUrlOf } from "./App.ts"
 import { type AppConfig, load } from "./AppConfig.ts"
@@ -71,6 +72,10 @@ export const program = Effect.gen(function* () {
   yield* portsAreFree(config)
   return yield* Effect.gen(function* () {
     const places = yield* Places.open(config)
+    if (!places.database.embedded) {
+      yield* awaited(places.database.url)
+      yield* awaited(places.database.ownerUrl)
+    }
     const context = yield* Layer.build(app(config, places))
     for (const line of warningsOf(asked, Object.keys(process.env))) yield* Effect.logWarning(line)
     const server = Context.getOption(context, Server)

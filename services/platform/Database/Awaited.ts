@@ -1,0 +1,64 @@
+/**
+ * Waits for a PostgreSQL that is away or starting: machines and containers start in any order. What waiting does not mend
+ * (credentials, a database that is not there, an address that is none) fails at once.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Predicate, Redacted, Schedule } from "effect"
+import { Reactivity } from "effect/reactivity"
+import type { SqlError } from "effect/sql"
+import { reasonOf } from "../SqlFaults.ts"
+import { watched } from "./Watched.ts"
+
+/** Nothing listens there, its name is not known yet, or the network is not up. */
+const unreachable = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN"],
+  ...["ENOTFOUND", "EAI_AGAIN"],
+])
+
+/** Starting or stopping (57P01 to 57P03), no connection left (53300), or lost on the way (class 08). */
+const starting = /^(57P0[123]|53300|08)/
+
+/** What a connection says that was accepted and then given up: by a proxy whose server is away, or by our deadline. */
+const silent = /closed unexpectedly|does not answer|timed? ?out/i
+
+const answerSeconds = 5
+const onceMore = Schedule.spaced("500 millis")
+
+/** Whether a later attempt may succeed though nobody changes the configuration. */
+export const isAway = ({ reason }: SqlError.SqlError): boolean => {
+  let at: unknown = reason
+  for (let depth = 0; depth < 6 && Predicate.isObject(at); depth++) {
+    const inner: unknown = at instanceof AggregateError ? at.errors[0] : "cause" in at ? at.cause : undefined
+    if (Predicate.hasProperty(at, "code") && typeof at.code === "string") {
+      const noSocketYet = at.code === "ENOENT" && "syscall" in at && at.syscall === "connect"
+      return noSocketYet || unreachable.has(at.code) || starting.test(at.code)
+    }
+    if (inner === undefined || inner === null) return at instanceof Error && silent.test(at.message)
+    at = inner
+  }
+  return false
+}
+
+const answers = (url: Redacted.Redacted) =>
+  PgClient.make({
+    url,
+    applicationName: "bailiwick",
+    maxConnections: 1,
+    connectTimeout: `${answerSeconds} seconds`,
+    stream: watched(Redacted.value(url), answerSeconds),
+  }).pipe(Effect.flatMap((sql) => sql`select 1`), Effect.scoped, Effect.provide(Reactivity.layer))
+
+/** Waits until the server takes a connection at `url`; says once that it does, and why. */
+export const awaited = (url: Redacted.Redacted): Effect.Effect<void, SqlError.SqlError> => {
+  let said = false
+  return answers(url).pipe(
+    Effect.tapError((error) => {
+      if (said || !isAway(error)) return Effect.void
+      said = true
+      const { host } = new URL(Redacted.value(url))
+      return Effect.logWarning(`PostgreSQL at ${host} is away or starting: waiting for it (${reasonOf(error)})`)
+    }),
+    Effect.retry({ schedule: onceMore, while: isAway }),
+    Effect.asVoid,
+  )
+}

@@ -11,7 +11,7 @@ import { databaseChecks } from "./doctor/DatabaseChecks.ts"
 import { fail, type Finding, lineOf, ok, warn } from "./doctor/Finding.ts"
 import { keyCheck } from "./doctor/KeyChecks.ts"
 import { signingKeyChecks } from "./doctor/SigningKeyChecks.ts"
-import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl, placeOf } from "./Instance.ts"
+import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
 import { printable } from "./Printable.ts"
 import { reasonOf } from "./Report.ts"
 
@@ -43,7 +43,7 @@ const databaseFindings = (found: Instance) =>
 const brokerFindings = (found: Instance) =>
   Option.match(natsUrl(found), {
     onNone: () => Effect.succeed([fail("broker", `NATS_URL is not set and no instance runs: type "deno task start"`)]),
-    onSome: (url) => looked("broker", brokerChecks(placeOf(url)).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
+    onSome: (url) => looked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 
 const examine = Effect.gen(function* () {

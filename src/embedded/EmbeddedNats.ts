@@ -13,6 +13,7 @@ import { dismiss, type Ended, type Farewell, lastLines, serve } from "./Children
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare, writePrivate } from "./Home.ts"
 import { natsBinary } from "./NatsBinary.ts"
+import { ask } from "./NatsProbe.ts"
 import { freePort } from "./Ports.ts"
 import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
 
@@ -39,6 +40,8 @@ export interface EmbeddedNats {
   readonly pid: number
   /** Ends when the server has, asked or not. */
   readonly exited: Effect.Effect<Ended>
+  /** Whether it, and its JetStream, answer within 5 s. */
+  readonly answers: Effect.Effect<boolean>
 }
 
 /** SIGTERM flushes and closes the stores; at most 3 s. */
@@ -48,6 +51,11 @@ const tokenOf = (home: string) => {
   const file = join(home, "nats.token")
   if (!existsSync(file)) writePrivate(file, randomBytes(24).toString("base64url"))
   return readFileSync(file, "utf8").trim()
+}
+
+const credentialOf = (home: string, { accounts }: NatsOptions): Readonly<Record<string, string>> => {
+  const [account] = accounts ?? []
+  return account === undefined ? { auth_token: tokenOf(home) } : { user: account.user, pass: account.password }
 }
 
 const settings = (folder: string, port: number, token: string, { accounts, tls }: NatsOptions) =>
@@ -145,5 +153,9 @@ export const start = Effect.fn("EmbeddedNats.start")(function* (options: NatsOpt
     port,
     pid: child.pid,
     exited: child.exited,
+    answers: Effect.map(
+      ask({ host: "127.0.0.1", port, deadlineMillis: 5_000, credential: credentialOf(home, options) }),
+      (answer) => answer === "answers",
+    ),
   } satisfies EmbeddedNats
 })

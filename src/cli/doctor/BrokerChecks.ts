@@ -1,7 +1,9 @@
 /** Looks at the broker. To connect is to make missing streams, as every instance does. */
-import { Effect, Result } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import { streamNames } from "../../../schemas/bus/Streams.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
+import { ask } from "../../embedded/NatsProbe.ts"
+import { placeOf } from "../Instance.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
 /** Brokers before it forget acknowledged messages in ways that were mended since. */
@@ -18,11 +20,35 @@ export const isOlder = (a: string, b: string): boolean => {
   return false
 }
 
-export const brokerChecks = (place: string) =>
+const deadlineMillis = 3_000
+
+/** Whether one of the servers takes connections and says nothing. */
+const isSilent = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const servers = Redacted.value(url).split(",").flatMap((text) => URL.parse(text.trim()) ?? [])
+  const answers = yield* Effect.forEach(
+    servers,
+    ({ hostname, port }) => ask({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 4222), deadlineMillis }),
+    {
+      concurrency: "unbounded",
+    },
+  )
+  return !answers.includes("answers") && answers.includes("silent")
+})
+
+export const brokerChecks = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
+    const place = placeOf(url)
     const bus = yield* Bus
     const healed = yield* Effect.result(bus.heal)
     const version = yield* bus.serverVersion
+    if (version === null && (yield* isSilent(url))) {
+      return [
+        fail(
+          "broker",
+          `the server at ${place} takes connections and answers nothing: look at its disk and its log, and restart it`,
+        ),
+      ]
+    }
     if (version === null) {
       return [
         fail("broker", `nobody answers at ${place}: start nats-server there, or set NATS_URL and NATS_CREDS right`),

@@ -1,0 +1,141 @@
+/** A start before its database is there, a broker that answers nothing: what the program waits for, ends, or refuses. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Buffer } from "node:buffer"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { awaited } from "../../services/platform/Database/Awaited.ts"
+import { serveTcp } from "../services/platform/Outbound/servers.ts"
+import { ownPostgres } from "../support/OwnPostgres.ts"
+import { home as emptyHome, start } from "../support/Processes.ts"
+import { TestBus } from "../support/TestBus.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+import { api } from "./support/Api.ts"
+import { cli } from "./support/Instance.ts"
+import { until } from "./support/until.ts"
+
+const envOf = Effect.fnUntraced(
+  function* (database: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }) {
+    return {
+      BAILIWICK_HOME: yield* emptyHome,
+      PORT: "0",
+      DEMO: "false",
+      DATABASE_URL: Redacted.value(database.url),
+      DATABASE_OWNER_URL: Redacted.value(database.ownerUrl),
+      LOG_LEVEL: "warn",
+    }
+  },
+)
+
+const natsPid = (home: string) => Number(readFileSync(join(home, "nats", "pid"), "utf8"))
+
+const stopped = (pid: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => process.kill(pid, "SIGSTOP")),
+    () =>
+      Effect.sync(() => {
+        try {
+          process.kill(pid, "SIGCONT")
+        } catch {
+          // Ended by the program.
+        }
+      }),
+  )
+
+/** A server that says of itself that it is starting. */
+const startingUp = Buffer.concat([
+  Buffer.from([0x45, 0, 0, 0, 0]),
+  Buffer.from("SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"),
+])
+startingUp.writeInt32BE(startingUp.length - 1, 1)
+
+const at = (url: Redacted.Redacted, changes: Partial<Pick<URL, "hostname" | "password" | "pathname" | "port">>) =>
+  Redacted.make(Object.assign(new URL(Redacted.value(url)), changes).href)
+
+const database = "PostgreSQL at "
+
+describe("a start", () => {
+  it.live(
+    "waits for a PostgreSQL that is away, says so once, and ends at once when asked to meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const postgres = yield* ownPostgres
+        const { url } = yield* TestBus.make
+        const env = { ...(yield* envOf(postgres)), NATS_URL: Redacted.value(url) }
+        yield* postgres.kill
+        const impatient = yield* start({ env })
+        yield* impatient.line(/is away or starting: waiting for it/)
+        yield* impatient.kill("SIGTERM")
+        assert.strictEqual(yield* impatient.exited, 0)
+        const program = yield* start({ env })
+        yield* program.line(/is away or starting: waiting for it/)
+        yield* postgres.start
+        yield* program.line(/bailiwick ready on http/)
+        assert.strictEqual(program.output().split(database).length - 1, 1, program.output())
+      }).pipe(Effect.scoped),
+    240_000,
+  )
+
+  it.live("waits for one that is starting, or whose name is not known yet", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestDatabase.make
+      const server = yield* serveTcp((socket) => void socket.end(startingUp))
+      const waits = (to: Redacted.Redacted) => Effect.timeoutOption(awaited(to), "2 seconds")
+      const starting = yield* waits(at(url, { hostname: "127.0.0.1", port: String(server.port) }))
+      assert.strictEqual(starting._tag, "None")
+      assert.isAtLeast(server.seen.connections, 2)
+      assert.strictEqual((yield* waits(at(url, { hostname: "postgres.invalid" })))._tag, "None")
+      yield* awaited(url)
+    }).pipe(Effect.scoped))
+
+  it.live(
+    "ends at once, with one line, on wrong credentials and on a database that is not there",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* TestDatabase.make
+        const { url: natsUrl } = yield* TestBus.make
+        for (const changes of [{ password: "wrong" }, { pathname: "/nowhere" }]) {
+          for (const which of ["url", "ownerUrl"] as const) {
+            const env = yield* envOf({ ...made, [which]: at(made[which], changes) })
+            const program = yield* start({ env: { ...env, NATS_URL: Redacted.value(natsUrl) } })
+            assert.strictEqual(yield* program.exited, 1)
+            assert.match(
+              program.output(),
+              /^bailiwick: PostgreSQL: [^\n]*(password authentication failed|does not exist)[^\n]*\n$/,
+            )
+          }
+        }
+      }).pipe(Effect.scoped),
+    240_000,
+  )
+})
+
+describe("a nats-server that answers nothing", () => {
+  it.live(
+    "is ended and started again where it is the program's own; doctor says it of another's",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* envOf(yield* TestDatabase.make)
+        const program = yield* start({ env })
+        const [, origin] = yield* program.line(/bailiwick ready on (http:\S+)/)
+        const health = api(() => origin!)
+        const pid = natsPid(env.BAILIWICK_HOME)
+        yield* stopped(pid)
+        const { nats_url } = JSON.parse(readFileSync(join(env.BAILIWICK_HOME, "runtime.json"), "utf8"))
+        const said = yield* cli({ ...env, NATS_URL: nats_url }, "doctor")
+        assert.match(
+          said.output,
+          /FAIL\s+broker\s+the server at 127\.0\.0\.1:\d+ takes connections and answers nothing/,
+        )
+        yield* program.line(/the embedded nats-server answers nothing: starting it again/)
+        yield* until(
+          "another process",
+          Effect.try(() => natsPid(env.BAILIWICK_HOME)).pipe(Effect.orElseSucceed(() => pid)),
+          (now) => now !== pid,
+        )
+        yield* until("ready again", health.get("/ready"), ({ json }) => json?.status === "ready")
+      }).pipe(Effect.scoped),
+    240_000,
+  )
+})

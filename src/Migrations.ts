@@ -31,6 +31,7 @@ import decidedWhole from "../migrations/0023_decided_whole.ts"
 import mergedNames from "../migrations/0024_merged_names.ts"
 import jobLeases from "../migrations/0025_job_leases.ts"
 import auditMonths from "../migrations/0026_audit_months.ts"
+import projectLists from "../migrations/0027_project_lists.ts"
 import { Database } from "../services/platform/Database.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
@@ -62,6 +63,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [24, "merged_names", Effect.succeed(mergedNames)],
   [25, "job_leases", Effect.succeed(jobLeases)],
   [26, "audit_months", Effect.succeed(auditMonths)],
+  [27, "project_lists", Effect.succeed(projectLists)],
 ]
 
 /** The number of the newest migration. */

@@ -1,11 +1,13 @@
 /** Websites of an institution, the projects that they are (specification 000, Requests and registration). */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import {
   LaunchCreate,
   LaunchProposal,
+  ListedProjects,
   OwnerChange,
+  Project,
   ProjectOwners,
   Transition,
   Website,
@@ -14,11 +16,21 @@ import {
 } from "../identity/Projects.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
+import { ForeignId } from "../Wire.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 
 const institution = { institution_id: Schema.String }
 const project = { project_id: Schema.String }
+
+const page = {
+  /** A decimal integer from 1 to 100 without leading zeros. */
+  limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed("50")),
+  ),
+  /** The last project of the page before. */
+  after_id: Schema.optionalKey(ForeignId),
+}
 
 export class WebsitesApi extends HttpApiGroup.make("websites")
   .add(
@@ -29,6 +41,20 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
       success: Website.pipe(HttpApiSchema.status(201)),
       error: [...Problems.roleProblems, ...receiptProblems, Problems.OwnerNotActive, Problems.WebsiteExists],
     }).annotate(OpenApi.Summary, "Register a website, as a Sponsor or an effective administrator"),
+    HttpApiEndpoint.get("listProjects", "/v1/institutions/:institution_id/projects", {
+      params: institution,
+      query: page,
+      success: ListedProjects,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "The institution's projects, ascending by id, as a Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("getProject", "/v1/projects/:project_id", {
+      params: project,
+      success: Project,
+      error: Problems.roleProblems,
+    }).annotate(OpenApi.Summary, "A project with its client, version, owners and launches, and why it is held"),
     HttpApiEndpoint.post("withdrawWebsite", "/v1/institutions/:institution_id/websites/:project_id/withdraw", {
       params: { ...institution, ...project },
       headers: keyed,

@@ -70,7 +70,7 @@ export const OwnerChange = Schema.Struct({
 }).annotate({ identifier: "OwnerChange" })
 export type OwnerChange = typeof OwnerChange.Type
 
-const website = {
+const described = {
   project_id: Schema.String,
   institution_id: Schema.String,
   /** The provider's client, once it has one. */
@@ -85,11 +85,12 @@ const website = {
   post_logout_redirect_uris: Schema.Array(Schema.String),
   backchannel_logout_uri: orNull(Schema.String),
   requested_scopes: Schema.Array(Schema.String),
-  reason: Schema.String,
   state: ProjectState,
   /** Why it is held. */
   held_reason: orNull(Schema.String),
 }
+
+const website = { ...described, reason: Schema.String }
 
 export const Website = Schema.Struct({ ...website, owner_person_id: Schema.String, ...filed })
   .annotate({ identifier: "Website" })
@@ -126,3 +127,64 @@ export const ProjectOwners = Schema.Struct({
   ),
 }).annotate({ identifier: "ProjectOwners" })
 export type ProjectOwners = typeof ProjectOwners.Type
+
+/** A project as it stands now. */
+const project = {
+  ...described,
+  client_id: described.client_id.annotate({
+    description: "The client at the identity provider; null until the provider's job has made it.",
+    examples: ["0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"],
+  }),
+  held_reason: described.held_reason.annotate({
+    description: "Why it is held: what its approved launch waits for, or the operator's words for a rollout.",
+    examples: ["client_not_provisioned"],
+  }),
+  rollout: orNull(Schema.Literals(["hold", "fail"])).annotate({
+    description: "A rollout that an operator holds, or that failed: nothing new is activated until its release.",
+  }),
+  launch_url: orNull(Schema.String).annotate({ description: "Where it was launched last.", format: "uri" }),
+  installed_version: orNull(Schema.String).annotate({ description: "The connector version that the product runs." }),
+  version: Schema.Int.annotate({ description: "Counts decisions: the `expected_version` of a withdrawal." }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}
+
+export const ListedProject = Schema.Struct(project).annotate({ identifier: "ListedProject" })
+export type ListedProject = typeof ListedProject.Type
+
+export const ListedProjects = Schema.Struct({ items: Schema.Array(ListedProject) })
+  .annotate({ identifier: "ListedProjects" })
+export type ListedProjects = typeof ListedProjects.Type
+
+const decided = {
+  author_person_id: Schema.String,
+  created_at: Timestamp,
+  decided_at: orNull(Timestamp),
+}
+
+export const ProjectRegistration = Schema.Struct({
+  request_id: Schema.String,
+  state: Schema.Literals(["submitted", "approved", "declined", "superseded"]),
+  reason: Schema.String,
+  ...filed,
+  ...decided,
+}).annotate({ identifier: "ProjectRegistration" })
+export type ProjectRegistration = typeof ProjectRegistration.Type
+
+export const ProjectLaunch = Schema.Struct({ ...LaunchProposal.fields, ...decided })
+  .annotate({ identifier: "ProjectLaunch" })
+export type ProjectLaunch = typeof ProjectLaunch.Type
+
+const unlessUser = "Null for a caller who is let into the project and nothing else."
+
+export const Project = Schema.Struct({
+  ...project,
+  registration: orNull(ProjectRegistration).annotate({
+    description: `The request that registered it; null for one of the directory's. ${unlessUser}`,
+  }),
+  owners: orNull(ProjectOwners.fields.owners).annotate({ description: unlessUser }),
+  launches: orNull(Schema.Array(ProjectLaunch)).annotate({
+    description: `The newest 20 launch proposals, newest first. ${unlessUser}`,
+  }),
+}).annotate({ identifier: "Project" })
+export type Project = typeof Project.Type

@@ -199,6 +199,16 @@ export const OwnRequest = Schema.Struct({
   reason: Schema.String,
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),
+  effective_at: orNull(Timestamp).annotate({
+    description: "Of an approved link: from when on the two identities are one, unless its other side objects.",
+  }),
+  held_reason: orNull(Schema.String).annotate({
+    description: "Of an approved launch that is held: what it waits for.",
+    examples: ["client_not_provisioned"],
+  }),
+  client_id: orNull(Schema.String).annotate({
+    description: "Of a website: its client at the identity provider, once the provider's job has made it.",
+  }),
   /** What it made: an institution, an Access, a membership, a project. */
   result_id: orNull(Schema.String),
   /** Of an enrollment: what became of its mail. */

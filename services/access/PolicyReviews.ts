@@ -48,10 +48,12 @@ const listed = `v.id::text as id, v.request_id::text as request_id, v.kind, v.au
 /** As an answer shows a time: RFC 3339, UTC, milliseconds. */
 export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDateUnsafe(date))
 
-export const openedOf = ({ id, required_roles }: PolicyReviewRow): OpenedReview => ({ review_id: id, required_roles })
+export type ReviewName = Pick<PolicyReviewRow, "id" | "required_roles">
+
+export const openedOf = ({ id, required_roles }: ReviewName): OpenedReview => ({ review_id: id, required_roles })
 
 /** What the answer about any request ends with. */
-export const filedOf = (request: RequestRow, review: PolicyReviewRow | null) => ({
+export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
   version: request.revision,
   created_at: stamp(request.created_at),
   event_id: request.event_id,

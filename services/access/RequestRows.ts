@@ -114,6 +114,12 @@ const listed = `r.id::text as id, r.kind, r.state, r.revision, r.author, r.insti
   r.fields, r.reason, r.created_at, r.expires_at, r.decided_at, r.effective_at, r.held_reason, r.result_id,
   r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id`
 
+/** SQL that joins `v`, the review of a request `r` that is open, else its newest: `review_id` and `required_roles`. */
+export const newestReview = (sql: PgClient.PgClient) =>
+  sql.literal(`left join lateral (
+    select v.id::text as review_id, v.required_roles from policy_reviews v
+    where v.request_id = r.id order by v.state <> 'open', v.id desc limit 1) v on true`)
+
 export const requestRows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(listed)
   const first = Effect.map((rows: ReadonlyArray<RequestRow>) => rows[0] ?? null)
@@ -144,19 +150,21 @@ export const requestRows = (sql: PgClient.PgClient) => {
         select ${columns} from requests r
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
 
-    /** Moves a locked row on; a change of state is a decision and counts as one. */
+    /**
+     * Moves a locked row on. A change of state is a decision and counts as one; so does the approval of a link, which
+     * sets from when on the two are one, and leaves the state as it is.
+     */
     change: Effect.fnUntraced(function* (
       row: RequestRow,
       to: RequestChange,
     ): Effect.fn.Return<RequestRow, SqlError.SqlError> {
       const now = new Date(yield* Clock.currentTimeMillis)
       const state = to.state ?? row.state
+      const decided = state !== row.state || to.effectiveAt !== undefined && row.effective_at === null
       const { token } = to
       const changed = yield* sql<RequestRow>`
         update requests r set state = ${state},
-          revision = revision + ${state === row.state ? 0 : 1}, decided_at = ${
-        state === row.state ? row.decided_at : now
-      },
+          revision = revision + ${decided ? 1 : 0}, decided_at = ${decided ? now : row.decided_at},
           person_id = ${to.personId ?? row.person_id}, expires_at = ${to.expiresAt ?? row.expires_at},
           effective_at = ${to.effectiveAt ?? row.effective_at},
           held_reason = ${to.heldReason === undefined ? row.held_reason : to.heldReason},

@@ -6,8 +6,9 @@
  * it does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an active institution, by an
  * active person.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import {
   AdministratorNotEffective,
@@ -19,7 +20,7 @@ import { Database } from "../platform/Database.ts"
 
 export type Role = "sponsor" | "administrator" | "member"
 
-interface Held {
+export interface Held {
   readonly role: Role
   readonly effective: boolean
 }
@@ -70,9 +71,30 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
 /** From when on it counts who made or approved whom. */
 export const provenanceSince = (now: number) => new Date(now - 90 * 86_400_000)
 
-interface Row {
-  readonly role: Role
-  readonly effective: boolean
+/**
+ * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its id.
+ * Roles are decided by it, and what a role may read is read by it.
+ */
+export const heldIn = (sql: PgClient.PgClient, personId: string, institution: Statement.Fragment, now: Date) =>
+  sql`select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
+      and i.status = 'active' and m.state = 'active'
+      and (m.role <> 'administrator' or m.accepted_at <= ${now})
+      and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true as effective
+    from people p join institutions i on i.id = ${institution} and not i.removed
+    join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
+    where p.id = ${personId} and m.state <> 'ended'`
+
+/** What the memberships make of a person; null for a person without one. */
+export const standingOf = (personId: string, institutionId: string, held: ReadonlyArray<Held>): Standing | null => {
+  const is = (role: Role) => held.some((one) => one.role === role && one.effective)
+  return held.length === 0 ? null : {
+    institutionId,
+    personId,
+    held,
+    sponsor: is("sponsor"),
+    administrator: is("administrator"),
+    member: held.some(({ effective }) => effective),
+  }
 }
 
 export class Roles extends Context.Service<Roles, {
@@ -115,25 +137,8 @@ export class Roles extends Context.Service<Roles, {
       const standing = Effect.fnUntraced(function* (personId: string, institutionId: string) {
         const now = new Date(yield* Clock.currentTimeMillis)
         // Rows are locked in the order of the tables here: people, institutions, memberships.
-        const held = yield* sql<Row>`
-          select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
-            and i.status = 'active' and m.state = 'active'
-            and (m.role <> 'administrator' or m.accepted_at <= ${now})
-            and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true as effective
-          from people p join institutions i on i.id = ${institutionId} and not i.removed
-          join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
-          where p.id = ${personId} and m.state <> 'ended'
-          order by m.id for share`
-        if (held.length === 0) return null
-        const is = (role: Role) => held.some((one) => one.role === role && one.effective)
-        return {
-          institutionId,
-          personId,
-          held,
-          sponsor: is("sponsor"),
-          administrator: is("administrator"),
-          member: held.some(({ effective }) => effective),
-        } satisfies Standing
+        const held = yield* sql<Held>`${heldIn(sql, personId, sql`${institutionId}`, now)} order by m.id for share`
+        return standingOf(personId, institutionId, held)
       })
 
       const isOperator = Effect.fnUntraced(function* (personId: string) {

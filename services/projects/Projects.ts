@@ -14,6 +14,7 @@ import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import type { Decision } from "../access/PolicyReviews.ts"
 import type { RequestRow } from "../access/RequestRows.ts"
 import { changes } from "./Projects/Changes.ts"
+import { reading } from "./Projects/Reading.ts"
 import { launches } from "./Projects/Launches.ts"
 import { registrations } from "./Projects/Registrations.ts"
 
@@ -30,6 +31,20 @@ interface OnProject {
 }
 
 export class Projects extends Context.Service<Projects, {
+  /**
+   * By an active owner, an operator, a Sponsor or an effective administrator; and, without what was decided and by whom,
+   * by a person with active Access. Runs in no transaction.
+   */
+  readonly read: (asked: OnProject) => Effect.Effect<Wire.Project, RoleFault | SqlError.SqlError>
+  /** At most `limit`, ascending, after the one of `afterId`; by a Sponsor, an effective administrator or an operator. */
+  readonly list: (
+    page: {
+      readonly personId: string
+      readonly institutionId: string
+      readonly limit: number
+      readonly afterId: string | null
+    },
+  ) => Effect.Effect<Wire.ListedProjects, RoleFault | SqlError.SqlError>
   /** By a Sponsor or an effective administrator. */
   readonly register: (
     asked: Wire.WebsiteRegistration & { readonly personId: string; readonly institutionId: string },
@@ -87,7 +102,10 @@ export class Projects extends Context.Service<Projects, {
       const { carryOut, settle } = yield* launches
       const { approve, proposeLaunch, register } = yield* registrations
       const { changeOwner, decline, withdraw } = yield* changes
+      const { list, read } = yield* reading
       return Projects.of({
+        read,
+        list,
         register,
         withdraw,
         proposeLaunch,

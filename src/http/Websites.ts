@@ -22,6 +22,19 @@ export const websites = HttpApiBuilder.group(
           projects.register({ ...payload, personId, institutionId: params.institution_id }),
         )
       }),
+      listProjects: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        const page = { limit: Number(query.limit), afterId: query.after_id ?? null }
+        return yield* projects.list({ ...page, personId, institutionId: params.institution_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      getProject: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personIn
+        return yield* projects.read({ personId, projectId: params.project_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       withdrawWebsite: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         const asked = { ...payload, personId, institutionId: params.institution_id, projectId: params.project_id }

@@ -7,11 +7,12 @@ import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/Requests.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../PolicyReviews.ts"
-import { type RequestRow, requestRows, stateAt } from "../RequestRows.ts"
+import { newestReview, type RequestRow, requestRows, stateAt } from "../RequestRows.ts"
 import { deliveryOf, type MailRow } from "./delivery.ts"
 
 interface Row extends RequestRow {
   readonly mail_state: MailRow["state"] | null
+  readonly client_id: string | null
   readonly review_id: string | null
   readonly required_roles: PolicyReviewRow["required_roles"]
 }
@@ -39,6 +40,9 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
   reason: row.reason,
   expires_at: stampOrNull(row.expires_at),
   decided_at: stampOrNull(row.decided_at),
+  effective_at: stampOrNull(row.effective_at),
+  held_reason: row.held_reason,
+  client_id: row.client_id,
   result_id: row.result_id,
   delivery: deliveryOfRow(row),
   ...filedOf(row, null),
@@ -52,7 +56,7 @@ export const ownRequests = (reads: PgClient.PgClient) => {
     { afterId, limit }: OwnPage = newest,
   ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
     const rows = yield* reads<Row>`
-      select ${columns}, m.state as mail_state, v.id as review_id, v.required_roles
+      select ${columns}, m.state as mail_state, v.review_id, v.required_roles, j.client_id
       from (
         select own.id from (select id from people where id = ${personId} or merged_into = ${personId}) name
         cross join lateral (
@@ -65,10 +69,8 @@ export const ownRequests = (reads: PgClient.PgClient) => {
         order by id desc limit ${limit}
       ) page join requests r on r.id = page.id
       left join mails m on m.id = r.mail_id
-      left join lateral (
-        select v.id::text as id, v.required_roles from policy_reviews v
-        where v.request_id = r.id
-        order by v.state <> 'open', v.id desc limit 1) v on true
+      left join projects j on j.id = r.project_id and r.kind = 'website'
+      ${newestReview(reads)}
       order by r.id desc`
     const now = yield* Clock.currentTimeMillis
     return { items: rows.map((row) => viewOf(row, now)) }

@@ -53,6 +53,8 @@ export const projectRows = (sql: PgClient.PgClient) => {
   const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
   return {
+    columns,
+
     /**
      * Commands on one project go one after another from here to the end of the transaction: they read roles under shared
      * locks before they change the row, which two at once could not.

@@ -51,7 +51,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       yield* TestClock.adjust(hour)
       assert.strictEqual((yield* sign(link, "operator", w.oz)).state, "applied")
       const approved = yield* requestRow(link.link_request_id)
-      assert.deepInclude(approved, { state: "pending_review" })
+      assert.deepInclude(approved, { state: "pending_review", revision: 2 })
       assert.strictEqual(approved.effective_at!.toISOString(), "2026-03-02T12:00:00.000Z")
       yield* TestClock.adjust(23 * hour - 1)
       yield* fire
@@ -59,7 +59,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       yield* TestClock.adjust(1)
       yield* fire
       const linked = yield* requestRow(link.link_request_id)
-      assert.deepInclude(linked, { state: "linked", revision: 2, result_id: one })
+      assert.deepInclude(linked, { state: "linked", revision: 3, result_id: one })
       assert.deepStrictEqual(yield* identitiesOf(one), [one, other].sort())
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select merged_into from people where id = ${other}`, [{ merged_into: one }])

@@ -79,6 +79,16 @@ const table: Readonly<Record<string, Row>> = {
   "enrollments.revokeEnrollment": bothRoles,
   "enrollments.changeMembership": bothRoles,
   "websites.registerWebsite": bothRoles,
+  "websites.listProjects": row("not_found", {
+    ok: "sponsor sponsor2 administrator administrator2 operator",
+    administrator_not_effective: "early suspended",
+    role_required: "member",
+  }),
+  "websites.getProject": row("not_found", {
+    ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
+    administrator_not_effective: "early suspended",
+    role_required: "member",
+  }),
   "websites.withdrawWebsite": row("not_found", {
     ok: "administrator administrator2 owner",
     administrator_not_effective: "early suspended",

@@ -98,6 +98,11 @@ export const institutions: ReadonlyArray<Case> = [
       Effect.map(person(), (ownerId) => ({ params: inInstitution(stage), body: registration(ownerId) })),
   },
   {
+    operation: "websites.listProjects",
+    ...{ by: "sponsor", second: "operator", status: 200 },
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
+  },
+  {
     operation: "websites.withdrawWebsite",
     ...{ by: "administrator", second: "owner", status: 200 },
     asked: (stage) =>

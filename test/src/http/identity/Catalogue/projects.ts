@@ -72,6 +72,11 @@ export const projects: ReadonlyArray<Case> = [
     asked: (stage) => Effect.map(proposedGrant(stage), (params) => ({ params, body: { reason } })),
   },
   {
+    operation: "websites.getProject",
+    ...{ by: "owner", second: "sponsor", status: 200 },
+    asked: (stage) => Effect.succeed({ params: onProject(stage) }),
+  },
+  {
     operation: "websites.proposeLaunch",
     ...{ by: "owner", second: "owner2", status: 201 },
     asked: launchable,

@@ -39,7 +39,7 @@ export type DomainTransfer = typeof DomainTransfer.Type
 
 export const AcceptEligibility = Schema.Struct({
   can_accept: Schema.Boolean,
-  code: Schema.NullOr(Schema.String),
+  code: Schema.NullOr(Schema.Literal("domain_limit")),
   message: Schema.NullOr(Schema.String),
   current_domains: Schema.Int,
   /** -1: unlimited. */

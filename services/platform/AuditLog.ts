@@ -24,13 +24,16 @@ export interface AuditRecord {
 
 export interface AuditQuery {
   readonly requestId?: string | undefined
-  /** On what: `webhook:<id>`, or the id alone, for which there is no index. */
+  /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone, for which there is no index. */
   readonly subject?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined
 }
 
 const page = 500
+
+/** Objects that records name in their details, as `<kind>_id`, and that have no index there. */
+const inDetails = ["transfer", "domain", "institution", "access"] as const
 
 export class AuditLog extends Context.Service<AuditLog, {
   /** The records that all of the query's parts fit, oldest first. */
@@ -41,6 +44,19 @@ export class AuditLog extends Context.Service<AuditLog, {
     Effect.gen(function* () {
       const { wide } = yield* Database
 
+      const named = (kind: string, id: string) => wide`details @> ${JSON.stringify({ [`${kind}_id`]: id })}::jsonb`
+
+      const about = (subject: string) => {
+        const colon = subject.indexOf(":")
+        if (colon < 0) {
+          const kinds = inDetails.map((kind) => named(kind, subject))
+          return wide.or([wide`split_part(subject, ':', 2) = ${subject}`, ...kinds])
+        }
+        const kind = inDetails.find((kind) => kind === subject.slice(0, colon))
+        const itself = wide`subject = ${subject}`
+        return kind === undefined ? itself : wide.or([itself, named(kind, subject.slice(colon + 1))])
+      }
+
       const after = (id: string, { requestId, subject }: AuditQuery) =>
         wide<AuditRecord>`
           select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
@@ -48,9 +64,7 @@ export class AuditLog extends Context.Service<AuditLog, {
           where ${
           wide.and([
             wide`id > ${id}::uuid`,
-            ...(subject === undefined
-              ? []
-              : [subject.includes(":") ? wide`subject = ${subject}` : wide`split_part(subject, ':', 2) = ${subject}`]),
+            ...(subject === undefined ? [] : [about(subject)]),
             ...(requestId === undefined ? [] : [
               wide`(request_id = ${requestId} or details ? 'request_ids' and
                 details->'request_ids' @> ${JSON.stringify([requestId])}::jsonb)`,

@@ -1,9 +1,24 @@
 import { Clock, Console, Effect, Layer, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { AuditLog } from "../../services/platform/AuditLog.ts"
+import { Database } from "../../services/platform/Database.ts"
+import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printableJson } from "./Printable.ts"
 import { sinceFlag } from "./Times.ts"
+
+/** `domain:alder.example` as `domain:ID`: the newest domain of this name, which others may have had before. */
+const subjectOf = Effect.fnUntraced(function* (subject: string) {
+  const [, name] = /^domain:([^:]+\.[^:]+)$/.exec(subject) ?? []
+  if (name === undefined) return subject
+  const { wide } = yield* Database
+  const [found] = yield* wide<{ id: string }>`
+    select id::text as id from domains where lower(name collate "C") = ${name.toLowerCase()}
+    order by removed, id desc limit 1`
+  return found === undefined
+    ? yield* new CliFault({ message: `there is no domain ${name}: name it as the directory does, or by its id` })
+    : `domain:${found.id}`
+})
 
 export const audit = Command.make(
   "audit",
@@ -15,7 +30,7 @@ export const audit = Command.make(
     ),
     subject: Flag.String("subject").pipe(
       Flag.withMetavar("ID"),
-      Flag.withDescription("On what it was done, such as webhook:ID"),
+      Flag.withDescription("On what it was done, such as webhook:ID, transfer:ID or domain:NAME"),
       Flag.optional,
     ),
     since: sinceFlag.pipe(Flag.withDescription("Not before this time, or this long ago"), Flag.optional),
@@ -25,7 +40,7 @@ export const audit = Command.make(
     const log = yield* AuditLog
     const query = {
       requestId: Option.getOrUndefined(requestId),
-      subject: Option.getOrUndefined(subject),
+      subject: Option.isNone(subject) ? undefined : yield* subjectOf(subject.value),
       since: Option.getOrUndefined(Option.map(since, (at) => at(now))),
     }
     yield* log.read(query).pipe(Stream.runForEach((record) => Console.log(printableJson(record))))

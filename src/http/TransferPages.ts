@@ -116,10 +116,12 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       const accountId = yield* visitor
       if (accountId === null) return yield* signIn(seen, 200)
       if (accountId !== seen.transfer.target_user_id) return yield* wrongAccount(seen, 200)
+      const own = yield* workspaces.of(accountId)
+      const { message } = yield* service.eligibility(accountId)
       return acceptForm({
         transfer: seen.transfer,
-        workspaces: yield* workspaces.of(accountId),
-        obstacle: (yield* service.eligibility(accountId)).message,
+        workspaces: own,
+        obstacle: own.length === 0 ? "You belong to no workspace that could take it." : message,
         safetyWindowMillis: options.safetyWindowMillis,
         now: yield* Clock.currentTimeMillis,
       })

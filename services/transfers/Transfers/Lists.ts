@@ -77,7 +77,10 @@ export const lists = Effect.fnUntraced(function* (
       return (yield* read).body
     })
 
-  /** Decides as accept would, of the account as it is now. */
+  /**
+   * Whether the plan has room, as accept would see it now. Nothing else blocks in the specification's answer: the page and
+   * the acceptance tell of an account without a workspace.
+   */
   const eligibility = Effect.fn("Transfers.eligibility")(
     function* (accountId: string): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {
       const now = new Date(yield* Clock.currentTimeMillis)
@@ -90,16 +93,15 @@ export const lists = Effect.fnUntraced(function* (
       return yield* sql.withTransaction(Effect.gen(function* () {
         const account = (yield* lockAccounts([accountId], "share")).get(accountId)
         if (!account?.active) return yield* new InvalidCredentials()
-        const { coming, owned, workspaces } = yield* lockRoom(accountId)
+        const { coming, owned } = yield* lockRoom(accountId)
         const limit = limitOf(account)
-        const answer = (code: string | null, message: string | null) => ({
+        const answer = (code: AcceptEligibility["code"], message: string | null) => ({
           can_accept: code === null,
           code,
           message,
           current_domains: owned,
           domain_limit: limit,
         })
-        if (workspaces.length === 0) return answer("org_access_lost", "You belong to no workspace that could take it.")
         if (limit < 0 || owned + coming < limit) return answer(null, null)
         return answer("domain_limit", `Your plan allows ${limit} ${limit === 1 ? "domain" : "domains"}.`)
       })).pipe(Effect.catchTag("SqlError", Effect.die))

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { execFileSync } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readdirSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import process from "node:process"
@@ -15,6 +15,8 @@ import { world } from "./support/World.ts"
 const with300 = ["/bin/sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...runtime()]
 
 const denoRuns = "Deno" in globalThis && (process.env["PROGRAM_NODE"] ?? "") === ""
+
+const canLimit = existsSync("/usr/bin/prlimit")
 
 /** Deno has two servers, Node one. */
 const servers = denoRuns ? ["false", "true"] : ["false"]
@@ -98,6 +100,31 @@ describe.each(servers)("connections, NODE_HTTP=%s", (nodeHttp) => {
         const again = yield* connections(instance.origin(), 400, "GET / HTTP/1.1\r\nX: ")
         yield* until("room", again.closed, (closed) => closed >= 250, 30)
         again.leave()
+        assert.strictEqual((yield* known.api.get("/v1/webhooks/")).status, 200)
+      }).pipe(Effect.scoped),
+    120_000,
+  )
+
+  it.live.skipIf(!canLimit)(
+    "a process that has run out of descriptors takes connections again once there are some",
+    () =>
+      Effect.gen(function* () {
+        const { account, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "4000" })
+        const known = yield* account()
+        const pid = instance.pid()
+        // Its cap was reckoned with more than it has now.
+        const limit = readdirSync(`/proc/${pid}/fd`).length + 20
+        execFileSync("prlimit", ["--pid", String(pid), `--nofile=${limit}:`])
+        const half = yield* connections(instance.origin(), 100, "GET / HTTP/1.1\r\nX: ")
+        yield* until("no descriptor", Effect.sync(() => readdirSync(`/proc/${pid}/fd`).length), (n) => n >= limit, 30)
+        half.leave()
+        // A new connection each time: one that a deaf listener had queued is reset when it is opened anew.
+        yield* until(
+          "an answer",
+          Effect.suspend(() => keptConnection(instance.origin())),
+          (answer) => answer.startsWith("HTTP/1.1 200 "),
+          60,
+        )
         assert.strictEqual((yield* known.api.get("/v1/webhooks/")).status, 200)
       }).pipe(Effect.scoped),
     120_000,

@@ -16,7 +16,7 @@ export const headerTicks = 10
 const bytesPerTick = 16 * 1024
 
 /** Bytes that the system takes at once, whether or not the client reads. */
-const buffered = 64 * 1024
+export const buffered = 64 * 1024
 
 export class Connection {
   /** Requests that are being answered. */

@@ -6,10 +6,11 @@
  * for at start, node:http serves where it is missing), so each connection is known here, and can be ended.
  */
 import { Context, Effect, Fiber, type Scope } from "effect"
-import { HttpEffect, type HttpServerRequest } from "effect/http"
+import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { defaults } from "../floor/Edge.ts"
 import { overWeb } from "../floor/LongAnswer.ts"
-import { cameBy, type Connection as Came } from "../floor/Peer.ts"
+import { answeredWith, Came, cameBy, type Connection } from "../floor/Peer.ts"
+import { buffered } from "./Connections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
 
 interface Accepted {
@@ -22,7 +23,7 @@ interface Listener {
   readonly close: () => void
 }
 
-type Handler = (request: Request, info: Came & { readonly completed: Promise<void> }) => Promise<Response>
+type Handler = (request: Request, info: Connection & { readonly completed: Promise<void> }) => Promise<Response>
 
 type ServeOn = (
   connection: Accepted,
@@ -77,7 +78,14 @@ const turnAway = (accepted: Accepted) => {
   accepted.write(encoded).then(close, close)
 }
 
-const bytesOf = (response: Response) => Number(response.headers.get("content-length") ?? 0)
+/** Notes an answer that the system does not take at once. Most are short, and cost nothing here. */
+const noted = (response: HttpServerResponse.HttpServerResponse) => {
+  const bytes = response.body._tag === "Uint8Array" ? response.body.contentLength : 0
+  return bytes <= buffered ? Effect.succeed(response) : Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+    answeredWith(request, bytes)
+    return response
+  })
+}
 
 type Answer = (request: Request) => Promise<Response>
 
@@ -86,15 +94,12 @@ const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) 
   let graceful = () => {}
   const connection = connections.opened(() => abort.abort(), () => graceful())
   if (connection === null) return turnAway(accepted)
-  const handler: Handler = async (request, info) => {
+  const handler: Handler = (request, info) => {
     connections.requested(connection)
-    const { completed } = info
-    let bytes = 0
-    const done = () => connections.answered(connection, bytes)
-    completed.then(done, done)
-    const response = await answer(cameBy(unsignalled(request), info))
-    bytes = bytesOf(response)
-    return response
+    const came = new Came(info)
+    const done = () => connections.answered(connection, came.bytes)
+    info.completed.then(done, done)
+    return answer(cameBy(unsignalled(request), came))
   }
   served(() => {
     const server = serveOn(accepted, abort.signal, handler, () => new Response(null, { status: 500 }), () => {})
@@ -146,7 +151,9 @@ export const onDeno = Effect.fnUntraced(function* (
   const context = yield* Effect.context<never>()
   const answer = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     Context.merge(context, defaults),
-  )(Effect.map(listening.app(port), (response) => overWeb(response, listening.flows)))
+  )(
+    Effect.flatMap(listening.app(port), (response) => noted(overWeb(response, listening.flows))),
+  )
   const listener = yield* Effect.try({
     try: () => deno.listen({ hostname: host, port }),
     catch: (cause) => new CannotListen({ host, port, cause }),

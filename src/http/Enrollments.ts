@@ -1,6 +1,6 @@
 /** Handlers of invitations and changes of roles. */
 import { Effect } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { EnrollmentsApi } from "../../schemas/api/Enrollments.ts"
@@ -12,10 +12,10 @@ import { personIn } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(EnrollmentsApi)
 
-/** A receipt keeps the path that it is of: one without the token, which may still be good. */
+/** A receipt keeps the parameters of its route: here a digest of the token, which may still be good. */
 const withoutToken = Effect.fnUntraced(function* (token: string) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  return request.modify({ url: `/v1/enrollments/${createHash("sha256").update(token).digest("hex")}/accept` })
+  const { params, route } = yield* HttpRouter.RouteContext
+  return { route, params: { ...params, token: createHash("sha256").update(token).digest("hex") } }
 })
 
 export const enrollments = HttpApiBuilder.group(
@@ -39,7 +39,7 @@ export const enrollments = HttpApiBuilder.group(
             { principal, payload: undefined, status: 200, success: AcceptedEnrollment },
             service.accept({ personId, token }),
           ),
-          HttpServerRequest.HttpServerRequest,
+          HttpRouter.RouteContext,
           withoutToken(token),
         )
       }),

@@ -19,6 +19,7 @@ import {
   settleFailed,
   stopTime,
 } from "../platform/Leases.ts"
+import { visible } from "../platform/Visible.ts"
 import { Outbound, type Outcome } from "../platform/Outbound.ts"
 import type { Notice } from "./Notifications.ts"
 
@@ -57,7 +58,7 @@ interface SlackRow {
 }
 
 /** Slack's own three: what is left cannot begin a mention or a link. */
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+const escaped = (text: string) => visible(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
 /** The JSON that Slack gets. */
 export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body" | "href">, publicUrl: URL): string =>

@@ -4,11 +4,12 @@
  *
  * What was made for another use is refused by what it is: another `typ` (ID tokens, cookies, security events), `nonce` or
  * `at_hash` (ID tokens), symmetric or no signature. Time claims have 60 s of skew; an `auth_time` that lies in the future
- * is refused, since it would count as fresh for as long. A token whose subject is its client speaks for a service, never
+ * is refused, since it would count as fresh for as long. A token that its issuer made for longer than `max_lifetime` is
+ * refused as well: a leaked one would outlive every remedy but its issuer's. A token whose subject is its client speaks for a service, never
  * for a person (RFC 9068, 5). How strongly its bearer signed in is what the issuer's `acr` means here, and no more than
  * the issuer is trusted for.
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
@@ -30,7 +31,13 @@ export interface TokenIssuer {
   readonly acrMap?: Readonly<Record<string, AssuranceLevel>> | undefined
   /** The highest level that this issuer is believed. */
   readonly maxAal?: AssuranceLevel | undefined
+  /** The longest time from `iat` to `exp`; 24 hours unless told. */
+  readonly maxLifetime?: Duration.Duration | undefined
 }
+
+const positive = Schema.makeFilter((duration: Duration.Duration) =>
+  Duration.isFinite(duration) && Duration.toMillis(duration) > 0
+)
 
 /** One of `MANAGEMENT_ISSUERS` or `LIFECYCLE_ISSUERS`. */
 export const ConfiguredTokenIssuer = Schema.Struct({
@@ -39,6 +46,7 @@ export const ConfiguredTokenIssuer = Schema.Struct({
   algorithms: Schema.optionalKey(Schema.Array(TokenAlgorithm)),
   acr_map: Schema.optionalKey(Schema.Record(Schema.String, AssuranceLevel)),
   max_aal: Schema.optionalKey(AssuranceLevel),
+  max_lifetime: Schema.optionalKey(Schema.DurationFromString.check(positive)),
 })
 export type ConfiguredTokenIssuer = typeof ConfiguredTokenIssuer.Type
 
@@ -49,8 +57,9 @@ export type TokenIssuers = (issuer: string) => TokenIssuer | undefined
 export const configuredTokenIssuers = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<ConfiguredTokenIssuer>): Effect.fn.Return<TokenIssuers, never, Outbound> {
     const known = new Map<string, TokenIssuer>()
-    for (const { acr_map: acrMap, algorithms, issuer, jwks_uri, max_aal: maxAal } of issuers) {
-      known.set(issuer, { keys: yield* keysAt(jwks_uri), algorithms, acrMap, maxAal })
+    for (const { acr_map, algorithms, issuer, jwks_uri, max_aal, max_lifetime } of issuers) {
+      const keys = yield* keysAt(jwks_uri)
+      known.set(issuer, { keys, algorithms, acrMap: acr_map, maxAal: max_aal, maxLifetime: max_lifetime })
     }
     return (issuer) => known.get(issuer)
   },
@@ -84,6 +93,8 @@ export const signInOf = ({ authTime, sid }: Pick<AccessToken, "authTime" | "sid"
 
 const skew = 60
 const maxToken = 8 * 1024
+/** The longest life of a token whose issuer has no `max_lifetime`. */
+export const defaultLifetime = Duration.hours(24)
 const foreign = ["nonce", "at_hash"]
 const required = ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"]
 
@@ -142,8 +153,12 @@ export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessT
     })) ?? (yield* refused)
     if (foreign.some((claim) => claim in payload)) return yield* refused
     const claims = yield* Effect.catch(decodeClaims(payload), () => refused)
+    const now = (yield* Clock.currentTimeMillis) / 1000
+    // An `iat` ahead of its time makes no token live longer.
+    const lifetime = claims.exp - Math.min(claims.iat, now + skew)
+    if (lifetime > Duration.toSeconds(issuer.maxLifetime ?? defaultLifetime)) return yield* refused
     const authTime = claims.auth_time ?? null
-    if (authTime !== null && authTime > (yield* Clock.currentTimeMillis) / 1000 + skew) return yield* refused
+    if (authTime !== null && authTime > now + skew) return yield* refused
     return {
       via: claims.sub === claims.client_id ? "service" : "person",
       issuer: claims.iss,

@@ -1,4 +1,9 @@
-/** HTML of pages and mails: whatever is put into it is escaped, unless it was made by this tag itself. */
+/**
+ * HTML of pages and mails: whatever is put into it is escaped, and freed of characters that nobody sees (Visible.ts), unless
+ * it was made by this tag itself.
+ */
+import { visible } from "./Visible.ts"
+
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -20,7 +25,7 @@ const written = (part: Part): string => {
   if (part === null || part === undefined || part === false || part === true) return ""
   if (part instanceof Html) return part.text
   if (typeof part === "object") return part.map((html) => html.text).join("")
-  return String(part).replaceAll(/[&<>"']/g, (character) => escapes[character]!)
+  return visible(String(part)).replaceAll(/[&<>"']/g, (character) => escapes[character]!)
 }
 
 export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html =>

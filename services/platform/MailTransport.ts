@@ -12,6 +12,7 @@ import type { Readable } from "node:stream"
 import { setImmediate } from "node:timers"
 import { Faults } from "./Faults.ts"
 import { parse } from "./MailAddress.ts"
+import { visible } from "./Visible.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { reasonOf, type SmtpFault, verdict } from "./Mails/Verdict.ts"
 
@@ -57,8 +58,8 @@ export const messageOf = (from: MailSender, mail: OutgoingMail) => ({
   // Explicit, so that nothing in a header decides where the message goes.
   envelope: { from: from.address, to: [mail.recipient] },
   // Nodemailer folds a line break into a space; other control characters would be encoded and shown.
-  subject: mail.subject.replaceAll(/\p{Cc}+/gu, " "),
-  text: mail.text,
+  subject: visible(mail.subject).replaceAll(/[\p{Cc}\s]+/gu, " "),
+  text: visible(mail.text),
   html: mail.html,
   messageId: mail.messageId,
   date: mail.date,

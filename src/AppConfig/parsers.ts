@@ -124,7 +124,7 @@ const tokenIssuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.
 
 export const tokenIssuers = (text: string): Parsed<ReadonlyArray<ConfiguredTokenIssuer>> =>
   tokenIssuerList(text).pipe(
-    Result.mapError(() => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?}"),
+    Result.mapError(() => "is not a JSON list of {issuer, jwks_uri, algorithms?, acr_map?, max_aal?, max_lifetime?}"),
     Result.flatMap(distinct),
   )
 

@@ -1,6 +1,7 @@
 /** `token`: an access token of a person or a service, signed with the key of the home's embedded issuer (DEMO). */
 import { Clock, Console, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { defaultLifetime } from "../../services/people/AccessTokens.ts"
 import { Database } from "../../services/platform/Database.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { CliFault } from "./CliFault.ts"
@@ -77,12 +78,15 @@ export const token = Command.make(
       Flag.withDefault(Duration.seconds(0)),
     ),
     ttl: durationFlag("ttl").pipe(
-      Flag.withDescription("How long the token lasts (default 10m)"),
+      Flag.withDescription("How long the token lasts (default 10m, at most 24h)"),
       Flag.withDefault(Duration.minutes(10)),
     ),
   },
   Effect.fn("cli.token")(
     function* ({ acr, amr, audience, authenticatedAgo, client, issuer, person, service, sid, ttl }) {
+      if (Duration.isGreaterThan(ttl, defaultLifetime)) {
+        return yield* new CliFault({ message: "--ttl is longer than 24 hours: no such token is accepted; name less" })
+      }
       const embedded = yield* EmbeddedIssuer
       const now = yield* Clock.currentTimeMillis
       const speaker = yield* speakerOf({ person, service, issuer, client })

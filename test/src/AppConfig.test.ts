@@ -46,6 +46,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"https://i.example"}]`,
     `[{"issuer":"i","jwks_uri":"http://i/j","algorithms":["EdDSA"]}]`,
     `[{"issuer":"i","jwks_uri":"http://i/j","max_aal":"aal4"}]`,
+    `[{"issuer":"i","jwks_uri":"http://i/j","max_lifetime":"a day"}]`,
+    `[{"issuer":"i","jwks_uri":"http://i/j","max_lifetime":"0 hours"}]`,
     `[{"issuer":"i","jwks_uri":"http://i/j","acr_map":{"gold":"high"}}]`,
     `[{"issuer":"i","jwks_uri":"file:///etc/keys.json"}]`,
     `[{"issuer":"i","jwks_uri":"http://i/j"},{"issuer":"i","jwks_uri":"http://i/k"}]`,

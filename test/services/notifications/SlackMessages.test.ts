@@ -109,7 +109,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
     }).pipe(Effect.scoped))
 
   it("escapes what would be a mention or a link", () => {
-    const body = slackBody({ title: "a<b>&", body: "<https://x|y>", href: "/a?b=1&c=2" }, publicUrl)
+    const body = slackBody({ title: "a\u202e<b>&\u200b", body: "<https://x|y>", href: "/a?b=1&c=2" }, publicUrl)
     assert.strictEqual(
       JSON.parse(body).text,
       "*a&lt;b&gt;&amp;*\n&lt;https://x|y&gt;\n<https://mail.example/a?b=1&amp;c=2>",

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
 import { type AccessTokenOptions, accessTokens, type TokenIssuer } from "../../../services/people/AccessTokens.ts"
@@ -73,6 +73,26 @@ it.effect("two audiences, one of them ours, are fine; a service is whose subject
       assert.deepInclude(yield* trusting(issuers, audience).verify(token), { via: "service", clientId: "portal" })
     }
     assert.strictEqual(yield* outcome(trusting(issuers, "mail"), token), "invalid_token")
+  }))
+
+it.effect("a token that was made for longer than its issuer may is refused", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const lived = (seconds: number) => sign(key, { ...good, iat: now - 5, exp: now - 5 + seconds })
+    const keys = fixedKeys({ keys: [key.jwk] })
+    const cases: ReadonlyArray<readonly [TokenIssuer, number]> = [
+      [{ keys }, 24 * 3_600],
+      [{ keys, maxLifetime: Duration.minutes(10) }, 600],
+      [{ keys, maxLifetime: Duration.days(3) }, 3 * 24 * 3_600],
+    ]
+    for (const [trusted, longest] of cases) {
+      const verifier = trusting({ [issuer]: trusted })
+      assert.strictEqual(yield* outcome(verifier, yield* lived(longest)), "in", `${longest}`)
+      assert.strictEqual(yield* outcome(verifier, yield* lived(longest + 1)), "invalid_token", `${longest}`)
+      const ahead = yield* sign(key, { ...good, iat: now + longest, exp: now + 2 * longest })
+      assert.strictEqual(yield* outcome(verifier, ahead), "invalid_token", `${longest} from a time to come`)
+    }
   }))
 
 it.effect("what is not exactly such a token is refused", () =>
@@ -151,8 +171,8 @@ it.effect("60 s of skew, and no more", () =>
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
     const verifier = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
     const inside = [{ exp: now - 59 }, { nbf: now + 60 }, { auth_time: now + 60 }]
-    // When a token was made is nobody's business: its issuer says how long it lasts.
-    for (const claims of [...inside, { iat: now + 86_400 }, { iat: now - 365 * 86_400 }]) {
+    // A token is as old as its issuer says, as long as that makes its life no longer than it may be.
+    for (const claims of [...inside, { iat: now + 86_400 }, { iat: now - 86_400 + 600 }]) {
       assert.strictEqual(yield* outcome(verifier, yield* sign(key, { ...good, ...claims })), "in")
     }
     for (const claims of [{ exp: now - 60 }, { nbf: now + 61 }, { auth_time: now + 61 }]) {

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Queue, Redacted, Schedule, Scope } from "effect"
+import { html } from "../../../services/platform/Html.ts"
 import { MailTransport, type OutgoingMail, parseSender } from "../../../services/platform/MailTransport.ts"
 import { type Behaviour, testSmtp } from "../../support/TestSmtp.ts"
 
@@ -52,6 +53,18 @@ describe("MailTransport over SMTP", () => {
       assert.isTrue([...raw].every((character) => character.charCodeAt(0) < 0x80))
     }).pipe(Effect.scoped))
 
+  it.live("leaves out characters that reorder, hide or break what stands around them", () =>
+    Effect.gen(function* () {
+      const { deliver, smtp } = yield* world
+      const name = "\u202eevil\u2066\u200b\u00ad\ufeff\u2028line\u2029end"
+      const { text } = html`<p>${name}</p>`
+      assert.deepStrictEqual(yield* deliver(mail({ subject: name, text: `> ${name}\n`, html: text })), { _tag: "Sent" })
+      const { mail: read } = yield* Queue.take(smtp.taken)
+      assert.strictEqual(read.subject, "evil line end")
+      assert.strictEqual(read.text.trimEnd(), "> evil line end")
+      assert.strictEqual(read.html.trimEnd(), "<p>evil line end</p>")
+    }).pipe(Effect.scoped))
+
   it.live("lets nobody add a header, a recipient or a command", () =>
     Effect.gen(function* () {
       const { deliver, smtp } = yield* world
@@ -59,7 +72,7 @@ describe("MailTransport over SMTP", () => {
       assert.deepStrictEqual(yield* deliver(mail({ subject })), { _tag: "Sent" })
       const { mail: read, raw, to } = yield* Queue.take(smtp.taken)
       assert.deepStrictEqual(to, ["bob@example.com"])
-      assert.strictEqual(read.subject, "Hi Bcc: eve@example.com <script> \u2028X-Evil: 1")
+      assert.strictEqual(read.subject, "Hi Bcc: eve@example.com <script> X-Evil: 1")
       const head = raw.slice(0, raw.indexOf("\r\n\r\n"))
       assert.notMatch(head, /^(bcc|x-evil)/im)
       assert.strictEqual(head.match(/^subject:/gim)?.length, 1)

@@ -30,7 +30,7 @@ layer(identity, { excludeTestServices: true })("cli token", (it) => {
         const { tokenIssuer } = yield* Effect.provide(EmbeddedIssuer, EmbeddedIssuer.layer({ home, issuer: name }))
         const { verify } = accessTokens({ audience: managementAudience, issuers: () => tokenIssuer })
         const before = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
-        const [adas, services, nobodys, both] = yield* Effect.all([
+        const [adas, services, nobodys, both, long] = yield* Effect.all([
           type(home, env, [
             ...["token", "--person", ada, "--client", "portal", "--sid", "s1", "--acr", "urn:service:aal2"],
             ...["--amr", "pwd,otp", "--authenticated-ago", "10 minutes", "--ttl", "5m"],
@@ -38,6 +38,7 @@ layer(identity, { excludeTestServices: true })("cli token", (it) => {
           type(home, env, ["token", "--service", "hr-sync", "--issuer", "https://id.example"]),
           type(home, env, ["token", "--person", another, "--issuer", "https://nowhere.example"]),
           type(home, env, ["token", "--person", another, "--service", "hr-sync"]),
+          type(home, env, ["token", "--person", ada, "--ttl", "25h"]),
         ], { concurrency: 2 })
         assert.deepStrictEqual([adas.code, adas.stderr], [0, ""])
         assert.match(adas.stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
@@ -54,6 +55,8 @@ layer(identity, { excludeTestServices: true })("cli token", (it) => {
         })
         assert.strictEqual(nobodys.code, 1)
         assert.match(nobodys.stderr, /^no person has the id .* and an identity of https:\/\/nowhere\.example/)
+        assert.strictEqual(long.code, 1)
+        assert.match(long.stderr, /^--ttl is longer than 24 hours/)
         assert.deepStrictEqual([both.code, both.stderr], [1, "name either --person or --service\n"])
       }),
     slow,

@@ -6,6 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric } from "effect"
 import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/Lag.ts"
+import { followers, progress } from "./Followers.ts"
 import { floorOf } from "./Keys/Floor.ts"
 import { p99Of } from "./Measures.ts"
 
@@ -28,7 +29,7 @@ interface LagRow {
   /** Acknowledged a place of this epoch, and none that it may not go on from. */
   readonly placed: boolean
   readonly signed_p99: number | null
-  /** Its grant lets it acknowledge. */
+  /** Its acknowledgements are asked for. */
   readonly acknowledges: boolean
 }
 
@@ -51,7 +52,7 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
     delivered_position: delivered,
     acknowledged_position: acknowledged,
     installed_version: row.installed_version,
-    // Nothing is waited for from a service that may not acknowledge, as those that only have streams.
+    // Nothing is waited for from a service whose acknowledgements are not asked for, as those that only have streams.
     oldest_unacknowledged_seconds: row.acknowledges ? seconds(row.waiting_since, now) : null,
     decision_to_queue_ms_p99: row.signed_p99,
     queue_to_delivery_ms_p99: p99Of(row.to_delivery ?? []),
@@ -67,33 +68,20 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
 export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgClient, projectId: string | null) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* wide<LagRow>`
-    with following as (
-      select g.project_id, g.service_issuer, g.service_id, g.service_issuer || ' ' || g.service_id as consumer,
-        bool_or('cursor.acknowledge' = any (g.capabilities)) as acknowledges
-      from service_grants g join projects p on p.id = g.project_id and not p.removed and p.state <> 'withdrawn'
-      where g.state = 'approved' and g.environment = p.environment and coalesce(g.expires_at > ${new Date(now)}, true)
-        and g.capabilities && '{events.read,snapshot.read,cursor.acknowledge}'
-        and ${projectId === null ? wide`true` : wide`g.project_id = ${projectId}`}
-      group by g.project_id, g.service_issuer, g.service_id
+    with following as materialized (
+      ${followers(wide, new Date(now), projectId === null ? wide`true` : wide`g.project_id = ${projectId}`)}
     ), placed as (
-      select f.project_id, f.consumer, f.acknowledges, h.epoch, h.position as head_position, d.delivered_position,
+      select f.project_id, f.consumer, d.acknowledges, h.epoch, h.position as head_position,
+        case when d.delivered_epoch = h.epoch then d.delivered_position else 0 end as delivered_position,
         case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end as acknowledged_position,
         c.acknowledged_at, c.installed_version, c.to_delivery, c.to_acknowledgement,
         coalesce(c.acknowledged_epoch = h.epoch, false) as placed
       from following f join lifecycle_heads h on h.project_id = f.project_id
       left join lifecycle_consumers c on c.project_id = f.project_id and c.consumer = f.consumer
-      left join lateral (
-        -- What lies before the places of all its streams was given, or was not for it: nothing of that is owed.
-        select min(t.position) as position from lifecycle_streams t
-        where t.project_id = f.project_id and t.service_issuer = f.service_issuer and t.service_id = f.service_id
-          and t.status <> 'disabled' and t.epoch = h.epoch
-      ) streams on true
-      cross join lateral (
-        select greatest(case when c.delivered_epoch = h.epoch then c.delivered_position else 0 end, streams.position)
-          as delivered_position
-      ) d
+      cross join lateral (${progress(wide)}) d
+      where f.events or f.snapshots or f.acknowledges
       order by h.position - case
-          when not f.acknowledges then d.delivered_position
+          when not d.acknowledges then case when d.delivered_epoch = h.epoch then d.delivered_position else 0 end
           when c.acknowledged_epoch = h.epoch then c.acknowledged_position
           else 0
         end desc, f.project_id, f.consumer

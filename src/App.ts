@@ -27,6 +27,7 @@ import { Database } from "../services/platform/Database.ts"
 import { DatabaseClock } from "../services/platform/DatabaseClock.ts"
 import { Jobs } from "../services/platform/Jobs.ts"
 import { Mailbox } from "../services/platform/Mailbox.ts"
+import { gaugedMaps } from "../services/platform/MapSizes.ts"
 import { Mails } from "../services/platform/Mails.ts"
 import { Outbound } from "../services/platform/Outbound.ts"
 import { OneShotTokens } from "../services/platform/OneShotTokens.ts"
@@ -285,7 +286,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
   ).pipe(
-    Layer.provideMerge(Layer.merge(demo(config, places, instance), WorkerSightings.layer(instance))),
+    Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerSightings.layer(instance))),
     Layer.provideMerge(DevKey.layer),
     Layer.provideMerge(services(config, places)),
   )

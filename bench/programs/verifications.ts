@@ -41,7 +41,8 @@ const all: Readonly<Record<Algorithm, ReadonlyArray<string>>> = {
 }
 
 const source = fixedKeys(jwks)
-const fresh = () => accessTokens({ audience: "service-management", issuers: () => ({ keys: source }) })
+const fresh = () =>
+  Effect.runSync(Effect.scoped(accessTokens({ audience: "service-management", issuers: () => ({ keys: source }) })))
 /** As the program without a collector. */
 const run = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.runPromise(Effect.provideService(effect, References.TracerEnabled, false))

@@ -4,7 +4,12 @@
  * process had noted is lost, which can only make the time too old by those 10 s.
  */
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/Database.ts"
+import { counted } from "../platform/MapSizes.ts"
+
+/** Keys that wait to be written; beyond that the use that was noted longest ago is lost. */
+const mostNoted = 50_000
 
 export class KeyUses extends Context.Service<KeyUses, {
   /** Notes that a key was used now. Never fails, never waits. */
@@ -16,7 +21,8 @@ export class KeyUses extends Context.Service<KeyUses, {
     KeyUses,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      let noted = new Map<string, number>()
+      let noted = new BoundedMap<string, number>(mostNoted)
+      yield* counted("uses of keys", () => noted.size)
 
       const add = (keyId: string) => Effect.map(Clock.currentTimeMillis, (now) => void noted.set(keyId, now))
 
@@ -31,9 +37,10 @@ export class KeyUses extends Context.Service<KeyUses, {
       const flush = Effect.gen(function* () {
         if (noted.size === 0) return
         const uses = noted
-        noted = new Map()
+        noted = new BoundedMap(mostNoted)
         yield* write(uses).pipe(Effect.catch((error) => {
-          noted = new Map([...uses, ...noted])
+          for (const [keyId, at] of noted) uses.set(keyId, at)
+          noted = uses
           return Effect.logWarning("Uses of API keys were not written yet", error)
         }))
       }).pipe(Effect.withSpan("KeyUses.flush"))

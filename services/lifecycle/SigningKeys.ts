@@ -12,6 +12,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { JWK } from "jose"
 import { Database } from "../platform/Database.ts"
+import { counted } from "../platform/MapSizes.ts"
 import { Vault } from "../platform/Vault.ts"
 import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys/Making.ts"
 
@@ -54,7 +55,8 @@ export class SigningKeys extends Context.Service<SigningKeys, {
     SigningKeys,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { add, signer } = keyStore(sql, yield* Vault)
+      const { add, opened, signer } = keyStore(sql, yield* Vault)
+      yield* counted("lifecycle signers", opened)
 
       const begun = Effect.map(
         sql<{ begun: boolean }>`select exists (select from signing_keys where state = 'active') as begun`,

@@ -9,12 +9,13 @@
  * for a person (RFC 9068, 5). How strongly its bearer signed in is what the issuer's `acr` means here, and no more than
  * the issuer is trusted for.
  */
-import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { maxCodePoints, storable } from "../../schemas/Validation/Scalars.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
+import { counted } from "../platform/MapSizes.ts"
 import type { Outbound } from "../platform/Outbound.ts"
 import { remembered } from "./AccessTokens/Remembered.ts"
 
@@ -130,11 +131,14 @@ export interface AccessTokenOptions {
   readonly issuers: TokenIssuers
 }
 
-/** The verifier of one audience's tokens. */
-export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessTokens["Service"] => {
+/** The verifier of one audience's tokens; counts those that it remembers until its scope ends. */
+export const accessTokens = Effect.fnUntraced(function* (
+  { audience, issuers }: AccessTokenOptions,
+): Effect.fn.Return<AccessTokens["Service"], never, Scope.Scope> {
   const refused = Effect.fail(new InvalidToken())
 
   const known = remembered<AccessToken>()
+  yield* counted(`verified tokens, ${audience}`, known.size)
 
   const checked = Effect.fnUntraced(function* (token: string): Effect.fn.Return<
     AccessToken,
@@ -187,7 +191,7 @@ export const accessTokens = ({ audience, issuers }: AccessTokenOptions): AccessT
     return good
   })
   return { verify }
-}
+})
 
 /** Tokens of the management API (`aud` `service-management`). */
 export class AccessTokens extends Context.Service<AccessTokens, {
@@ -198,5 +202,5 @@ export class AccessTokens extends Context.Service<AccessTokens, {
   readonly verify: (token: string) => Effect.Effect<AccessToken, InvalidToken | DependencyUnavailable>
 }>()("bailiwick/services/people/AccessTokens") {
   static readonly layer = (issuers: TokenIssuers) =>
-    Layer.succeed(AccessTokens, accessTokens({ audience: managementAudience, issuers }))
+    Layer.effect(AccessTokens, accessTokens({ audience: managementAudience, issuers }))
 }

@@ -9,9 +9,11 @@
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { isIP } from "node:net"
+import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/Jobs.ts"
+import { counted } from "../platform/MapSizes.ts"
 import { type AccessToken, signedInAt } from "./AccessTokens.ts"
 import { tellLater } from "./Tellings.ts"
 
@@ -34,6 +36,12 @@ interface Noted {
 /** A row is written where it is that much newer: `last_seen_at` is exact to a minute. */
 const coarse = "30 seconds"
 const longestAgent = 256
+
+/**
+ * Sessions that wait to be written. Beyond that, as while the database takes no writes, the session that was noted longest
+ * ago is left out; its next request notes it again.
+ */
+const mostNoted = 20_000
 
 /** An address cut to the network that says where somebody is, not who: /24, and /48 for IPv6. */
 export const prefixOf = (address: string | null): string | null => {
@@ -75,7 +83,8 @@ export class Sightings extends Context.Service<Sightings, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const tell = tellLater(yield* Jobs)
-      let noted = new Map<string, Noted>()
+      let noted = new BoundedMap<string, Noted>(mostNoted)
+      yield* counted("seen sessions", () => noted.size)
       const one = yield* Semaphore.make(1)
 
       const note = (all: Map<string, Noted>, next: Noted) => {
@@ -88,7 +97,9 @@ export class Sightings extends Context.Service<Sightings, {
         function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
           if (token.sid === null) return
           const at = yield* Clock.currentTimeMillis
-          note(noted, { token, personId, origin, at, known, since: signedInAt(token) })
+          // Cut at once: a header is up to 8 KB, and the row takes 256 characters of it.
+          const agent = { ...origin, userAgent: agentOf(origin.userAgent) }
+          note(noted, { token, personId, origin: agent, at, known, since: signedInAt(token) })
         },
       )
 
@@ -106,7 +117,7 @@ export class Sightings extends Context.Service<Sightings, {
           acr: token.acr,
           aal: token.aal,
           amr: token.amr,
-          user_agent: agentOf(origin.userAgent),
+          user_agent: origin.userAgent,
           ip_prefix: prefixOf(origin.address),
         }))
         yield* sql`
@@ -165,7 +176,7 @@ export class Sightings extends Context.Service<Sightings, {
       const written = Effect.uninterruptible(Effect.gen(function* () {
         if (noted.size === 0) return
         const seen = noted
-        noted = new Map()
+        noted = new BoundedMap(mostNoted)
         yield* write([...seen.values()]).pipe(Effect.catch((error) => {
           for (const later of noted.values()) note(seen, later)
           noted = seen

@@ -9,6 +9,7 @@
  */
 import { Context, Effect, Latch, Layer, Scope } from "effect"
 import { Bus } from "./Bus.ts"
+import { counted } from "./MapSizes.ts"
 
 /** One waiter's own memory: a ring while it was at work is not lost on it. Several rings are one. */
 export interface Bell {
@@ -35,6 +36,7 @@ export class Bells extends Context.Service<Bells, {
       const bus = yield* Bus
       const self = crypto.randomUUID()
       const waiting = new Map<string, Map<string | null, Set<Latch.Latch>>>()
+      yield* counted("waiters", () => [...waiting.values()].reduce((sum, ears) => sum + ears.size, 0))
       const unsent = new Map<string, Set<string> | null>()
       const sending = Latch.makeUnsafe(false)
 

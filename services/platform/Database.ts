@@ -22,6 +22,12 @@ export interface DatabaseConfig {
   readonly maxConnections: number
 }
 
+/**
+ * Statements that a connection keeps prepared; the one that was not used for longest is closed, here and in the server.
+ * The texts are more than that (what a transaction gathers is written by hundreds of variants of one statement).
+ */
+const preparedStatements = 100
+
 /** `seconds`: what one statement may take. */
 const limits = (seconds: number) => ({
   statement_timeout: `${seconds}s`,
@@ -47,6 +53,7 @@ export class Database extends Context.Service<Database, {
             applicationName: "bailiwick",
             startupParameters: limits(seconds),
             connectTimeout: "5 seconds",
+            preparedStatementCacheSize: preparedStatements,
             stream: watched(Redacted.value(url), seconds + grace),
             ...options,
           })

@@ -15,6 +15,7 @@ import { canonical } from "./Canonical.ts"
 import { Database } from "./Database.ts"
 import { faultPoint } from "./Faults.ts"
 import { gathered, type Kind, write } from "./Gathered.ts"
+import { counted } from "./MapSizes.ts"
 import { type Conflict, transact } from "./Transact.ts"
 import { Vault } from "./Vault.ts"
 
@@ -101,6 +102,7 @@ export class Idempotency extends Context.Service<Idempotency, {
       const vault = yield* Vault
       const { sql } = database
       const flights = new Map<string, { readonly one: Semaphore.Semaphore; waiting: number }>()
+      yield* counted("idempotency keys in flight", () => flights.size)
 
       const fingerprint = ({ body, ifMatch, method, path, portalBinding }: Asked, kid?: string) => {
         const key = vault.derive(purpose, kid)
@@ -115,19 +117,20 @@ export class Idempotency extends Context.Service<Idempotency, {
       const alone = <A, E, R>(asked: Asked, effect: (waited: number) => Effect.Effect<A, E, R>) =>
         Effect.flatMap(Clock.currentTimeMillis, (began) => {
           const name = JSON.stringify([asked.principal, asked.method, asked.path, asked.key])
-          const flight = flights.get(name) ?? { one: Semaphore.makeUnsafe(1), waiting: 0 }
-          flights.set(name, flight)
-          flight.waiting++
-          const turn = Effect.timeoutOrElse(flight.one.take(1), {
-            duration: patienceMillis,
-            orElse: () => inProgress,
+          const enter = Effect.sync(() => {
+            const flight = flights.get(name) ?? { one: Semaphore.makeUnsafe(1), waiting: 0 }
+            flights.set(name, flight)
+            flight.waiting++
+            return flight
           })
           const use = Effect.flatMap(Clock.currentTimeMillis, (now) => effect(now - began))
-          return Effect.acquireUseRelease(turn, () => use, () => flight.one.release(1)).pipe(
-            Effect.ensuring(Effect.sync(() => {
+          return Effect.acquireUseRelease(enter, ({ one }) => {
+            const turn = Effect.timeoutOrElse(one.take(1), { duration: patienceMillis, orElse: () => inProgress })
+            return Effect.acquireUseRelease(turn, () => use, () => one.release(1))
+          }, (flight) =>
+            Effect.sync(() => {
               if (--flight.waiting === 0) flights.delete(name)
-            })),
-          )
+            }))
         })
 
       const open = Effect.fnUntraced(function* (asked: Asked, waited: number) {

@@ -105,10 +105,10 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   const names = yield* Names.make(config.nameservers)
   const connector = { authorities: config.certificateAuthorities, timeoutMillis: config.timeoutMillis }
   const dispatch = yield* Connections.make(yield* Connector.make({ ...connector, checked: { names, policy } }))
-  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }))
+  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }), "trusted")
   // Last, so that what is in flight expires before its connections are destroyed.
   const deadlines = yield* Deadlines.make(config.timeoutMillis)
-  const target = Targets.make(policy)
+  const target = yield* Targets.make(policy)
 
   const begin = (limits: Limits, done: (outcome: Settled) => void): Exchange => {
     const exchange = new Exchange(limits, now, (ended, outcome) => {

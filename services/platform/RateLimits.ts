@@ -10,7 +10,9 @@
  */
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import type { SqlError } from "effect/sql"
+import { BoundedMap } from "./BoundedMap.ts"
 import { Database } from "./Database.ts"
+import { counted } from "./MapSizes.ts"
 
 export interface RateLimit {
   /** Names the limit and whom it binds: `transfers.initiate:<account id>`. */
@@ -39,8 +41,8 @@ interface Purse {
   spentAt: number
 }
 
-/** Purses of a process: beyond that, those that were not used for a window are forgotten. */
-const manyPurses = 10_000
+/** Purses of a process: beyond that, the purse that was made or filled longest ago goes, and its tokens with it. */
+const mostPurses = 10_000
 
 /** Rows of each kind that one statement deletes. */
 const pruned = 1_000
@@ -113,14 +115,12 @@ export class RateLimits extends Context.Service<RateLimits, {
         return row!
       })
 
-      let purses = new Map<string, Purse>()
+      const purses = new BoundedMap<string, Purse>(mostPurses)
+      yield* counted("rate limits", () => purses.size)
 
-      const purseOf = ({ key, windowMillis }: RateLimit, millis: number): Purse => {
+      const purseOf = ({ key }: RateLimit, millis: number): Purse => {
         const known = purses.get(key)
         if (known !== undefined) return known
-        if (purses.size >= manyPurses) {
-          purses = new Map([...purses].filter(([, { spentAt }]) => spentAt > millis - windowMillis))
-        }
         const purse = { one: Semaphore.makeUnsafe(1), held: 0, asked: 0, emptyUntil: 0, spentAt: millis }
         purses.set(key, purse)
         return purse
@@ -138,6 +138,7 @@ export class RateLimits extends Context.Service<RateLimits, {
           )
           const { drawn, level } = yield* draw(limit, Math.max(purse.asked, tokens - purse.held), millis)
           purse.held += drawn
+          purses.set(limit.key, purse)
           if (purse.held < tokens) purse.emptyUntil = millis + Math.ceil((1 - level) * each)
         }
         if (purse.held < tokens) {

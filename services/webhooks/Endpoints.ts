@@ -4,7 +4,9 @@
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
+import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/Database.ts"
+import { counted } from "../platform/MapSizes.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { Vault } from "../platform/Vault.ts"
 
@@ -47,7 +49,8 @@ export class Endpoints extends Context.Service<Endpoints, {
       const { reads } = yield* Database
       const { hostKey } = yield* Outbound
       const vault = yield* Vault
-      const known = new Map<string, Endpoint>()
+      const known = new BoundedMap<string, Endpoint>(memory)
+      yield* counted("webhook endpoints", () => known.size)
 
       const open = (row: string, column: "secret" | "old_secret", kid: string, bytes: Uint8Array) =>
         Redacted.value(vault.open({ kid, bytes }, { table: "webhooks", column, row }))
@@ -65,7 +68,6 @@ export class Endpoints extends Context.Service<Endpoints, {
             until: old_secret_until.getTime(),
           },
         }
-        if (known.size >= memory) known.delete(known.keys().next().value!)
         known.set(id, endpoint)
         return endpoint
       }

@@ -4,11 +4,12 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Faults } from "../platform/Faults.ts"
+import { counted } from "../platform/MapSizes.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { Slots } from "./Sender/Slots.ts"
 import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
-import { headersFor } from "./Signer.ts"
+import { headersFor, secretsKept } from "./Signer.ts"
 
 export interface SenderConfig {
   /** The deadline of one attempt, in milliseconds. */
@@ -52,6 +53,10 @@ export class Sender extends Context.Service<Sender, {
         const clock = yield* Clock.Clock
         const { hit } = yield* Faults
         const slots = new Slots<Task>()
+        yield* counted("webhook lanes", () => slots.sizes.lanes)
+        yield* counted("webhook destinations", () => slots.sizes.hosts)
+        yield* counted("webhooks with a backlog", () => slots.sizes.hungry)
+        yield* counted("signing secrets", secretsKept)
         const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}
         let stopped = false

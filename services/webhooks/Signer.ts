@@ -85,6 +85,9 @@ const keysOf = (secret: string): Keys => {
   return keys
 }
 
+/** Secrets whose keys are kept: two generations at most. */
+export const secretsKept = (): number => recent.size + older.size
+
 /** A new signing secret: `whsec_` and the base64 of 32 random bytes. */
 export const generateSecret = (): string =>
   prefix + Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("base64")

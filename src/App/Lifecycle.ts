@@ -9,7 +9,7 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { StreamDelivery } from "../../services/lifecycle/StreamDelivery.ts"
 import { StreamPush } from "../../services/lifecycle/StreamPush.ts"
 import { Streams } from "../../services/lifecycle/Streams.ts"
-import { accessTokens, configuredTokenIssuers } from "../../services/people/AccessTokens.ts"
+import { accessTokens, configuredTokenIssuers, type TokenIssuers } from "../../services/people/AccessTokens.ts"
 import type { Outbound } from "../../services/platform/Outbound.ts"
 import type { RateLimits } from "../../services/platform/RateLimits.ts"
 import type { AppConfig } from "../AppConfig.ts"
@@ -28,6 +28,12 @@ import { RecoveryWorker } from "../workers/Recovery.ts"
 /** The audience of a consumer's tokens. */
 const audience = "service-lifecycle"
 
+const consumingBy = <R>(issuers: Effect.Effect<TokenIssuers, never, R>, rates: Rates) =>
+  Layer.unwrap(issuers.pipe(
+    Effect.flatMap((issuers) => accessTokens({ audience, issuers })),
+    Effect.map((tokens) => consuming(tokens, rates)),
+  ))
+
 /** Who may consume; with DEMO the home's own key speaks for every issuer. */
 const guard = <E, R>(
   config: AppConfig,
@@ -35,14 +41,8 @@ const guard = <E, R>(
   rates: Rates,
 ): Layer.Layer<Consuming, E, R | Outbound | RateLimits> =>
   config.demo
-    ? Layer.unwrap(Effect.map(
-      EmbeddedIssuer,
-      ({ tokenIssuer }) => consuming(accessTokens({ audience, issuers: () => tokenIssuer }), rates),
-    )).pipe(Layer.provide(issuer))
-    : Layer.unwrap(Effect.map(
-      configuredTokenIssuers(config.lifecycleIssuers),
-      (issuers) => consuming(accessTokens({ audience, issuers }), rates),
-    ))
+    ? consumingBy(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => () => tokenIssuer), rates).pipe(Layer.provide(issuer))
+    : consumingBy(configuredTokenIssuers(config.lifecycleIssuers), rates)
 
 /** Handlers of the lifecycle's groups; `issuer` is the embedded one, which only DEMO asks for. */
 export const lifecycleHandlers = <E, R>(

@@ -3,6 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
+import { BoundedMap } from "../../platform/BoundedMap.ts"
 import type { Vault } from "../../platform/Vault.ts"
 import { openSsl } from "./OpenSsl.ts"
 
@@ -68,8 +69,11 @@ export const signing = (kid: string, key: KeyObject): Signer["sign"] => {
   }
 }
 
+/** Signers that are kept open: the keys in use at a time are a few, however often keys change. */
+const mostOpened = 16
+
 export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
-  const opened = new Map<string, Signer>()
+  const opened = new BoundedMap<string, Signer>(mostOpened)
 
   /** Adds a key behind all others, under `lockKeys`; gives its kid. */
   const add = Effect.fnUntraced(function* (state: KeyState, { kid, privateKey, publicJwk }: KeyPair) {
@@ -97,5 +101,5 @@ export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     return made
   })
 
-  return { add, signer }
+  return { add, signer, opened: () => opened.size }
 }

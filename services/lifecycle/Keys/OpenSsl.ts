@@ -5,7 +5,7 @@
  * OpenSSL inside.
  *
  * What may be relied on: the same bytes either way, since RSASSA-PKCS1-v1_5 has nothing random, and a key whose first
- * signature is not what node:crypto makes of it is not given out. A key stays in memory as long as the process.
+ * signature is not what node:crypto makes of it is not given out. A key is freed once nothing can sign with it any more.
  */
 import { type KeyObject, sign } from "node:crypto"
 
@@ -17,6 +17,7 @@ const symbols = {
   BIO_new_mem_buf: call("pointer", "buffer", "i32"),
   BIO_free: call("i32", "pointer"),
   PEM_read_bio_PrivateKey: call("pointer", "pointer", "pointer", "pointer", "pointer"),
+  EVP_PKEY_free: call("void", "pointer"),
   EVP_sha256: call("pointer"),
   EVP_MD_CTX_new: call("pointer"),
   EVP_MD_CTX_free: call("void", "pointer"),
@@ -33,6 +34,7 @@ interface Library {
   readonly BIO_new_mem_buf: (bytes: Uint8Array, length: number) => Pointer
   readonly BIO_free: (bio: Pointer) => number
   readonly PEM_read_bio_PrivateKey: (bio: Pointer, key: null, callback: null, data: null) => Pointer
+  readonly EVP_PKEY_free: (key: Pointer) => void
   readonly EVP_sha256: () => Pointer
   readonly EVP_MD_CTX_new: () => Pointer
   readonly EVP_MD_CTX_free: (context: Pointer) => void
@@ -78,6 +80,9 @@ const read = ({ BIO_free, BIO_new_mem_buf, PEM_read_bio_PrivateKey }: Library, k
   }
 }
 
+/** Frees the keys of signers that were collected; a signature under way holds a reference of its own (EVP_PKEY_CTX_new). */
+const abandoned = new FinalizationRegistry<Pointer>((key) => library?.EVP_PKEY_free(key))
+
 /** Signs bytes; rejects where OpenSSL does not. */
 export type Rs256 = (input: Uint8Array) => Promise<Uint8Array>
 
@@ -117,7 +122,7 @@ export const openSsl = (key: KeyObject): Rs256 | null => {
   } finally {
     free(probe)
   }
-  return async (input) => {
+  const rs256: Rs256 = async (input) => {
     const signing = begin(input)
     try {
       return end(signing, await signBeside(...signing))
@@ -125,4 +130,6 @@ export const openSsl = (key: KeyObject): Rs256 | null => {
       free(signing)
     }
   }
+  abandoned.register(rs256, own)
+  return rs256
 }

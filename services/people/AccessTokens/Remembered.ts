@@ -4,6 +4,7 @@
  * token's SHA-256: whether the person and the session stand is asked of the database each time.
  */
 import { createHash } from "node:crypto"
+import { BoundedMap } from "../../platform/BoundedMap.ts"
 
 const keptMillis = 60_000
 const most = 10_000
@@ -14,16 +15,15 @@ interface Entry<A> {
 }
 
 export const remembered = <A>() => {
-  const entries = new Map<string, Entry<A>>()
+  const entries = new BoundedMap<string, Entry<A>>(most)
   const keyOf = (token: string) => createHash("sha256").update(token).digest("base64")
 
   /** `endsMillis`: when the token ends by itself. */
   const keep = (key: string, value: A, millis: number, endsMillis: number): void => {
-    if (entries.size >= most) {
-      for (const oldest of entries.keys()) {
-        entries.delete(oldest)
-        if (entries.size < most) break
-      }
+    // Tokens that were not sent again are still there: those at the front ended first.
+    for (const [oldest, { until }] of entries) {
+      if (until > millis) break
+      entries.delete(oldest)
     }
     entries.set(key, { value, until: Math.min(millis + keptMillis, endsMillis) })
   }
@@ -35,5 +35,5 @@ export const remembered = <A>() => {
     entries.delete(key)
     return undefined
   }
-  return { keyOf, keep, find }
+  return { keyOf, keep, find, size: () => entries.size }
 }

@@ -7,15 +7,17 @@
  */
 import { Agent, type buildConnector, type Dispatcher } from "undici"
 import { Clock, Effect } from "effect"
+import { counted } from "../MapSizes.ts"
 
 const maxOrigins = 1_024
 const maxAgeMillis = 300_000
 
 /** A scoped dispatcher for HTTP/1.1 without pipelining, redirects, decompression, proxies or retries. */
-export const make = Effect.fnUntraced(function* (connect: buildConnector.connector) {
+export const make = Effect.fnUntraced(function* (connect: buildConnector.connector, name = "checked") {
   const clock = yield* Clock.Clock
   const agents = new Set<Agent>()
   const origins = new Set<string>()
+  yield* counted(`origins, ${name}`, () => origins.size)
   const open = () => {
     const agent = new Agent({
       connect,

@@ -7,6 +7,8 @@
 import { buildConnector } from "undici"
 import { type LookupFunction, Socket } from "node:net"
 import { Effect } from "effect"
+import { BoundedMap } from "../BoundedMap.ts"
+import { counted } from "../MapSizes.ts"
 import { type AddressPolicy, isLocalhost } from "./AddressPolicy.ts"
 import { connecting, Failure, isUntrusted } from "./Failure.ts"
 import type { Resolved } from "./Names.ts"
@@ -58,9 +60,9 @@ const maxPrivateHosts = 4_096
 const withAuthorities = (
   ours: buildConnector.connector,
   theirs: buildConnector.connector | null,
+  hosts: BoundedMap<string, true>,
 ): buildConnector.connector => {
   if (theirs === null) return ours
-  const hosts = new Set<string>()
   return (target, callback) => {
     if (target.protocol !== "https:") return ours(target, callback)
     const [first, second] = hosts.has(target.hostname) ? [theirs, ours] : [ours, theirs]
@@ -69,8 +71,7 @@ const withAuthorities = (
       if (error === null || !isUntrusted(error)) return callback(...made)
       second(target, (...again) => {
         if (again[0] !== null) return callback(...again)
-        if (hosts.size >= maxPrivateHosts) hosts.clear()
-        if (second === theirs) hosts.add(target.hostname)
+        if (second === theirs) hosts.set(target.hostname, true)
         else hosts.delete(target.hostname)
         callback(...again)
       })
@@ -98,7 +99,9 @@ export const make = Effect.fnUntraced(function* (config: {
       theirs?.stop()
     })
   )
-  const connect = withAuthorities(ours.connect, theirs?.connect ?? null)
+  const hosts = new BoundedMap<string, true>(maxPrivateHosts)
+  yield* counted(`hosts of private authorities, ${checked === null ? "trusted" : "checked"}`, () => hosts.size)
+  const connect = withAuthorities(ours.connect, theirs?.connect ?? null, hosts)
 
   const connector: buildConnector.connector = (target, callback) =>
     connect(target, (...made) => {

@@ -7,6 +7,8 @@
 import { Resolver } from "node:dns/promises"
 import { isIPv6 } from "node:net"
 import { Clock, Effect } from "effect"
+import { BoundedMap } from "../BoundedMap.ts"
+import { counted } from "../MapSizes.ts"
 import { isLocalhost, loopback } from "./AddressPolicy.ts"
 import { Failure } from "./Failure.ts"
 
@@ -27,7 +29,8 @@ interface Answer {
 /** `nameservers` (`address` or `address:port`) instead of the system's. Lookups reject with `Failure("dns")`. */
 export const make = Effect.fnUntraced(function* (nameservers: ReadonlyArray<string> | undefined) {
   const clock = yield* Clock.Clock
-  const answers = new Map<string, Answer>()
+  const answers = new BoundedMap<string, Answer>(maxNames)
+  yield* counted("resolved names", () => answers.size)
   const resolver = yield* Effect.acquireRelease(
     Effect.sync(() => {
       // c-ares doubles the wait for the second try: 0.65 s + 1.3 s.
@@ -54,14 +57,7 @@ export const make = Effect.fnUntraced(function* (nameservers: ReadonlyArray<stri
     const known = answers.get(hostname)
     if (known !== undefined && known.until > now) return known.addresses
     const answer: Answer = { until: now + rememberMillis, addresses: ask(hostname) }
-    answers.delete(hostname)
     answers.set(hostname, answer)
-    if (answers.size > maxNames) {
-      for (const oldest of answers.keys()) {
-        answers.delete(oldest)
-        break
-      }
-    }
     try {
       const addresses = await answer.addresses
       if (addresses.length > maxAddresses) throw new Failure("dns")

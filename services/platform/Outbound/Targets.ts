@@ -1,5 +1,7 @@
 /** URLs taken apart and judged once: the policy does not change while the process lives. */
-import { Result } from "effect"
+import { Effect, Result } from "effect"
+import { BoundedMap } from "../BoundedMap.ts"
+import { counted } from "../MapSizes.ts"
 import type { AddressPolicy } from "./AddressPolicy.ts"
 import { checkUrl, portOf } from "./UrlCheck.ts"
 
@@ -29,15 +31,15 @@ export const targetOf = (url: URL, allowed: boolean): Target => {
 }
 
 /** A bounded memory of judged URLs. */
-export const make = (policy: AddressPolicy): (url: string) => Target => {
-  const known = new Map<string, Target>()
-  return (text) => {
+export const make = Effect.fnUntraced(function* (policy: AddressPolicy) {
+  const known = new BoundedMap<string, Target>(maxTargets)
+  yield* counted("checked URLs", () => known.size)
+  return (text: string): Target => {
     const found = known.get(text)
     if (found !== undefined) return found
     const url = URL.parse(text)
     const target = url === null ? nowhere : targetOf(url, Result.isSuccess(checkUrl(text, policy)))
-    if (known.size >= maxTargets) known.clear()
     known.set(text, target)
     return target
   }
-}
+})

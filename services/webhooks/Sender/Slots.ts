@@ -13,18 +13,7 @@
  * and a quarter of every limit is for first tries alone, so that none waits behind somebody's mountain of retries.
  */
 
-export interface SlotLimits {
-  /** Sends on the wire at once, all webhooks together. */
-  readonly active: number
-  /** Deliveries in memory at once: waiting, on the wire, or with a result that is not settled. */
-  readonly claimed: number
-  /** Sends on the wire to one `host:port`. */
-  readonly perHost: number
-  /** Sends on the wire to one `host:port` that does not answer. */
-  readonly perSilentHost: number
-}
-
-export const defaultLimits: SlotLimits = { active: 512, claimed: 4096, perHost: 64, perSilentHost: 64 }
+import { defaultLimits, type SlotLimits } from "./SlotLimits.ts"
 
 const firstWindow = 16
 const lastWindow = 128
@@ -91,6 +80,11 @@ export class Slots<Task extends Slotted> {
   /** Deliveries that wait or are on the wire, and of these on the wire. */
   get load(): { readonly claimed: number; readonly active: number } {
     return { claimed: this.claimed, active: this.active }
+  }
+
+  /** Entries in memory: webhooks, destinations, and webhooks with a backlog. */
+  get sizes(): { readonly lanes: number; readonly hosts: number; readonly hungry: number } {
+    return { lanes: this.lanes.size, hosts: this.hosts.size, hungry: this.hungry.size }
   }
 
   /** How many deliveries may be claimed now, all webhooks together. */
@@ -191,9 +185,9 @@ export class Slots<Task extends Slotted> {
     return tasks
   }
 
-  /** Remembers that this webhook has more due than it could claim. */
+  /** Remembers that this webhook has more due than it could claim; beyond 20,000 of them the scan finds it again. */
   markHungry(webhookId: string, accountId: string): void {
-    if (!this.hungry.has(webhookId)) this.hungry.set(webhookId, accountId)
+    if (this.hungry.size < laneMemory && !this.hungry.has(webhookId)) this.hungry.set(webhookId, accountId)
   }
 
   get hasHungry(): boolean {

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { createHash } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import type { Principal } from "../../../schemas/api/Credentials.ts"
 import { apiKeyLimits, type Plan } from "../../../schemas/mail/Account.ts"
 import { ApiKeyView, CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
@@ -11,6 +11,7 @@ import { encode } from "../../../services/accounts/KeySecret.ts"
 import { KeyUses } from "../../../services/accounts/KeyUses.ts"
 import { Principals } from "../../../services/accounts/Principals.ts"
 import { Database } from "../../../services/platform/Database.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
 
 const services = ApiKeys.layer.pipe(
@@ -53,6 +54,22 @@ layer(services)("ApiKeys", (it) => {
         select exists (select from outbox where payload like ${`%${made.key.slice(15)}%`})
           or exists (select from audit_records a where a::text like ${`%${made.key.slice(15)}%`}) as found`
       assert.isFalse(leak!.found)
+    }))
+
+  it.effect("uses of at most 50,000 keys wait to be written, of which the newest are kept", () =>
+    Effect.gen(function* () {
+      const uses = yield* KeyUses
+      const { sql } = yield* Database
+      const me = principalOf(yield* account({ plan: "free" }), "free")
+      const { id } = yield* (yield* ApiKeys).create(me, { name: "CI", permissions: ["send"] })
+      for (let n = 0; n < 50_500; n++) yield* uses.add(randomUUID())
+      yield* uses.add(id)
+      assert.strictEqual(yield* sizeOf("uses of keys"), 50_000)
+      yield* uses.flush
+      assert.strictEqual(yield* sizeOf("uses of keys"), 0)
+      const [row] = yield* sql<{ used: boolean }>`
+        select last_used_at is not null as used from api_keys where id = ${id}::uuid`
+      assert.isTrue(row!.used)
     }))
 
   for (const plan of ["free", "starter", "pro", "business"] as const) {

@@ -1,8 +1,12 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { calculateJwkThumbprint } from "jose"
 import { generateKeyPairSync } from "node:crypto"
-import { typeable } from "../../../services/lifecycle/Keys/Making.ts"
+import { keyStore, makePair, typeable } from "../../../services/lifecycle/Keys/Making.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Vault } from "../../../services/platform/Vault.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+import { vault } from "../../support/TestVault.ts"
 
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 512 })
 
@@ -28,3 +32,19 @@ it.effect("a key whose thumbprint begins with a hyphen is made anew", () =>
     assert.deepStrictEqual(made, [hyphened.kid, hyphened.kid, hyphened.kid, plain.kid])
     assert.deepStrictEqual(pair, { publicJwk: plain.publicJwk, privateKey, kid: plain.kid })
   }))
+
+it.live("keeps at most 16 signers open, however many keys there were, and opens any other again", () =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const store = keyStore(sql, yield* Vault)
+    const kids: Array<string> = []
+    for (let n = 0; n < 20; n++) kids.push(yield* store.add("retiring", yield* makePair))
+    const signed = Effect.forEach(
+      kids,
+      (kid) => Effect.flatMap(store.signer(kid), (signer) => Effect.promise(() => signer!.sign("secevent+jwt", "{}"))),
+    )
+    const first = yield* signed
+    assert.strictEqual(store.opened(), 16)
+    assert.deepStrictEqual(yield* signed, first)
+    assert.strictEqual(store.opened(), 16)
+  }).pipe(Effect.provide(vault.pipe(Layer.provideMerge(TestDatabase.layer)))))

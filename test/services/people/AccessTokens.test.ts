@@ -4,6 +4,8 @@ import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
 import { type AccessTokenOptions, accessTokens, type TokenIssuer } from "../../../services/people/AccessTokens.ts"
 import { fixedKeys } from "../../../services/platform/KeySets.ts"
+import { remembered } from "../../../services/people/AccessTokens/Remembered.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 
 const issuer = "https://issuer.example"
 const now = 1_800_000_000
@@ -31,7 +33,7 @@ const at = TestClock.setTime(now * 1000)
 const trusting = (issuers: Readonly<Record<string, TokenIssuer>>, audience = "service-management") =>
   accessTokens({ audience, issuers: (name) => issuers[name] } satisfies AccessTokenOptions)
 
-const outcome = (verifier: ReturnType<typeof accessTokens>, token: string) =>
+const outcome = (verifier: Effect.Success<ReturnType<typeof accessTokens>>, token: string) =>
   Effect.match(verifier.verify(token), { onSuccess: () => "in", onFailure: ({ code }) => code })
 
 const without = (...names: ReadonlyArray<string>): JWTPayload =>
@@ -42,7 +44,7 @@ for (const alg of ["ES256", "RS256"]) {
     Effect.gen(function* () {
       yield* at
       const key = yield* Effect.promise(() => pair(alg, "k1"))
-      const { verify } = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
+      const { verify } = yield* trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
       const full = { ...good, sid: "s1", acr: "urn:service:aal2", amr: ["pwd", "otp"], nbf: now - 5 }
       assert.deepStrictEqual(yield* verify(yield* sign(key, full)), {
         via: "person",
@@ -70,9 +72,12 @@ it.effect("two audiences, one of them ours, are fine; a service is whose subject
     const issuers = { [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } }
     const token = yield* sign(key, { ...good, aud: ["service-lifecycle", "service-management"], sub: "portal" })
     for (const audience of ["service-management", "service-lifecycle"]) {
-      assert.deepInclude(yield* trusting(issuers, audience).verify(token), { via: "service", clientId: "portal" })
+      assert.deepInclude(yield* (yield* trusting(issuers, audience)).verify(token), {
+        via: "service",
+        clientId: "portal",
+      })
     }
-    assert.strictEqual(yield* outcome(trusting(issuers, "mail"), token), "invalid_token")
+    assert.strictEqual(yield* outcome(yield* trusting(issuers, "mail"), token), "invalid_token")
   }))
 
 it.effect("a token that was made for longer than its issuer may is refused", () =>
@@ -87,7 +92,7 @@ it.effect("a token that was made for longer than its issuer may is refused", () 
       [{ keys, maxLifetime: Duration.days(3) }, 3 * 24 * 3_600],
     ]
     for (const [trusted, longest] of cases) {
-      const verifier = trusting({ [issuer]: trusted })
+      const verifier = yield* trusting({ [issuer]: trusted })
       assert.strictEqual(yield* outcome(verifier, yield* lived(longest)), "in", `${longest}`)
       assert.strictEqual(yield* outcome(verifier, yield* lived(longest + 1)), "invalid_token", `${longest}`)
       const ahead = yield* sign(key, { ...good, iat: now + longest, exp: now + 2 * longest })
@@ -102,12 +107,12 @@ it.effect("what is not exactly such a token is refused", () =>
     const other = yield* Effect.promise(() => pair("ES256", "k1"))
     const rsa = yield* Effect.promise(() => pair("RS256", "k3"))
     const eddsa = yield* Effect.promise(() => pair("EdDSA", "k2"))
-    const verifier = trusting({
+    const verifier = yield* trusting({
       [issuer]: { keys: fixedKeys({ keys: [key.jwk, eddsa.jwk] }) },
       "https://second.example": { keys: fixedKeys({ keys: [other.jwk] }), algorithms: ["RS256"] },
     })
     const pem = yield* Effect.promise(() => exportSPKI(rsa.publicKey))
-    const byHmac = trusting({ [issuer]: { keys: fixedKeys({ keys: [rsa.jwk] }) } })
+    const byHmac = yield* trusting({ [issuer]: { keys: fixedKeys({ keys: [rsa.jwk] }) } })
     const hs256 = yield* Effect.promise(() =>
       new SignJWT(good).setProtectedHeader({ alg: "HS256", kid: "k3", typ: "at+jwt" })
         .sign(new TextEncoder().encode(pem))
@@ -169,7 +174,7 @@ it.effect("60 s of skew, and no more", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
-    const verifier = trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
+    const verifier = yield* trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
     const inside = [{ exp: now - 59 }, { nbf: now + 60 }, { auth_time: now + 60 }]
     // A token is as old as its issuer says, as long as that makes its life no longer than it may be.
     for (const claims of [...inside, { iat: now + 86_400 }, { iat: now - 86_400 + 600 }]) {
@@ -187,7 +192,7 @@ it.effect("acr means what the issuer's map says, no higher than the issuer is be
     const keys = fixedKeys({ keys: [key.jwk] })
     const acrMap = { gold: "aal3", silver: "aal2" } as const
     const level = Effect.fnUntraced(function* (how: Omit<TokenIssuer, "keys">, acr: string) {
-      return (yield* trusting({ [issuer]: { keys, ...how } }).verify(yield* sign(key, { ...good, acr }))).aal
+      return (yield* (yield* trusting({ [issuer]: { keys, ...how } })).verify(yield* sign(key, { ...good, acr }))).aal
     })
     assert.strictEqual(yield* level({}, "urn:service:aal3"), "aal3")
     assert.strictEqual(yield* level({}, "gold"), "unknown")
@@ -205,7 +210,7 @@ it.effect("a signature is checked once a minute, and no token outlives its end f
     let checks = 0
     const known = fixedKeys({ keys: [key.jwk] })
     const current = Effect.andThen(Effect.sync(() => checks++), known.current)
-    const verifier = trusting({ [issuer]: { keys: { ...known, current } } })
+    const verifier = yield* trusting({ [issuer]: { keys: { ...known, current } } })
     const [long, short] = [yield* sign(key, good), yield* sign(key, { ...good, exp: now - 30 })]
     const outcomes = Effect.all([outcome(verifier, long), outcome(verifier, short)])
     assert.deepStrictEqual(yield* outcomes, ["in", "in"])
@@ -220,3 +225,24 @@ it.effect("a signature is checked once a minute, and no token outlives its end f
     // What was refused is not remembered, nor is anything under another token's name.
     assert.strictEqual(yield* outcome(verifier, `${long}x`), "invalid_token")
   }))
+
+it.effect("tokens are remembered for a minute, and those that ended are let go by the next one", () =>
+  Effect.gen(function* () {
+    yield* at
+    const key = yield* Effect.promise(() => pair("ES256", "k1"))
+    const { verify } = yield* trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
+    const kept = sizeOf("verified tokens, service-management")
+    for (let n = 0; n < 20; n++) yield* verify(yield* sign(key, { ...good, jti: `t${n}` }))
+    assert.strictEqual(yield* kept, 20)
+    yield* TestClock.adjust("61 seconds")
+    yield* verify(yield* sign(key, { ...good, jti: "next" }))
+    assert.strictEqual(yield* kept, 1)
+  }))
+
+it("at most 10,000 tokens are remembered", () => {
+  const known = remembered<number>()
+  for (let n = 0; n < 12_000; n++) known.keep(known.keyOf(`token ${n}`), n, 0, Infinity)
+  assert.strictEqual(known.size(), 10_000)
+  assert.isUndefined(known.find(known.keyOf("token 0"), 1))
+  assert.strictEqual(known.find(known.keyOf("token 11999"), 1), 11_999)
+})

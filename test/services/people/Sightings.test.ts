@@ -8,6 +8,7 @@ import { Tellings } from "../../../services/people/Tellings.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Jobs } from "../../../services/platform/Jobs.ts"
 import { during, waits } from "../../src/http/identity/During.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 const now = 1_800_000_000
@@ -59,6 +60,23 @@ layer(world, { excludeTestServices: true })(
           ...{ id: first!["id"], aal: "aal2", amr: ["pwd", "otp"], expires_at: new Date((now + 700) * 1_000) },
           ...{ authenticated_at: new Date((now + 10) * 1_000), last_seen_at: new Date((now + 50) * 1_000) },
         })
+      }).pipe(Effect.provide(TestClock.layer())))
+
+    it.effect("20,000 sessions wait at most; one that was left out is written with its next request", () =>
+      Effect.gen(function* () {
+        const { add, flush } = yield* Sightings
+        yield* TestClock.setTime(now * 1_000)
+        yield* flush
+        const agent = { ...here, userAgent: "x".repeat(8_000) }
+        for (let n = 0; n < 20_500; n++) yield* add(token(`crowd ${n}`), "ada", n === 20_499 ? agent : here, true)
+        assert.strictEqual(yield* sizeOf("seen sessions"), 20_000)
+        yield* flush
+        assert.strictEqual(yield* sizeOf("seen sessions"), 0)
+        assert.isUndefined(yield* rowOf("crowd 499"))
+        assert.deepInclude(yield* rowOf("crowd 20499"), { user_agent: "x".repeat(256) })
+        yield* add(token("crowd 0"), "ada", here, true)
+        yield* flush
+        assert.isDefined(yield* rowOf("crowd 0"))
       }).pipe(Effect.provide(TestClock.layer())))
 
     it.effect("a revoked session stays revoked, whatever is still noted of it", () =>

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Queue } from "effect"
 import { Bells } from "../../../services/platform/Bells.ts"
 import { Bus } from "../../../services/platform/Bus.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { ownBroker } from "./OwnBroker.ts"
 
@@ -28,6 +29,26 @@ describe("Bells", () => {
         assert.isAtLeast(performance.now() - again, 100)
       }).pipe(Effect.scoped, Effect.provide(Bells.layer.pipe(Layer.provide(Bus.layer({ url: broker.url })))))
     }).pipe(Effect.scoped))
+
+  it.live("holds nothing of a key that is waited for no more", () =>
+    Effect.gen(function* () {
+      const { bell, ring, wait } = yield* Bells
+      const keys = Array.from({ length: 1_000 }, (_, n) => `project ${n}`)
+      yield* Effect.scoped(Effect.gen(function* () {
+        const bells = yield* Effect.forEach(keys, (key) => bell("t", key))
+        assert.strictEqual(yield* sizeOf("waiters"), keys.length)
+        yield* ring("t", keys)
+        yield* Effect.forEach(bells, (own) => own.wait(longMillis))
+      }))
+      const interrupted = yield* Effect.forkChild(wait("t", longMillis), { startImmediately: true })
+      assert.strictEqual(yield* sizeOf("waiters"), 1)
+      yield* Fiber.interrupt(interrupted)
+      assert.strictEqual(yield* sizeOf("waiters"), 0)
+    }).pipe(Effect.provide(
+      Layer.fresh(Bells.layer).pipe(
+        Layer.provide(Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))),
+      ),
+    )))
 
   it.live("wakes only whom a ring may be for: its keys, who waits for all, and everybody where it names none", () =>
     Effect.gen(function* () {

@@ -38,6 +38,25 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
       assert.isTrue(SqlError.isSqlError(failure))
     }))
 
+  it.effect("a connection keeps at most 100 statements prepared, of however many texts", () =>
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+      const texts = Array.from({ length: 300 }, (_, n) => n)
+      const prepared = (client: typeof sql) =>
+        Effect.map(
+          client<{ n: number }>`select count(*)::int as n from pg_prepared_statements`,
+          ([row]) => row!.n,
+        )
+      const kept = yield* sql.withTransaction(Effect.andThen(
+        Effect.forEach(texts, (n) => sql`select ${n}::int as ${sql.literal(`c${n}`)}`),
+        prepared(sql),
+      ))
+      assert.isAbove(kept, 50)
+      assert.isAtMost(kept, 101, "and the one that is just asked for")
+      yield* Effect.forEach(texts, (n) => reads`select ${n}::int as ${reads.literal(`c${n}`)}`, { concurrency: 16 })
+      for (let n = 0; n < 8; n++) assert.isAtMost(yield* prepared(reads), 101)
+    }))
+
   it.effect("what dies of something else dies", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -9,6 +9,7 @@ import { Audit } from "../../../services/platform/Audit.ts"
 import { type Asked, Idempotency, type Told } from "../../../services/platform/Idempotency.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { counting as statementsOf } from "../../support/Statements.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { vault } from "../../support/TestVault.ts"
 
@@ -49,6 +50,25 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
 
 layer(services, { excludeTestServices: true })("Idempotency", (it) => {
+  it.effect("holds nothing of a key once nothing with it is under way, however it ended", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Idempotency
+      const inFlight = sizeOf("idempotency keys in flight")
+      const requests = Array.from({ length: 200 }, () => asked())
+      const begun = yield* Deferred.make<void>()
+      const endings = [Effect.succeed({ n: 1 }), Effect.fail(new NotFound({})), Effect.die("a defect")] as const
+      const command = (n: number) => Effect.andThen(Deferred.await(begun), endings[n % endings.length]!)
+      const fibers = yield* Effect.forEach(
+        requests,
+        (request, n) => Effect.forkChild(Effect.exit(run(request, told, command(n))), { startImmediately: true }),
+      )
+      assert.strictEqual(yield* inFlight, requests.length)
+      yield* Effect.forEach(fibers.slice(100), (fiber) => Fiber.interrupt(fiber), { concurrency: "unbounded" })
+      yield* Deferred.succeed(begun, undefined)
+      yield* Effect.forEach(fibers, (fiber) => Fiber.await(fiber))
+      assert.strictEqual(yield* inFlight, 0)
+    }))
+
   it.effect("answers again with the same bytes, and does it once", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency

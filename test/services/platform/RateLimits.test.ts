@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../services/platform/Database.ts"
 import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { sizeOf } from "../../support/sizeOf.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const five = (key: string) => ({ key, limit: 5, windowMillis: 60_000 })
@@ -108,6 +109,17 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         // 2, 4, 8, 16, then 20 at a time.
         assert.deepStrictEqual(yield* level, [{ level: 150 }])
       }).pipe(Effect.provide(TestClock.layer())))
+
+    it.effect("a process holds buckets of at most 10,000 keys, however many ask within a window", () =>
+      Effect.gen(function* () {
+        const { spend } = yield* RateLimits
+        const keys = Array.from({ length: 10_500 }, (_, n) => `crowd ${n}`)
+        const answers = yield* Effect.forEach(keys, (key) => spend(bucket(key)), { concurrency: 64 })
+        assert.isTrue(answers.every((seconds) => seconds === 0))
+        assert.strictEqual(yield* sizeOf("rate limits"), 10_000)
+        // A key that was let go draws again.
+        assert.strictEqual(yield* spend(bucket("crowd 0")), 0)
+      }))
 
     it.effect("forgets keys whose window is over", () =>
       Effect.gen(function* () {

@@ -3,7 +3,14 @@ import { createHmac } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { Webhook } from "standardwebhooks"
-import { generateSecret, headersFor, HmacKey, signature, standardSignature } from "../../../services/webhooks/Signer.ts"
+import {
+  generateSecret,
+  headersFor,
+  HmacKey,
+  secretsKept,
+  signature,
+  standardSignature,
+} from "../../../services/webhooks/Signer.ts"
 
 describe("HmacKey", () => {
   it("gives RFC 4231's answers", () => {
@@ -158,4 +165,12 @@ describe("headersFor", () => {
     assert.notStrictEqual(changed["X-Webhook-Signature"], signature(current, body))
     assert.throws(() => new Webhook(current).verify(body, changed))
   })
+})
+
+it("keeps the keys of at most 4,096 secrets, and signs with any other all the same", () => {
+  const secrets = Array.from({ length: 10_000 }, generateSecret)
+  const first = signature(secrets[0]!, "body")
+  for (const secret of secrets) signature(secret, "body")
+  assert.isAtMost(secretsKept(), 4_096)
+  assert.strictEqual(signature(secrets[0]!, "body"), first)
 })

@@ -28,7 +28,7 @@ layer(identity, { excludeTestServices: true })("cli token", (it) => {
         assert.match(early.stderr, /^BAILIWICK_HOME=.* has no embedded issuer: .*DEMO/)
 
         const { tokenIssuer } = yield* Effect.provide(EmbeddedIssuer, EmbeddedIssuer.layer({ home, issuer: name }))
-        const { verify } = accessTokens({ audience: managementAudience, issuers: () => tokenIssuer })
+        const { verify } = yield* accessTokens({ audience: managementAudience, issuers: () => tokenIssuer })
         const before = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
         const [adas, services, nobodys, both, long] = yield* Effect.all([
           type(home, env, [

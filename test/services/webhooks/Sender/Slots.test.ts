@@ -1,7 +1,8 @@
 /** Who may send when, against a model that counts by itself: what is reserved, waits and is on the wire. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { type SlotLimits, Slots } from "../../../../services/webhooks/Sender/Slots.ts"
+import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
+import { Slots } from "../../../../services/webhooks/Sender/Slots.ts"
 
 interface Job {
   readonly webhookId: string
@@ -198,6 +199,24 @@ describe("Slots", () => {
         slots.done(next!, true)
       }
     }))
+  })
+
+  it("remembers at most 20,000 idle webhooks, destinations and backlogs, however many there were", () => {
+    const slots = new Slots<Job>({ active: 100, claimed: 100, perHost: 100, perSilentHost: 100 })
+    for (let n = 0; n < 21_000; n++) {
+      const job = { accountId: `a${n}`, webhookId: `w${n}`, host: `h${n}` }
+      // More than there is room for: the rest is a backlog.
+      fill(slots, job, 1)
+      slots.markHungry(job.webhookId, job.accountId)
+      slots.done(slots.next()!, true)
+    }
+    assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+    assert.deepStrictEqual(slots.sizes, { lanes: 20_000, hosts: 20_000, hungry: 20_000 })
+    // Feeding the backlogs leaves nothing of them behind.
+    while (slots.hasHungry) {
+      for (const { count, webhookId } of slots.feed(100)) slots.drop(webhookId, count)
+    }
+    assert.strictEqual(slots.sizes.hungry, 0)
   })
 
   it("accounts take turns, and the webhooks of an account within its turn", () => {

@@ -1,0 +1,58 @@
+/** What Outbound remembers of users' URLs, names and hosts: bounded, however many a user makes up. */
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { sizeOf } from "../../../support/sizeOf.ts"
+import { outboundOf } from "./outbound.ts"
+import { makeAuthority } from "./certificates.ts"
+import { serve, serveNames } from "./servers.ts"
+
+it.live("remembers at most 8,192 checked URLs, and checks any other anew", () =>
+  Effect.gen(function* () {
+    const { hostKey } = yield* outboundOf()
+    for (let n = 0; n < 10_000; n++) assert.strictEqual(hostKey(`https://h${n}.test/`), `h${n}.test:443`)
+    assert.strictEqual(yield* sizeOf("checked URLs"), 8_192)
+    assert.strictEqual(hostKey("https://h0.test/"), "h0.test:443")
+  }).pipe(Effect.scoped))
+
+it.live("remembers at most 1,024 names and origins", () =>
+  Effect.gen(function* () {
+    const names = yield* serveNames((_, family) => family === 4 ? ["127.0.0.1"] : [])
+    const authority = makeAuthority("Bailiwick test authority")
+    const server = yield* serve((_, response) => response.end(), { tls: authority.issue("*.hook.test") })
+    const outbound = yield* outboundOf({
+      nameservers: [names.nameserver],
+      certificateAuthorities: [authority.certificate],
+    })
+    const post = (n: number) => outbound.send(`https://h${n}.hook.test:${server.port}/`)
+    for (let from = 0; from < 1_200; from += 40) {
+      const sent = yield* Effect.promise(() => Promise.all(Array.from({ length: 40 }, (_, n) => post(from + n))))
+      for (const { error } of sent) assert.isNull(error)
+    }
+    assert.strictEqual(yield* sizeOf("resolved names"), 1_024)
+    assert.isAtMost(yield* sizeOf("origins, checked"), 1_024)
+    assert.strictEqual(yield* sizeOf("hosts of private authorities, checked"), 1_200)
+  }).pipe(Effect.scoped))
+
+it.live("remembers none of the names that do not resolve", () =>
+  Effect.gen(function* () {
+    const names = yield* serveNames(() => null)
+    const outbound = yield* outboundOf({ nameservers: [names.nameserver] })
+    const sent = yield* Effect.promise(() =>
+      Promise.all(Array.from({ length: 50 }, (_, n) => outbound.send(`https://gone${n}.test/`)))
+    )
+    for (const { error } of sent) assert.strictEqual(error, "dns")
+    assert.strictEqual(yield* sizeOf("resolved names"), 0)
+  }).pipe(Effect.scoped))
+
+it.live("remembers a host that a private authority vouches for once, however often it is asked", () =>
+  Effect.gen(function* () {
+    const authority = makeAuthority("Bailiwick test authority")
+    const server = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end(), {
+      tls: authority.issue("localhost"),
+    })
+    const outbound = yield* outboundOf({ certificateAuthorities: [authority.certificate] })
+    for (let n = 0; n < 5; n++) {
+      assert.strictEqual((yield* outbound.sent(`https://localhost:${server.port}/${n}`)).status, 200)
+    }
+    assert.strictEqual(yield* sizeOf("hosts of private authorities, checked"), 1)
+  }).pipe(Effect.scoped))

@@ -1,0 +1,5 @@
+/** How many entries the long-lived maps of this process hold that are counted under a name. */
+import { Effect } from "effect"
+import { MapSizes, sum } from "../../services/platform/MapSizes.ts"
+
+export const sizeOf = (name: string): Effect.Effect<number> => Effect.map(MapSizes, (sizes) => sum(sizes.get(name)))

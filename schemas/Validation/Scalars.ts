@@ -153,3 +153,14 @@ export const storable = Schema.makeFilter<string>((text) => unstorable(text) ===
 
 /** Free text of `min` to `max` code points that a database can hold. */
 export const Text = (min: number, max: number) => Schema.String.check(codePoints(min, max), storable)
+
+const filterKey = "bailiwick/listFilter"
+
+/**
+ * A list's filter: any text. The floor lets U+0000 pass in it, as a text that nothing meets, since a value that nothing
+ * meets gives an empty list and no fault.
+ */
+export const ListFilter = Schema.String.annotate({ [filterKey]: true })
+
+export const isListFilter = (annotations: { readonly [key: string]: unknown } | undefined): boolean =>
+  annotations?.[filterKey] === true

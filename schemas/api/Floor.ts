@@ -48,6 +48,13 @@ export class PlainFloor extends HttpApiMiddleware.Service<PlainFloor>()("bailiwi
 export class SecretRequest
   extends Context.Reference<boolean>("bailiwick/schemas/api/SecretRequest", { defaultValue: () => false }) {}
 
+/** The addresses in a body that the program will call, each with its place. */
+export type Called = (body: unknown) => ReadonlyArray<{ readonly loc: ReadonlyArray<string>; readonly url: unknown }>
+
+/** On an endpoint: the floor judges these by the address policy, and tells what is wrong with them beside all other faults. */
+export class CalledAddresses
+  extends Context.Reference<Called>("bailiwick/schemas/api/CalledAddresses", { defaultValue: () => () => [] }) {}
+
 /**
  * Unknown body fields are refused: `.annotate(HttpApi.PayloadParseOptions, strictBody)` on a group or endpoint. (Not on
  * the api: the floor sees an endpoint and its group only.)

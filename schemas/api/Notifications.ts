@@ -4,14 +4,14 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
 import { InvalidCredentials } from "../problems/Floor.ts"
 import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/Notifications.ts"
-import { QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { ListFilter, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
 
 const query = {
   unread: QueryBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed("false"))),
-  category: Schema.optionalKey(Schema.String),
+  category: Schema.optionalKey(ListFilter),
   limit: QueryInt({ min: 1, max: 200 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("50"))),
 }
 

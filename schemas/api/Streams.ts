@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
+  push,
   StreamChange,
   StreamConfiguration,
   StreamCreation,
@@ -18,7 +19,7 @@ import { NotFound, RateLimited } from "../problems/Floor.ts"
 import { Held } from "../problems/Identity.ts"
 import * as Problems from "../problems/Streams.ts"
 import { answerHeader } from "./AnswerHeader.ts"
-import { Floor, PlainFloor, SecretRequest } from "./Floor.ts"
+import { CalledAddresses, Floor, PlainFloor, SecretRequest } from "./Floor.ts"
 import { Consuming } from "./Lifecycle.ts"
 
 const streams = "/v1/lifecycle/streams"
@@ -26,6 +27,11 @@ const which = { stream_id: Schema.String }
 // Without it the colon in a path would begin a parameter.
 const params = {}
 
+/** Where a push goes to; the address of a poll is the transmitter's. */
+const called = (body: unknown) => {
+  const { endpoint_url: url, method } = Object(Object(body).delivery)
+  return method === push ? [{ loc: ["delivery", push, "endpoint_url"], url }] : []
+}
 const challenged = answerHeader(403, "WWW-Authenticate", "RFC 6750: `insufficient_scope`.")
 const unseen = [NotFound, Problems.CapabilityRequired] as const
 
@@ -42,6 +48,7 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
         Held,
       ],
     }).annotate(OpenApi.Summary, "A new stream of a project's events, pushed, or polled where nothing is said")
+      .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.get("readStreams", streams, {
       query: { stream_id: Schema.optionalKey(Schema.String) },
@@ -54,12 +61,14 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
       success: StreamConfiguration,
       error: [...unseen, Problems.SuppliedMismatch, Held],
     }).annotate(OpenApi.Summary, "Change what is sent of a stream's configuration")
+      .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.put("replaceStream", streams, {
       payload: StreamChange,
       success: StreamConfiguration,
       error: [...unseen, Problems.SuppliedMismatch, Held],
     }).annotate(OpenApi.Summary, "Replace a stream's configuration: what is not sent is deleted")
+      .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.delete("deleteStream", streams, {
       query: which,

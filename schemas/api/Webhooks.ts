@@ -6,17 +6,27 @@ import { EventType } from "../mail/MailEvent.ts"
 import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/Webhooks.ts"
-import { BodyBoolean, BodyInt, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { complains, valueError } from "../Validation/Fault.ts"
+import { BodyBoolean, BodyInt, ListFilter, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { AskedTime } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
-import { Floor } from "./Floor.ts"
+import { CalledAddresses, Floor } from "./Floor.ts"
 
 /** Judged by the address policy beside what stands here: see WEBHOOKS_ALLOWED_CIDRS. */
-const WebhookUrl = Schema.String.check(maxCodePoints(2048), Schema.isPattern(/^https?:\/\/[^\s]+$/i)).annotate({
+const WebhookUrl = Schema.String.check(
+  maxCodePoints(2048),
+  Schema.makeFilter<string>((text) => /^https?:\/\/[^\s/\\?#]\S*$/i.test(text), {
+    expected: "an https URL",
+    toJsonSchema: () => [{ pattern: "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s/\\\\?#]\\S*$" }, true],
+    ...complains(valueError("URL should begin with https:// and a host, and hold no space.")),
+  }),
+).annotate({
   format: "uri",
   description: "https, at most 2048 characters, no user information, no private or reserved address",
 })
+
+const called = (body: unknown) => [{ loc: ["url"], url: Object(body).url }]
 
 /** At least one; repeats collapse. There are fewer types than the bound, which keeps a refusal cheap. */
 const Events = Schema.Array(EventType).check(Schema.isMinLength(1), Schema.isMaxLength(100))
@@ -62,14 +72,15 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       payload: NewWebhook,
       success: WebhookWithSecret.pipe(HttpApiSchema.status(201)),
       error: [WebhookLimit, HTTPValidationError, InvalidCredentials],
-    }).middleware(Floor).middleware(Authenticated)
+    }).middleware(Floor).middleware(Authenticated).annotate(CalledAddresses, called)
       .annotate(OpenApi.Summary, "Create a webhook; its signing secret is in this answer"),
     HttpApiEndpoint.patch("updateWebhook", "/v1/webhooks/:webhook_id", {
       params,
       payload: WebhookUpdate,
       success: WebhookView,
       error: [WebhookNotFound, HTTPValidationError],
-    }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Change, pause or resume a webhook"),
+    }).middleware(Floor).middleware(Authenticated).annotate(CalledAddresses, called)
+      .annotate(OpenApi.Summary, "Change, pause or resume a webhook"),
     HttpApiEndpoint.delete("deleteWebhook", "/v1/webhooks/:webhook_id", {
       params,
       success: HttpApiSchema.NoContent,
@@ -100,7 +111,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       query: {
         page: QueryInt({ min: 0, max: 100_000_000 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("0"))),
         limit: QueryInt({ min: 1, max: 100 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("20"))),
-        status: Schema.optionalKey(Schema.String),
+        status: Schema.optionalKey(ListFilter),
       },
       success: DeliveryPage,
       error: [WebhookNotFound, InvalidCredentials],

@@ -26,9 +26,12 @@ export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL
     return refuse("url_too_long", `URL should have at most ${maxCharacters} characters.`)
   }
   const url = URL.parse(text)
-  if (url === null) return refuse("url_invalid", "URL is not valid.")
+  if (url === null) return refuse("url_invalid", "URL should begin with https:// and a host.")
   if (url.protocol !== "https:" && url.protocol !== "http:") return refuse("url_scheme", "URL scheme should be https.")
-  if (/^\.+$/.test(url.hostname)) return refuse("url_invalid", "URL is not valid.")
+  // The parser takes `https:///x` and `https:x` for `https://x/`.
+  if (!/^https?:\/\/[^\s/\\?#]/i.test(text) || /^\.+$/.test(url.hostname)) {
+    return refuse("url_invalid", "URL should begin with https:// and a host.")
+  }
   if (url.username !== "" || url.password !== "") {
     return refuse("url_userinfo", "URL should not hold a user name or a password.")
   }

@@ -6,11 +6,11 @@
  */
 import { Context, Exit, Schema, type SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
-import { SecretRequest } from "../../../schemas/api/Floor.ts"
+import { type Called, CalledAddresses, SecretRequest } from "../../../schemas/api/Floor.ts"
 import { type Bounded, bounded, maxFaults, shortName } from "../../../schemas/Validation/Bounds.ts"
 import { type Complaint, type Fault, missing, notFinite } from "../../../schemas/Validation/Fault.ts"
 import type { JsonFault } from "../../../schemas/Validation/Json.ts"
-import { unstorable } from "../../../schemas/Validation/Scalars.ts"
+import { isListFilter, unstorable } from "../../../schemas/Validation/Scalars.ts"
 import { faultsOf } from "../../../schemas/Validation/Translate.ts"
 
 type Decode = (input: unknown) => ReadonlyArray<Fault>
@@ -26,6 +26,12 @@ export interface Sections {
   readonly echoes: boolean
   /** Query fields that take a list; of any other that is repeated the last value counts. */
   readonly lists: ReadonlySet<string>
+  /** Query fields of which every text is good: one that nothing meets finds nothing. */
+  readonly filters: ReadonlySet<string>
+  /** The addresses in a body that the program will call. */
+  readonly addresses: Called
+  /** Faults of a body in the order of its fields, whoever found them; what is of no field comes last. */
+  readonly inOrder: (faults: ReadonlyArray<Fault>) => ReadonlyArray<Fault>
   /** The media types of a body, none where the endpoint takes no body. */
   readonly takes: ReadonlySet<string>
   /** The media types of a success, none where it has no body. */
@@ -69,6 +75,25 @@ const listsOf = (schema: Schema.Top | undefined): ReadonlySet<string> => {
   )
 }
 
+const filtersOf = (schema: Schema.Top | undefined): ReadonlySet<string> =>
+  new Set(
+    schema?.ast._tag === "Objects"
+      ? schema.ast.propertySignatures.flatMap(({ name, type }) => isListFilter(type.annotations) ? [String(name)] : [])
+      : [],
+  )
+
+const orderOf = (schema: Schema.Top | undefined): Sections["inOrder"] => {
+  const ast = schema?.ast
+  const [only] = ast?._tag === "Union" && ast.types.length === 1 ? ast.types : [ast]
+  const names = only?._tag === "Objects" ? only.propertySignatures.map(({ name }) => String(name)) : []
+  const place = ({ loc }: Fault) => (names.indexOf(String(loc[1])) + 1) || Infinity
+  return (faults) =>
+    faults.toSorted((a, b) => {
+      const [one, other] = [place(a), place(b)]
+      return one === other ? 0 : one - other
+    })
+}
+
 const mediaTypes = (schema: Schema.Top): ReadonlyArray<string> => {
   const encoding = schema.ast.annotations?.["~httpApiEncoding"] as { readonly contentType?: string } | undefined
   if (encoding?.contentType !== undefined) return [encoding.contentType]
@@ -102,6 +127,9 @@ const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Sections 
     overflows: bounds.overflows,
     echoes: echo,
     lists: listsOf(endpoint.query),
+    filters: filtersOf(endpoint.query),
+    addresses: Context.get(annotations, CalledAddresses),
+    inOrder: orderOf(payload),
     takes: new Set(endpoint.payload.keys()),
     gives: new Set([...endpoint.success].flatMap(mediaTypes)),
   }

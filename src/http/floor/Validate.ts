@@ -2,26 +2,31 @@
  * The layers of the contract's `Floor` and `PlainFloor`: they read the body, and turn a request that does not decode into
  * a 422 with all of its faults, or into a 400. They stand inside authentication and outside the handler.
  */
-import { Effect, Layer, Result, type Types } from "effect"
+import { Effect, Layer, Option, Result, type Types } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { Floor, PlainFloor } from "../../../schemas/api/Floor.ts"
 import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
-import { toldOf } from "../../../schemas/Validation/Bounds.ts"
-import { type Fault, notFinite } from "../../../schemas/Validation/Fault.ts"
+import { shortInput, toldOf } from "../../../schemas/Validation/Bounds.ts"
+import { type Fault, notFinite, valueError } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
+import { unstorable } from "../../../schemas/Validation/Scalars.ts"
+import { Outbound } from "../../../services/platform/Outbound.ts"
 import { accepts, mediaTypeOf } from "./Media.ts"
 import { readText, withText } from "./Body.ts"
 import { brokenJson, missingBody, type Sections, sectionsOf, unstorableIn } from "./Sections.ts"
 
+/** What stands for a filter's text that no database can hold: nothing is named like it, either. */
+const nothingMeets = "\uFFFD"
+
 /** The query with one value for each field that takes one: the last, as FastAPI has it. */
-const singled = (query: Readonly<Record<string, string | Array<string>>>, lists: ReadonlySet<string>) =>
+const singled = (query: Readonly<Record<string, string | Array<string>>>, { filters, lists }: Sections) =>
   Object.fromEntries(
-    Object.entries(query).map(([key, value]) => [
-      key,
-      Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value,
-    ]),
+    Object.entries(query).map(([key, value]) => {
+      const one = Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value
+      return [key, filters.has(key) && typeof one === "string" && unstorable(one) ? nothingMeets : one]
+    }),
   )
 
 interface Body {
@@ -62,6 +67,17 @@ const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
   return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
 }
 
+/** What is wrong with a user's address, or undefined. */
+type Judge = (url: string) => string | undefined
+
+/** What the address policy says of a body. Text that is no address at all is told by its schema. */
+const misdirectedIn = (body: unknown, { addresses, echoes }: Sections, judge: Judge): ReadonlyArray<Fault> =>
+  addresses(body).flatMap(({ loc, url }) => {
+    const message = typeof url === "string" ? judge(url) : undefined
+    if (message === undefined) return []
+    return [{ loc: ["body", ...loc], ...valueError(message), ...(echoes ? { input: shortInput(url) } : {}) }]
+  })
+
 const invalid: ReadonlyArray<Fault> = [{
   ...{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" },
 }]
@@ -74,25 +90,28 @@ interface Asked {
 }
 
 /** `refusal` says what a request with these faults is answered. */
-const floor = <E>(refusal: (faults: ReadonlyArray<Fault>) => E) =>
+const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
   Effect.fnUntraced(function* (handler: Handler, { endpoint, group }: Asked) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { params } = yield* HttpRouter.RouteContext
     const sections = sectionsOf(endpoint, group)
     if (!accepts(request.headers["accept"], sections.gives)) return yield* new NotAcceptable({})
-    const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections.lists)
+    const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections)
     // What no endpoint reads does no harm.
     const queryFaults = endpoint.query === undefined ? [] : unstorableIn(query, "query")
     const body = yield* readBody(request, sections)
+    const misdirected = misdirectedIn(body.value, sections, judge)
 
     const refused = (first: ReadonlyArray<Fault>) => {
       const found = [...sections.path(params), ...sections.query(query), ...sections.header(request.headers)]
       const inBody = body.faults.length > 0 && body.value === undefined ? body.faults : sections.body(body.value ?? {})
-      const own = [...found, ...without(queryFaults, found), ...inBody, ...without(body.faults, inBody)]
+      const ofBody = misdirected.length === 0 ? inBody : sections.inOrder([...inBody, ...without(misdirected, inBody)])
+      const own = [...found, ...without(queryFaults, found), ...ofBody, ...without(body.faults, ofBody)]
       return Effect.fail(refusal(own.length > 0 ? toldOf(own) : first))
     }
 
-    if (queryFaults.length + body.faults.length > 0 || sections.overflows(body.value)) return yield* refused(invalid)
+    const known = queryFaults.length + body.faults.length + misdirected.length
+    if (known > 0 || sections.overflows(body.value)) return yield* refused(invalid)
     return yield* handler.pipe(
       Effect.provideService(HttpServerRequest.ParsedSearchParams, query),
       Effect.provideService(
@@ -114,7 +133,22 @@ const told = { faults: 10, characters: 1_000 }
 const inWords = (faults: ReadonlyArray<Fault>): string =>
   faults.slice(0, told.faults).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ").slice(0, told.characters)
 
+/** Addresses are judged where there is something to call them by. */
+const judged: Effect.Effect<Judge> = Effect.map(
+  Effect.serviceOption(Outbound),
+  (outbound) => (url) => {
+    const checked = Option.isSome(outbound) ? outbound.value.check(url) : undefined
+    return checked !== undefined && Result.isFailure(checked) ? checked.failure.message : undefined
+  },
+)
+
 export const layer = Layer.merge(
-  Layer.succeed(Floor, floor((faults) => new HTTPValidationError({ detail: faults }))),
-  Layer.succeed(PlainFloor, floor((faults) => new MalformedRequest({ detail: inWords(faults) }))),
+  Layer.effect(
+    Floor,
+    Effect.map(judged, (judge) => floor(judge, (faults) => new HTTPValidationError({ detail: faults }))),
+  ),
+  Layer.effect(
+    PlainFloor,
+    Effect.map(judged, (judge) => floor(judge, (faults) => new MalformedRequest({ detail: inWords(faults) }))),
+  ),
 )

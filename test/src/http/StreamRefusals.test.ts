@@ -215,6 +215,8 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
           const answer = yield* ask(method, streams, body)
           assert.deepStrictEqual(codeOf(answer), [400, "malformed_request"], endpoint_url)
           assert.include(answer.body.detail, "endpoint_url")
+          const more = yield* ask(method, streams, { ...body, description: 5 })
+          assert.match(String(more.body.detail), /endpoint_url: .*; body\.description: /, "beside all other faults")
         }
       }
     }))

@@ -107,6 +107,10 @@ describe("checkUrl", () => {
         "https://[::1",
         "https://1.2.3.4.5/",
         "https://exa mple.com/",
+        "https:///example.com",
+        "https:/example.com",
+        "https:example.com",
+        "https:\\\\example.com",
       ]
     ) {
       assert.strictEqual(verdict(text), "url_invalid", text)
@@ -127,7 +131,7 @@ describe("checkUrl", () => {
       fc.constantFrom("", "https://", "http://", "https://[", "https://user:hunter2@"),
       (text, before) => {
         const result = checkUrl(before + text, closed)
-        if (Result.isFailure(result)) assert.match(result.failure.message, /^URL [ a-z0-9,]+\.$/i)
+        if (Result.isFailure(result)) assert.match(result.failure.message, /^URL [ a-z0-9,:/]+\.$/i)
       },
     )))
 

@@ -1,0 +1,71 @@
+/** What a caller is told of an address that no webhook may have, and of a filter that no delivery or notification meets. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { type World, world } from "./support/World.ts"
+
+class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/WrongAddresses/Around") {
+  static readonly layer = Layer.effect(Around, world({ ROLES: "api,actors,intake" }))
+}
+
+const told = (url: string, message: string) => ({
+  type: "value_error",
+  loc: ["body", "url"],
+  msg: `Value error, ${message}`,
+  input: url,
+  ctx: { error: {} },
+})
+
+const words = "URL should begin with https:// and a host, and hold no space."
+const closed = "URL should not name an address that is private, reserved or local."
+const unknown = {
+  type: "literal_error",
+  loc: ["body", "events", 0],
+}
+
+layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })(
+  "an address that no webhook may have",
+  (it) => {
+    it.effect("is told beside all other faults of the body, with what was sent", () =>
+      Effect.gen(function* () {
+        const { api } = yield* (yield* Around).account()
+        const { json: { id } } = yield* api.post("/v1/webhooks/", { url: "https://a.example/", events: ["email.sent"] })
+        for (
+          const [url, message] of [
+            ["https://10.0.0.1/x", closed],
+            ["https://example.com:22/", "URL should not name this port."],
+            ["https://user:pass@example.com/", "URL should not hold a user name or a password."],
+            ["http://example.com/", "URL scheme should be https."],
+            ["https:///x", words],
+            ["https:x", words],
+            ["not an address", words],
+            ["", words],
+          ] as const
+        ) {
+          const body = { url, events: ["email.nothing"] }
+          for (const reply of [yield* api.post("/v1/webhooks/", body), yield* api.patch(`/v1/webhooks/${id}`, body)]) {
+            assert.strictEqual(reply.status, 422, url)
+            const [first, second, ...more] = reply.json.detail
+            assert.deepStrictEqual(first, told(url, message))
+            assert.deepInclude(second, unknown)
+            assert.deepStrictEqual(more, [])
+          }
+          const alone = yield* api.patch(`/v1/webhooks/${id}`, { url })
+          assert.deepStrictEqual([alone.status, alone.json.detail], [422, [told(url, message)]], url)
+        }
+      }))
+
+    it.effect("a filter that nothing meets gives an empty list, U+0000 included", () =>
+      Effect.gen(function* () {
+        const { api } = yield* (yield* Around).account()
+        const { json: { id } } = yield* api.post("/v1/webhooks/", { url: "https://a.example/", events: ["email.sent"] })
+        for (const value of ["%00", "a%00b", "nothing", "%F0%9F%98%80", "%FF", ""]) {
+          const page = yield* api.get(`/v1/webhooks/${id}/deliveries?status=${value}`)
+          assert.deepStrictEqual([page.status, page.json], [200, { items: [], total: 0, page: 0, limit: 20 }], value)
+          const list = yield* api.get(`/v1/notifications?category=${value}`)
+          assert.deepStrictEqual([list.status, list.json.items], [200, []], value)
+        }
+        const wrong = yield* api.get(`/v1/webhooks/${id}/deliveries?status=%00&page=x`)
+        assert.deepStrictEqual(wrong.json.detail.map(({ loc }: { loc: unknown }) => loc), [["query", "page"]])
+      }))
+  },
+)

@@ -31,7 +31,7 @@ import decidedWhole from "../migrations/0023_decided_whole.ts"
 import mergedNames from "../migrations/0024_merged_names.ts"
 import jobLeases from "../migrations/0025_job_leases.ts"
 import auditMonths from "../migrations/0026_audit_months.ts"
-import projectLists from "../migrations/0027_project_lists.ts"
+import reads from "../migrations/0027_reads.ts"
 import { Database } from "../services/platform/Database.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
@@ -63,7 +63,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [24, "merged_names", Effect.succeed(mergedNames)],
   [25, "job_leases", Effect.succeed(jobLeases)],
   [26, "audit_months", Effect.succeed(auditMonths)],
-  [27, "project_lists", Effect.succeed(projectLists)],
+  [27, "reads", Effect.succeed(reads)],
 ]
 
 /** The number of the newest migration. */
@@ -92,6 +92,7 @@ export const tables: ReadonlyArray<string> = [
   ...["lifecycle_streams", "lifecycle_stream_subjects", "lifecycle_stream_settled", "lifecycle_stream_failing"],
   "lifecycle_stream_messages",
   ...["lifecycle_places", "lifecycle_snapshot_parts", "lifecycle_drift", "lifecycle_drift_looks", "lifecycle_given"],
+  "lifecycle_attempts",
   ...["requests", "policy_reviews", "policy_approvals"],
   "installation",
 ]

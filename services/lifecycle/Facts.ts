@@ -18,12 +18,39 @@ export const reported: ReadonlyArray<FactKind> = [
   "service-grant-revoked",
 ]
 
+/** Pushes of an event that were not taken, over all streams; the time as PostgreSQL's JSON has it. */
+export interface Attempted {
+  readonly attempts: number
+  readonly last_attempt_at: string
+  /** Some stream has not taken it to this day; `failing`: and its receiver is still owed it. */
+  readonly untaken: boolean
+  readonly failing: boolean
+  /** A receiver may have it whose answer was not heard. */
+  readonly unanswered: boolean
+}
+
+/**
+ * SQL of the attempts `t` that `where` names, a row for each event. A receiver that has the event by another way, that
+ * disabled its stream or lost its grant is owed nothing by the stream.
+ */
+export const attemptsOf = (where: string) =>
+  `select t.project_id, t.epoch, t.position, sum(t.attempts)::int as attempts, max(t.last_attempt_at) as last_attempt_at,
+    bool_or(t.outcome <> 'taken') as untaken, bool_or(t.outcome = 'ambiguous') as unanswered,
+    bool_or(t.outcome <> 'taken' and coalesce(s.status <> 'disabled', false)
+      and s.status_reason is distinct from 'grant_not_standing'
+      and coalesce((c.delivered_epoch, c.delivered_position) < (t.epoch, t.position), true)) as failing
+  from lifecycle_attempts t left join lifecycle_streams s on s.id = t.stream_id
+  left join lifecycle_consumers c on c.project_id = t.project_id and c.consumer = t.consumer
+  where ${where} group by t.project_id, t.epoch, t.position`
+
 /** Columns of `factsOf`, beside whatever else a statement selects. */
 export interface FactRow {
   /** The event; null where nothing was told yet. */
   readonly told: string | null
   readonly queued_at: Date | null
   readonly delivered_at: Date | null
+  /** Null where every push was taken. */
+  readonly attempted: Attempted | null
   readonly acknowledged_at: Date | null
   readonly acknowledged_epoch: number | null
   readonly acknowledged_position: bigint | null
@@ -31,11 +58,12 @@ export interface FactRow {
 }
 
 /**
- * SQL of two lateral joins over the event of alias `e` (epoch, position, project_id; may be absent), and of the columns
+ * SQL of lateral joins over the event of alias `e` (epoch, position, project_id; may be absent), and of the columns
  * that `deliveryOf` and `acknowledgementOf` read.
  */
 export const factsOf = (sql: PgClient.PgClient) => ({
-  columns: sql.literal(`e.id::text as told, e.created_at as queued_at, had.delivered_at, done.acknowledged_at,
+  columns: sql.literal(`e.id::text as told, e.created_at as queued_at, had.delivered_at,
+    to_jsonb(tried) as attempted, done.acknowledged_at,
     done.acknowledged_epoch, done.acknowledged_position, done.installed_version as acknowledged_version`),
   joins: sql.literal(`left join lateral (
       select min(at) as delivered_at from (
@@ -46,6 +74,9 @@ export const factsOf = (sql: PgClient.PgClient) => ({
         where (g.project_id, g.epoch, g.position) = (e.project_id, e.epoch, e.position)
       ) taken
     ) had on true
+    left join lateral (
+      ${attemptsOf("(t.project_id, t.epoch, t.position) = (e.project_id, e.epoch, e.position)")}
+    ) tried on true
     left join lateral (
       select c.acknowledged_at, c.acknowledged_epoch, c.acknowledged_position, c.installed_version
       from lifecycle_consumers c
@@ -99,9 +130,14 @@ const earliestFirst = (one: Reached, other: Reached) => one.at.getTime() - other
  * What `factsOf` asks for each event, for many events of few projects at once: the consumers are read once, and looked
  * through here.
  */
-export const factsAmong = (consumers: ReadonlyArray<Consumer>, given: ReadonlyArray<Given>) => {
+export const factsAmong = (
+  consumers: ReadonlyArray<Consumer>,
+  given: ReadonlyArray<Given>,
+  attempted: ReadonlyArray<Attempted & Stood>,
+) => {
   const placeOf = ({ epoch, position, project_id }: Stood) => `${epoch} ${position} ${project_id}`
   const alone = new Map(given.map((one) => [placeOf(one), new Date(one.given_at)]))
+  const tried = new Map(attempted.map((one) => [placeOf(one), one]))
   const of = (reached: (consumer: Consumer) => ReadonlyArray<Reached>) => {
     const projects = new Map<string, Array<Reached>>()
     for (const consumer of consumers) {
@@ -121,20 +157,32 @@ export const factsAmong = (consumers: ReadonlyArray<Consumer>, given: ReadonlyAr
       const [all, one] = [delivered(event)?.at, alone.get(placeOf(event))]
       return all === undefined ? one ?? null : one === undefined || all < one ? all : one
     },
+    attempted: (event: Stood): Attempted | null => tried.get(placeOf(event)) ?? null,
     acknowledged: of((c) =>
       reachedBy(c.acknowledged_epoch, c.acknowledged_position, c.acknowledged_at, c.installed_version)
     ),
   }
 }
 
-export const deliveryOf = ({ delivered_at, queued_at, told }: FactRow): Delivery =>
-  told === null ? undelivered : {
-    state: delivered_at === null ? "queued" : "delivered",
+/** A receiver that is still owed the event outweighs another that has it. */
+const stateOf = (delivered: boolean, attempted: Attempted | null): Delivery["state"] => {
+  if (attempted === null || !attempted.untaken || delivered && !attempted.failing) {
+    return delivered ? "delivered" : "queued"
+  }
+  return attempted.unanswered ? "ambiguous" : "failed"
+}
+
+export const deliveryOf = ({ attempted, delivered_at, queued_at, told }: FactRow): Delivery => {
+  if (told === null) return undelivered
+  const times = [delivered_at?.getTime() ?? [], attempted === null ? [] : Date.parse(attempted.last_attempt_at)].flat()
+  return {
+    state: stateOf(delivered_at !== null, attempted),
     event_id: told,
     queued_at: queued_at?.toISOString() ?? null,
-    last_attempt_at: delivered_at?.toISOString() ?? null,
-    attempts: delivered_at === null ? 0 : 1,
+    last_attempt_at: times.length === 0 ? null : new Date(Math.max(...times)).toISOString(),
+    attempts: (attempted?.attempts ?? 0) + (delivered_at === null ? 0 : 1),
   }
+}
 
 export const acknowledgementOf = (row: FactRow, installedVersion: string | null): Acknowledgement => {
   const { acknowledged_at, acknowledged_epoch, acknowledged_position, acknowledged_version, told } = row

@@ -7,6 +7,8 @@ import { Clock, Effect } from "effect"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
 import {
   acknowledgementOf,
+  type Attempted,
+  attemptsOf,
   type Consumer,
   deliveryOf,
   type FactRow,
@@ -53,6 +55,7 @@ interface Beside {
   readonly candidates: ReadonlyArray<CandidateRow>
   readonly consumers: ReadonlyArray<Consumer>
   readonly given: ReadonlyArray<Given>
+  readonly attempted: ReadonlyArray<Attempted & Stood>
 }
 
 const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> => {
@@ -74,7 +77,8 @@ const stood = (project: string | null, epoch: number | null, position: bigint | 
     ? null
     : { project_id: project, epoch, position: Number(position) }
 
-const viewOf = (row: ListedRow, { acknowledged, delivered }: ReturnType<typeof factsAmong>, now: number): Review => {
+const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: number): Review => {
+  const { acknowledged, attempted, delivered } = among
   const reasons = reasonsOf(row, now)
   const proposedAt = row.proposed_at.toISOString()
   // Member by member: a spread of another object costs more than all the rest of a view.
@@ -86,6 +90,7 @@ const viewOf = (row: ListedRow, { acknowledged, delivered }: ReturnType<typeof f
     told: row.told,
     queued_at: row.queued_at,
     delivered_at: event === null ? null : delivered(event),
+    attempted: event === null ? null : attempted(event),
     acknowledged_at: done?.at ?? null,
     acknowledged_epoch: done?.epoch ?? null,
     acknowledged_position: done === undefined ? null : BigInt(done.position),
@@ -129,6 +134,10 @@ export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const roles = yield* Roles
   const columns = sql.literal(reviewColumns)
+
+  const attempts = sql.literal(
+    attemptsOf("(t.project_id, t.epoch, t.position) in (select told_in, told_epoch, told_position from reviews)"),
+  )
 
   const rows = (institutionId: string, now: Date) =>
     sql<ListedRow>`
@@ -178,11 +187,14 @@ export const listing = Effect.gen(function* () {
       ), given as (
         select n.project_id, n.epoch, n.position, n.given_at from lifecycle_given n
         where (n.project_id, n.epoch, n.position) in (select told_in, told_epoch, told_position from reviews)
+      ), attempted as (
+        ${attempts}
       ), besides as (
         select json_build_object(
           'candidates', (select coalesce(json_agg(c order by c.access_id), '[]') from candidates c),
           'consumers', (select coalesce(json_agg(c), '[]') from consumers c),
-          'given', (select coalesce(json_agg(n), '[]') from given n))::text as beside
+          'given', (select coalesce(json_agg(n), '[]') from given n),
+          'attempted', (select coalesce(json_agg(n), '[]') from attempted n))::text as beside
       )
       select beside, ${columns}, access_state, current_version, installed_version, told, told_in, told_epoch,
         told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended,
@@ -196,8 +208,8 @@ export const listing = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const found = yield* rows(institutionId, new Date(now))
     const beside = found.find(({ beside }) => beside !== null)!.beside!
-    const { candidates, consumers, given }: Beside = JSON.parse(beside)
-    const facts = factsAmong(consumers, given)
+    const { attempted, candidates, consumers, given }: Beside = JSON.parse(beside)
+    const facts = factsAmong(consumers, given, attempted)
     return {
       institution_id: institutionId,
       as_of: new Date(now).toISOString(),

@@ -55,6 +55,11 @@ export const acknowledged = Effect.gen(function* () {
   /** Of what is reported, that the receiver has it: the place of a stream that leaves something out says nothing. */
   const given = (stream: Served, ids: ReadonlyArray<string>, now: Date) =>
     sql`
+      with taken as (
+        update lifecycle_attempts a set outcome = 'taken' from lifecycle_events e
+        where a.stream_id = ${stream.id}::uuid and a.outcome <> 'taken' and e.id = any(${[...ids]}::uuid[])
+          and (a.project_id, a.epoch, a.position) = (e.project_id, e.epoch, e.position)
+      )
       insert into lifecycle_given (project_id, epoch, position, given_at)
       select project_id, epoch, position, ${now}::timestamptz from lifecycle_events
       where id = any(${[...ids]}::uuid[]) and project_id = ${stream.project_id} and kind = any(${[...reported]}::text[])

@@ -33,6 +33,14 @@ export const orderedBy = (subId: Subject): { readonly key: string; readonly subj
   return { key: createHash("sha256").update(canonical(subject)).digest("hex"), subject }
 }
 
+/** Pushes of one event that were not taken. */
+export interface Missed {
+  readonly position: number
+  readonly attempts: number
+  readonly at: string
+  readonly outcome: "failed" | "refused" | "ambiguous"
+}
+
 export class Course {
   readonly id: string
   readonly claim: bigint
@@ -49,6 +57,8 @@ export class Course {
   delivered: number | null = null
   /** Events that a stream which leaves something out delivered since then. */
   given: Array<number> = []
+  /** Events that were not taken since then, by position. */
+  readonly missed = new Map<number, Missed>()
   /** What events took from their signatures since then, in milliseconds. */
   took: Array<number> = []
   /** Own messages that are done with. */
@@ -89,6 +99,17 @@ export class Course {
     this.misses++
     this.failingSince ??= now
     this.error = error
+  }
+
+  /** An event was not taken. A receiver that may have it may have it still after a try that came to nothing. */
+  miss(position: number, outcome: Missed["outcome"], now: number): void {
+    const known = this.missed.get(position)
+    this.missed.set(position, {
+      position,
+      attempts: (known?.attempts ?? 0) + 1,
+      at: new Date(now).toISOString(),
+      outcome: outcome === "failed" && known?.outcome === "ambiguous" ? "ambiguous" : outcome,
+    })
   }
 
   toldOwn(id: string, kind: OwnKind): void {

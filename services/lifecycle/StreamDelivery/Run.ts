@@ -25,7 +25,7 @@ import type { Opened } from "./Opening.ts"
 import { delayAfter, type Patience } from "./Patience.ts"
 import { type Served, servedStreams } from "./Served.ts"
 import { settlements } from "./Settle.ts"
-import { verdictOf } from "./Verdict.ts"
+import { type Verdict, verdictOf } from "./Verdict.ts"
 
 const unsettledAtMost = 100
 const settleMillis = 100
@@ -42,6 +42,9 @@ const keepOnFailure = 4 * 1024
 const pushes = Metric.counter("bailiwick_stream_pushes_total", {
   description: "Messages pushed to streams by what the receiver made of them",
 })
+
+const missOf = (verdict: Exclude<Verdict, { readonly _tag: "delivered" }>) =>
+  verdict._tag === "refused" ? "refused" : verdict.unanswered ? "ambiguous" : "failed"
 
 /** What follows an item: the next one, another look at the stream, or nothing more under this claim. */
 type Next = "next" | "again" | "over"
@@ -174,6 +177,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     const verdict = yield* post(course, served, item)
     if (verdict === null) return "over"
     if (verdict._tag === "delivered") return yield* taken(course, served, item)
+    if (item.kind === "event") course.miss(item.position, missOf(verdict), yield* Clock.currentTimeMillis)
     if (verdict._tag === "failed") return yield* notTaken(course, served, item, verdict.reason)
     const { code, said } = verdict.refusal
     if (served.status === "enabled" && code === "invalid_key") {

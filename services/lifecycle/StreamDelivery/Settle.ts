@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import { Database } from "../../platform/Database.ts"
 import { reported } from "../Facts.ts"
 import { countsOf } from "../Measures.ts"
-import type { Course } from "./Course.ts"
+import type { Course, Missed } from "./Course.ts"
 import type { Served } from "./Served.ts"
 import { together } from "./Together.ts"
 
@@ -36,6 +36,7 @@ interface Row {
   /** Positions of events, where it leaves something out. */
   readonly given: ReadonlyArray<number>
   readonly took: ReadonlyArray<number>
+  readonly missed: ReadonlyArray<Missed>
 }
 
 /** Streams that are settled at about the same time are settled by one statement. */
@@ -58,7 +59,7 @@ export const settlements = Effect.gen(function* () {
         select * from jsonb_to_recordset(${sql.json(rows)}) r(
           id uuid, claim bigint, epoch integer, project_id text, consumer text, moved boolean, position bigint,
           reached bigint, attempts integer, failing_since timestamptz, last_error text, verified boolean, kept boolean,
-          until timestamptz, own uuid[], delivered bigint, given bigint[], took integer[])
+          until timestamptz, own uuid[], delivered bigint, given bigint[], took integer[], missed jsonb)
       ), moved as (
         update lifecycle_streams t set
           position = case when r.moved then greatest(t.position, r.position) else t.position end,
@@ -78,6 +79,22 @@ export const settlements = Effect.gen(function* () {
         from moved cross join lateral unnest(moved.given) g(position)
         join lifecycle_events e on e.project_id = moved.project_id and e.epoch = moved.epoch and e.position = g.position
         where e.kind = any(${[...reported]}::text[]) on conflict do nothing
+      ), tried as (
+        insert into lifecycle_attempts as a (project_id, epoch, position, stream_id, consumer, attempts, last_attempt_at,
+          outcome)
+        select e.project_id, e.epoch, e.position, moved.id, moved.consumer, m.attempts, m.at, m.outcome
+        from moved cross join lateral jsonb_to_recordset(moved.missed)
+          m(position bigint, attempts integer, at timestamptz, outcome text)
+        join lifecycle_events e on e.project_id = moved.project_id and e.epoch = moved.epoch and e.position = m.position
+        where e.kind = any(${[...reported]}::text[])
+        on conflict (project_id, epoch, position, stream_id) do update
+        set attempts = a.attempts + excluded.attempts, last_attempt_at = excluded.last_attempt_at,
+          outcome = case when a.outcome = 'ambiguous' and excluded.outcome = 'failed' then a.outcome
+            else excluded.outcome end
+      ), taken as (
+        update lifecycle_attempts a set outcome = 'taken' from moved
+        where a.stream_id = moved.id and a.epoch = moved.epoch and a.outcome <> 'taken'
+          and (a.position = any(moved.given) or a.position <= moved.delivered)
       ), known as (
         insert into lifecycle_consumers as c (project_id, consumer, delivered_epoch, delivered_position, delivered_at,
           to_delivery)
@@ -145,6 +162,7 @@ export const settlements = Effect.gen(function* () {
       delivered: course.delivered,
       given: course.given,
       took: countsOf(course.took),
+      missed: [...course.missed.values()],
     }
   }
 
@@ -165,6 +183,7 @@ export const settlements = Effect.gen(function* () {
     course.delivered = null
     course.given = []
     course.took = []
+    course.missed.clear()
     course.verified = false
     course.unsettled = 0
     return settled

@@ -6,11 +6,16 @@ export type Verdict =
   | { readonly _tag: "delivered" }
   /** The receiver looked at it and says why it does not take it. */
   | { readonly _tag: "refused"; readonly refusal: Refusal }
-  | { readonly _tag: "failed"; readonly reason: string }
+  /** `unanswered`: nothing was said, and the receiver may have it all the same. */
+  | { readonly _tag: "failed"; readonly reason: string; readonly unanswered: boolean }
+
+/** Faults after which no byte of the request has left. */
+const before: ReadonlySet<string> = new Set(["dns", "connect", "tls", "blocked_address"])
 
 export const verdictOf = ({ body, error, status }: Outcome): Verdict => {
   if (status === 202) return { _tag: "delivered" }
   const refusal = status === 400 && error === null ? refusalIn(body) : null
   if (refusal !== null) return { _tag: "refused", refusal }
-  return { _tag: "failed", reason: error ?? `status ${status}` }
+  const unanswered = error !== null && status === null && !before.has(error)
+  return { _tag: "failed", reason: error ?? `status ${status}`, unanswered }
 }

@@ -98,9 +98,19 @@ describe("what a receiver makes of a push", () => {
     assert.deepStrictEqual(outcome(202, null, null), { _tag: "delivered" })
     assert.deepStrictEqual(outcome(202, "body", "cut"), { _tag: "delivered" })
     for (const status of [200, 201, 204, 302, 401, 404, 500]) {
-      assert.deepStrictEqual(outcome(status, null, null), { _tag: "failed", reason: `status ${status}` })
+      const failed = { _tag: "failed", reason: `status ${status}`, unanswered: false } as const
+      assert.deepStrictEqual(outcome(status, null, null), failed)
     }
-    assert.deepStrictEqual(outcome(null, "timeout", null), { _tag: "failed", reason: "timeout" })
+    assert.deepInclude(outcome(500, "body", "cut"), { _tag: "failed", unanswered: false })
+  })
+
+  it("without an answer the receiver may have it, unless the request never left", () => {
+    for (const reason of ["timeout", "reset", "protocol", "body"] as const) {
+      assert.deepStrictEqual(outcome(null, reason, null), { _tag: "failed", reason, unanswered: true })
+    }
+    for (const reason of ["dns", "connect", "tls", "blocked_address"] as const) {
+      assert.deepStrictEqual(outcome(null, reason, null), { _tag: "failed", reason, unanswered: false })
+    }
   })
 
   it("a refusal is a 400 that says why", () => {
@@ -108,7 +118,11 @@ describe("what a receiver makes of a push", () => {
     assert.deepStrictEqual(said, { _tag: "refused", refusal: { code: "invalid_key", said: "invalid_key: which?" } })
     assert.strictEqual(outcome(500, null, '{"err":"invalid_key"}')._tag, "failed")
     for (const body of ["", "{", "[]", "null", '"invalid_key"', "{}", '{"err":1}']) {
-      assert.deepStrictEqual(outcome(400, null, body), { _tag: "failed", reason: "status 400" }, body)
+      assert.deepStrictEqual(
+        outcome(400, null, body),
+        { _tag: "failed", reason: "status 400", unanswered: false },
+        body,
+      )
     }
     assert.isNull(refusalIn(null))
   })

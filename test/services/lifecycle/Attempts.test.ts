@@ -1,0 +1,126 @@
+/** What a decision's delivery says while its pushes are not taken: how often, when last, and whether it may have arrived. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Queue } from "effect"
+import { factKinds } from "../../../schemas/identity/Facts.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { Streams } from "../../../services/lifecycle/Streams.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { until } from "../../e2e/support/until.ts"
+import {
+  type Answer,
+  push,
+  pushed,
+  pushing,
+  type Receiving,
+  receiving,
+  stream,
+  streaming,
+  subjects,
+  tellAll,
+} from "./StreamWorld.ts"
+import { grant, signAll } from "./World.ts"
+
+/** What became of the approval of a service's grant. */
+const deliveryOf = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving, service: string) {
+  const grants = yield* (yield* ServiceGrants).list({ personId, projectId, limit: 100, afterId: null })
+  return grants.find(({ service_id }) => service_id === service)!.delivery
+})
+
+const approved = (here: Receiving, service: string) => Effect.andThen(grant(here, service, ["events.read"]), signAll)
+
+const settled = (here: Receiving, service: string, state: string, attempts: number) =>
+  until(
+    `${state} ${attempts}`,
+    deliveryOf(here, service),
+    (found) => found.state === state && found.attempts >= attempts,
+  )
+
+layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })("A push that is not taken", (it) => {
+  const cases: ReadonlyArray<readonly [name: string, answer: Answer, state: "failed" | "ambiguous"]> = [
+    ["an answer that is not 202", 500, "failed"],
+    ["a refusal", { err: "access_denied" }, "failed"],
+    ["a connection that is cut", "reset", "ambiguous"],
+    ["no answer", "silence", "ambiguous"],
+  ]
+  for (const [name, answer, state] of cases) {
+    it.effect(`${name}: ${state}, with its attempts, until it is taken`, () =>
+      Effect.gen(function* () {
+        yield* pushing
+        const here = yield* receiving
+        let now = answer
+        const { arrivals, url } = yield* pushed(() => now)
+        yield* stream(here, push(url()))
+        yield* approved(here, "shop")
+        const first = yield* settled(here, "shop", state, 1)
+        const more = yield* settled(here, "shop", state, first.attempts + 2)
+        assert.isAtLeast(arrivals.length, more.attempts)
+        assert.isAbove(Date.parse(more.last_attempt_at!), Date.parse(first.last_attempt_at!))
+        assert.isAtLeast(Date.parse(first.last_attempt_at!), Date.parse(first.queued_at!))
+        // What comes behind it in order has not been tried.
+        yield* approved(here, "later")
+        assert.deepInclude(yield* deliveryOf(here, "later"), { state: "queued", attempts: 0, last_attempt_at: null })
+        now = 202
+        const taken = yield* settled(here, "shop", "delivered", more.attempts + 1)
+        assert.isAtLeast(Date.parse(taken.last_attempt_at!), Date.parse(more.last_attempt_at!))
+        assert.deepInclude(yield* settled(here, "later", "delivered", 1), { attempts: 1 })
+      }))
+  }
+
+  it.effect("what may have arrived stays ambiguous after tries that came to nothing, and is failed once it is refused", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      let now: Answer = "reset"
+      const { url } = yield* pushed(() => now)
+      yield* stream(here, push(url()))
+      yield* approved(here, "shop")
+      const { attempts } = yield* settled(here, "shop", "ambiguous", 1)
+      now = 503
+      yield* settled(here, "shop", "ambiguous", attempts + 3)
+      now = { err: "invalid_request" }
+      yield* settled(here, "shop", "failed", attempts + 4)
+    }))
+
+  it.effect("one receiver that has it does not hide another that refuses; it does once that stream is disabled", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      const { heard, url } = yield* pushed()
+      const { url: refused } = yield* pushed(() => 500)
+      const other = { issuer: here.receiver.issuer, clientId: `${here.receiver.clientId}-other` }
+      yield* grant(here, other.clientId, ["stream.manage", "events.read"])
+      yield* signAll
+      yield* stream(here, push(url()))
+      const stuck = yield* stream({ ...here, receiver: other }, push(refused()))
+      yield* approved(here, "shop")
+      yield* Queue.take(heard)
+      yield* settled(here, "shop", "failed", 2)
+      yield* (yield* Streams).setStatus(other, { stream_id: stuck, status: "disabled" })
+      assert.strictEqual((yield* deliveryOf(here, "shop")).state, "delivered")
+    }))
+
+  it.effect("a stream that leaves something out: its own tries alone, and what was taken at last", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      let now: Answer = 500
+      const { url } = yield* pushed(() => now)
+      yield* stream(here, { ...push(url()), events_requested: [factKinds["service-grant-approved"].uri] })
+      yield* approved(here, "shop")
+      const { attempts } = yield* settled(here, "shop", "failed", 2)
+      now = 202
+      yield* settled(here, "shop", "delivered", attempts + 1)
+    }))
+
+  it.effect("of events that no answer tells of no attempt is kept", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      const { heard, url } = yield* pushed(() => 500)
+      yield* stream(here, push(url()))
+      yield* tellAll(here, subjects(1))
+      yield* Queue.takeN(heard, 3)
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select from lifecycle_attempts where project_id = ${here.project}`, [])
+    }))
+})

@@ -33,7 +33,10 @@ export const NotificationView = Schema.Struct({
   title: Schema.String,
   body: Schema.String,
   href: Schema.String.annotate({ description: "A path of the app" }),
-  count: Schema.Int.annotate({ description: "How often it was said: what repeats within an hour is one notification" }),
+  count: Schema.Int.annotate({
+    description:
+      "How often it was said: what repeats within an hour is one notification, and `created_at` its last time",
+  }),
   read_at: Schema.NullOr(Timestamp),
   created_at: Timestamp,
 }).annotate({ identifier: "Notification" })

@@ -31,7 +31,10 @@ export interface Notice {
   readonly body: string
   /** A path of the app, beginning with one slash. */
   readonly href: string
-  /** What is said again under the same key within an hour is one notification with a count, told by other channels once. */
+  /**
+   * What is said again under the same key within an hour is one notification with a count, dated as the last of them, and
+   * told by other channels once.
+   */
   readonly coalesceKey?: string
   /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */
   readonly without?: ReadonlyArray<Channel>

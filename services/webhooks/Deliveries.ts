@@ -17,6 +17,7 @@ import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, inTurns } from "./Deliveries/Claim.ts"
+import { deadLetterNotices } from "./Deliveries/DeadLetterNotices.ts"
 import { makeFeed } from "./Deliveries/Feed.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
 import { Report } from "./Deliveries/Report.ts"
@@ -144,15 +145,7 @@ export class Deliveries extends Context.Service<Deliveries, {
               account_id: d.account_id,
             }),
           })))
-          yield* notifications.announce(...dead.map((d) => ({
-            accountId: d.account_id,
-            category: "alerts" as const,
-            severity: "warning" as const,
-            title: "A webhook delivery failed for good",
-            body: `Delivery ${d.delivery_id} is in the dead letter queue.`,
-            href: `/webhooks/${d.webhook_id}/deliveries/${d.delivery_id}`,
-            coalesceKey: `dead-letter.${d.webhook_id}`,
-          })))
+          yield* notifications.announce(...(yield* deadLetterNotices(sql, dead)))
         })
 
         const settleAll = Effect.fnUntraced(function* (batch: ReadonlyArray<Result>) {

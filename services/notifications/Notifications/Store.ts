@@ -120,7 +120,7 @@ export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now:
 
 /**
  * Writes the rows and counts them, once their inboxes are held. Gives the ids of those that are new; the others were
- * added to one of this hour, which is unread again.
+ * added to one of this hour, which is unread again and moves to the top of the list.
  */
 export const store = (
   sql: PgClient.PgClient,
@@ -153,7 +153,7 @@ export const store = (
         from input order by account_id, coalesce_key, version
         on conflict (account_id, coalesce_key) where coalesce_key is not null do update
         set count = n.count + excluded.count, severity = excluded.severity, title = excluded.title,
-          body = excluded.body, href = excluded.href,
+          body = excluded.body, href = excluded.href, created_at = excluded.created_at,
           version = case when n.shown and excluded.shown then excluded.version else n.version end,
           read_at = case when n.shown and excluded.shown then null else n.read_at end
         returning n.id, n.account_id, n.shown, n.read_at is null as unread, n.xmax = 0 as fresh

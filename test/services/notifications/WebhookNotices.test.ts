@@ -1,12 +1,13 @@
 /** What an account hears of its webhooks: one notice a webhook and hour, with a count, however many letters died. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { event, take, webhook, world } from "../webhooks/WebhookWorld.ts"
+import { comes, count, event, take, webhook, world } from "../webhooks/WebhookWorld.ts"
+import { serve } from "../platform/Outbound/servers.ts"
 import { list } from "./NotificationWorld.ts"
 
 layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it) => {
@@ -27,9 +28,57 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
         ["A webhook was paused", 2],
       ])
       assert.deepStrictEqual([total, unread], [2, 2])
+      assert.match(
+        items.find(({ count }) => count === 3)!.body,
+        /of email\.delivered to http:\/\/127\.0\.0\.1:20999\/ is in the dead letter queue: the error was interrupted at attempt 1\. \(3 times/,
+      )
       const mails = yield* sql`select from mails where recipient = ${`${hook.accountId}@example.com`}`
       assert.strictEqual(mails.length, 2)
       const letters = yield* sql`select from outbox where stream = 'DEAD_LETTERS'`
       assert.strictEqual(letters.length, 3)
+    }))
+})
+
+// A Sender stops for good with the layer that settles for it.
+const working = Layer.effectDiscard(
+  Effect.flatMap(
+    Deliveries,
+    ({ feeding, settling }) =>
+      Effect.andThen(Effect.forkScoped(settling), Effect.forkScoped(feeding(Effect.succeed(true)))),
+  ),
+)
+
+layer(Layer.fresh(Inbox.layer.pipe(Layer.provideMerge(Layer.provideMerge(working, world())))))("dead letters", (it) => {
+  it.effect("a notice names endpoint, event and response, and the next dead letter moves it to the top", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const receiver = yield* serve((_, response) => response.writeHead(503).end("no"))
+      const endpoint = `http://127.0.0.1:${receiver.port}/hook`
+      const hook = yield* webhook({ url: `${endpoint}?key=secret` })
+      const deliveries = yield* Deliveries
+      yield* TestClock.adjust(3_600_000 - (yield* Clock.currentTimeMillis) % 3_600_000)
+      const die = (n: number) =>
+        Effect.gen(function* () {
+          yield* take([event(hook.accountId)], 0)
+          yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
+          yield* deliveries.dispatch(yield* deliveries.scan)
+          yield* comes(Effect.map(count("dead_letters", `webhook_id = '${hook.id}'`), (dead) => dead === n))
+        })
+      yield* die(1)
+      const [first] = (yield* list(hook.accountId)).items
+      assert.include(
+        first!.body,
+        `of email.delivered to ${endpoint} is in the dead letter queue: the response was 503 at attempt 8.`,
+      )
+      assert.notInclude(first!.body, "secret")
+      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
+      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: true })
+      const titles = Effect.map(list(hook.accountId), ({ items }) => items.map(({ title }) => title))
+      assert.strictEqual((yield* titles)[0], "A webhook was paused")
+      yield* TestClock.adjust("1 minute")
+      yield* die(2)
+      const { items } = yield* list(hook.accountId)
+      assert.deepStrictEqual([items[0]!.id, items[0]!.count], [first!.id, 2])
+      assert.isAbove(Date.parse(items[0]!.created_at), Date.parse(first!.created_at))
     }))
 })

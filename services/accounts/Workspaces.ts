@@ -1,4 +1,4 @@
-/** The workspaces that an account belongs to, for whoever lets a person choose among them. */
+/** What a page shows a person of their own account: the workspaces to choose among, and its address. */
 import { Context, Effect, Layer } from "effect"
 import { Database } from "../platform/Database.ts"
 
@@ -10,6 +10,8 @@ export interface Workspace {
 export class Workspaces extends Context.Service<Workspaces, {
   /** Oldest first: the first is the one that is meant where none is named. */
   readonly of: (accountId: string) => Effect.Effect<ReadonlyArray<Workspace>>
+  /** The account's own address; null where the directory has none. */
+  readonly addressOf: (accountId: string) => Effect.Effect<string | null>
 }>()("bailiwick/services/accounts/Workspaces") {
   static readonly layer = Layer.effect(
     Workspaces,
@@ -21,6 +23,12 @@ export class Workspaces extends Context.Service<Workspaces, {
             where not removed and id in (
               select workspace_id from workspace_memberships where account_id = ${accountId}::uuid and not removed)
             order by created_at, id`.pipe(Effect.orDie)
+        ),
+        addressOf: Effect.fn("Workspaces.addressOf")((accountId: string) =>
+          reads<{ email: string | null }>`select email from accounts where id = ${accountId}::uuid`.pipe(
+            Effect.map(([row]) => row?.email ?? null),
+            Effect.orDie,
+          )
         ),
       })),
   )

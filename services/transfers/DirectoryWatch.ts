@@ -28,7 +28,7 @@ const watch = Effect.gen(function* () {
     const commandIds = yield* ids.batch(stored.length)
     const notices = yield* changes.write(...stored.map((before, i) => ({
       before,
-      after: Result.getOrThrow(transition(before.state, { _tag: "End" }, now)),
+      after: Result.getOrThrow(transition(before.state, { _tag: "End", by: "directory" }, now)),
       actor: "system",
       commandId: commandIds[i]!,
       revision: null,

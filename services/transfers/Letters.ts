@@ -26,10 +26,19 @@ interface Row {
 
 type To = "owner" | "initiator" | "recipient"
 
+/** Of a mail, as addressees.ts makes them. */
+interface Args {
+  readonly event: string
+  /** Where SMTP credentials were revoked: the reader's own, or for the recipient another account's. */
+  readonly revoked?: string | null
+  /** Where a force ended a live transfer of the reader's. */
+  readonly ended?: string | null
+}
+
 const mine = (to: To) => to === "recipient"
 
 /** The letters that carry no link, by kind. */
-const endings: Readonly<Record<string, (row: Row, to: To, event: string) => Letter>> = {
+const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => Letter>> = {
   "transfer.offered": ({ domain_name, expires_at }) => ({
     subject: `${domain_name} was offered to another account`,
     paragraphs: [
@@ -44,23 +53,31 @@ const endings: Readonly<Record<string, (row: Row, to: To, event: string) => Lett
     subject: `The transfer of ${domain_name} was declined`,
     paragraphs: [`The recipient declined ${domain_name}. It stays where it is.`],
   }),
-  "transfer.cancelled": ({ domain_name }, to, event) => ({
-    subject: `The transfer of ${domain_name} was cancelled`,
+  "transfer.cancelled": ({ domain_name }, to, { event }) => ({
+    subject: `The transfer of ${domain_name} ${
+      event === "overtaken" || event === "superseded" ? "has ended" : "was cancelled"
+    }`,
     paragraphs: [
       event === "overtaken"
         ? `The offer of ${domain_name} ended because the domain changed meanwhile.`
+        : event === "superseded"
+        ? `The offer of ${domain_name} ended: an administrator of the platform moved the domain.`
         : mine(to)
         ? `The offer of ${domain_name} was withdrawn. The link that you were sent no longer works.`
         : `The offer of ${domain_name} was withdrawn.`,
     ],
   }),
-  "transfer.reversed": ({ domain_name }, _to, event) => ({
-    subject: `The transfer of ${domain_name} was stopped`,
+  "transfer.reversed": ({ domain_name }, _to, { event }) => ({
+    subject: `The transfer of ${domain_name} ${
+      event === "stopped" ? "was stopped" : event === "undeliverable" ? "was reversed" : "has ended"
+    }`,
     paragraphs: [
       event === "stopped"
         ? `The transfer of ${domain_name} was stopped within its safety window. Its owner is the same as before.`
         : event === "undeliverable"
         ? `The transfer of ${domain_name} was reversed: the recipient can no longer take the domain. It stays where it is.`
+        : event === "superseded"
+        ? `The transfer of ${domain_name} ended: an administrator of the platform moved the domain.`
         : `The transfer of ${domain_name} ended because the domain changed meanwhile.`,
     ],
   }),
@@ -72,15 +89,21 @@ const endings: Readonly<Record<string, (row: Row, to: To, event: string) => Lett
         : `${domain_name} was not accepted in time. It stays where it is.`,
     ],
   }),
-  "transfer.completed": ({ domain_name, forced }, to) => ({
+  "transfer.completed": ({ domain_name, forced }, to, { ended, revoked }) => ({
     subject: mine(to) ? `${domain_name} is yours` : `${domain_name} was transferred`,
     paragraphs: [
       forced
         ? `An administrator of the platform moved ${domain_name} to ${mine(to) ? "your account" : "another account"}.`
         : `The transfer of ${domain_name} is complete.`,
-      mine(to)
-        ? "SMTP credentials of the previous owner for it were revoked: make your own before you send."
-        : "SMTP credentials of your account for it were revoked.",
+      ...(ended === undefined ? [] : ["The transfer that was under way has ended."]),
+      ...(mine(to)
+        ? [
+          `${revoked === undefined ? "" : "SMTP credentials that other accounts had for it were revoked. "}` +
+          "You need SMTP credentials of your own for it before you send.",
+        ]
+        : revoked === undefined
+        ? []
+        : ["SMTP credentials of your account for it were revoked."]),
     ],
   }),
 }
@@ -125,12 +148,12 @@ export const transferTemplates = (publicUrl: URL) =>
         link: { label: "Stop this transfer", href: link("stop", row, row.stop_kid!, row.stop_nonce!) },
       }
 
-    const letterOf = (kind: string, row: Row, now: number, to: To, event: string): Letter | null =>
+    const letterOf = (kind: string, row: Row, now: number, to: To, args: Args): Letter | null =>
       kind === "transfer.invitation"
         ? invitation(row, now)
         : kind === "transfer.stop"
-        ? stop(row, now, event)
-        : endings[kind]!(row, to, event)
+        ? stop(row, now, args.event)
+        : endings[kind]!(row, to, args)
 
     return transferMailKinds.map((kind): MailTemplate => ({
       kind,
@@ -141,7 +164,7 @@ export const transferTemplates = (publicUrl: URL) =>
           from transfers where id = ${subjectId}::uuid`
         if (row === undefined) return null
         const now = yield* Clock.currentTimeMillis
-        const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, args["event"] ?? "")
+        const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, { event: "", ...args })
         return letter && rendered(letter)
       }),
     }))

@@ -16,7 +16,7 @@ import { Outbox } from "../platform/Outbox.ts"
 import { Vault } from "../platform/Vault.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import type { TransferEvent } from "./Transfers/commands.ts"
-import { move } from "./Transfers/Completion.ts"
+import { move, revoke, revokedFrom } from "./Transfers/Completion.ts"
 import { facts } from "./Transfers/Facts.ts"
 import { rows, type Stored } from "./Transfers/Rows.ts"
 import type { TransferState } from "./Transfers/state.ts"
@@ -31,6 +31,8 @@ const Told = Schema.Struct({
   domain_id: Uuid,
   status: TransferStatus,
   target_org_id: Schema.NullOr(Uuid),
+  /** Why; left out by messages of older versions. */
+  event: Schema.optionalKey(Schema.String),
 })
 export type ToldTransfer = typeof Told.Type
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
@@ -45,6 +47,12 @@ const endings = {
   reversed: "stopped",
   expired: "expired",
 } as const satisfies Partial<Record<TransferStatus, TransferEvent>>
+
+/** Other reasons than `endings` has for these states. */
+const reasons: Readonly<Record<string, ReadonlyArray<TransferEvent>>> = {
+  cancelled: ["overtaken", "superseded"],
+  reversed: ["overtaken", "superseded", "undeliverable"],
+}
 
 const isEnding = (status: TransferStatus): status is keyof typeof endings => status in endings
 
@@ -86,11 +94,13 @@ export const lostTransfers = Effect.gen(function* () {
     token: { readonly stop?: ReturnType<typeof tokens.issue> } = {},
   ) {
     const now = yield* Clock.currentTimeMillis
+    const completed = state.status === "completed" ? [state] : []
+    const revoked = yield* revoke(sql, completed, now)
     const notices = yield* changes.write({
       ...{ before, after: { state, events: [event] }, actor: "system", commandId: yield* ids.next, revision, now },
-      tokens: token,
+      ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state) } },
     })
-    if (state.status === "completed") yield* move(moving, [{ state, pair: null }], now)
+    yield* move(moving, completed.map((state) => ({ state, pair: null })), revoked, now)
     yield* changes.tell(notices)
   })
 
@@ -102,7 +112,7 @@ export const lostTransfers = Effect.gen(function* () {
     run(
       "clock",
       Effect.gen(function* () {
-        const { id, status, target_org_id } = told
+        const { event: reason, id, status, target_org_id } = told
         const found = yield* locked(id)
         if (found === null) return (yield* byId(id)) === null ? "unknown" : "known"
         if (!isEnding(status)) return "known" as const
@@ -111,13 +121,14 @@ export const lostTransfers = Effect.gen(function* () {
         const organization = target_org_id ?? state.targetOrgId
         const completed = status === "completed"
         if (completed && organization === null) return "unknown" as const
+        const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
         const ended: TransferState = {
-          ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: true },
+          ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
           ...(completed
             ? { targetOrgId: organization, acceptedAt: state.acceptedAt ?? now, completedAt: now, rotateDkim: false }
             : {}),
         }
-        yield* write(found.stored, ended, endings[status], found.domain.revision)
+        yield* write(found.stored, ended, event, found.domain.revision)
         return "redecided" as const
       }),
     )

@@ -43,6 +43,15 @@ export interface TransfersConfig {
   readonly dkim: DkimAlgorithm
 }
 
+/** What a mailed link is about. */
+export interface Preview {
+  readonly transfer: DomainTransfer
+  /** The link did already what it is for. */
+  readonly used: boolean
+  /** The stop link ended the transfer, and nothing else did. */
+  readonly stopped: boolean
+}
+
 /** What may befall any command beside its own problems. */
 type Failing<P> = P | DependencyUnavailable
 type ByAccount<P> = Failing<P | InvalidCredentials | Problems.TransferNotFound>
@@ -101,13 +110,13 @@ export class Transfers extends Context.Service<Transfers, {
   /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
   /**
-   * What a mailed link is about, as it is now: what the clock decided is settled first. `used`: the link did already what
-   * it is for. Null where no transfer has such a token. Asks no rights: who shows it decides what of it.
+   * What a mailed link is about, as it is now: what the clock decided is settled first. Null where no transfer has such
+   * a token. Asks no rights: who shows it decides what of it.
    */
   readonly preview: (
     link: "accept" | "stop",
     token: string,
-  ) => Effect.Effect<{ readonly transfer: DomainTransfer; readonly used: boolean } | null, DependencyUnavailable>
+  ) => Effect.Effect<Preview | null, DependencyUnavailable>
   /** Writes down what the clock decided of a transfer; gives whether that changed it. What a timer calls. */
   readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
   /**
@@ -139,7 +148,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     yield* settle.ifDue(found)
     const state = (yield* find("id", found.id)) ?? found
     const used = link === "accept" ? state.acceptUsed : state.stopUsed
-    return { transfer: viewOf(state, yield* Clock.currentTimeMillis), used }
+    return { transfer: viewOf(state, yield* Clock.currentTimeMillis), used, stopped: state.stopUsed }
   })
   return Transfers.of({
     ...(yield* openings(settle, config)),

@@ -26,13 +26,17 @@ const digest = (text: string) => {
   return { bytes, hex: bytes.toString("hex").slice(0, 8) }
 }
 
-const ask = page({
-  status: 401,
-  title: "Key needed",
-  body: html`<p>These pages show what was sent to whom. The key to them was printed when this instance started.</p>
-<form method="get"><label>Key <input name="key" autocomplete="off" autofocus required></label>
+/** Asks for the key; the rest of the query comes back with it, so that a sign-in keeps its `state`. */
+const ask = (rest: URLSearchParams) =>
+  page({
+    status: 401,
+    title: "Key needed",
+    body: html`<p>These pages show what was sent to whom. The key to them was printed when this instance started.</p>
+<form method="get">${
+      [...rest].map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+    }<label>Key <input name="key" autocomplete="off" autofocus required></label>
 <button>Open</button></form>`,
-})
+  })
 
 /** Serves `inner` to whoever has the key, and a form that asks for it to anyone else. */
 export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
@@ -42,14 +46,16 @@ export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServer
     const expected = digest(Redacted.value(key)).bytes
     const fits = (given: string | undefined) => given !== undefined && timingSafeEqual(digest(given).bytes, expected)
     const { pathname, searchParams } = new URL(request.url, "http://localhost")
+    const rest = new URLSearchParams([...searchParams].filter(([name]) => name !== "key"))
     if (fits(searchParams.get("key") ?? undefined)) {
+      const location = rest.size === 0 ? pathname : `${pathname}?${rest}`
       // Away with the key from the address bar, the history and whatever follows a link.
       return HttpServerResponse.setCookieUnsafe(
-        HttpServerResponse.empty({ status: 303, headers: { location: pathname } }),
+        HttpServerResponse.empty({ status: 303, headers: { location } }),
         cookie,
         Redacted.value(key),
         { httpOnly: true, sameSite: "strict", path: "/dev" },
       )
     }
-    return fits(request.cookies[cookie]) ? yield* inner : yield* refusing("invalid_credentials", ask)
+    return fits(request.cookies[cookie]) ? yield* inner : yield* refusing("invalid_credentials", ask(rest))
   })

@@ -1,6 +1,6 @@
 /**
  * The pages behind mailed links, `/transfers/accept/{token}` and `/transfers/stop/{token}`. Scanners and previews follow
- * links in mails, so a GET changes nothing and shows one button, and the button's POST does what it says. Pages of an
+ * links in mails, so a GET changes nothing and shows buttons, and a button's POST does what it says. Pages of an
  * outcome have no token in their path. Nothing here runs scripts, and nothing of a path leaves this site (RULES, Trust).
  */
 import { Clock, Effect, Layer } from "effect"
@@ -22,7 +22,7 @@ import { actsAs } from "./floor/RequestActor.ts"
 import { refusing } from "./floor/RequestOutcome.ts"
 import { acceptForm, offerFacts, stopForm } from "./transfers/Forms.ts"
 import { isOwnForm } from "./transfers/OwnForm.ts"
-import { saying, span, stylePath } from "./transfers/Page.ts"
+import { masked, saying, span, stylePath } from "./transfers/Page.ts"
 import { askToSignIn, resume, type SignInOptions } from "./transfers/SignIn.ts"
 import { style } from "./transfers/Style.ts"
 import { ended, refused } from "./transfers/Words.ts"
@@ -61,6 +61,7 @@ const held = ({ retry_after }: Held) =>
   )
 
 const done = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/accepted" } })
+const declined = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/declined" } })
 const stopped = HttpServerResponse.empty({ status: 303, headers: { location: "/transfers/done/stopped" } })
 
 const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
@@ -101,13 +102,21 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       about: offerFacts(transfer, options.safetyWindowMillis),
       status,
       code: "invalid_credentials",
+      meant: masked(transfer.target_email),
       token,
     })
 
-  const wrongAccount = ({ token }: Seen, status: number) => {
-    const { text, title } = refused["wrong_recipient"]!
-    return askToSignIn(options, { title, about: html`<p>${text}</p>`, status, code: "wrong_recipient", token })
-  }
+  const wrongAccount = Effect.fnUntraced(function* (accountId: string, { token, transfer }: Seen, status: number) {
+    const [signedIn, meant] = [masked(yield* workspaces.addressOf(accountId)), masked(transfer.target_email)]
+    return yield* askToSignIn(options, {
+      title: "This offer is for another account",
+      about: html`<p>You are signed in as <bdi>${signedIn}</bdi>; the offer was sent to <bdi>${meant}</bdi>.</p>`,
+      status,
+      code: "wrong_recipient",
+      meant,
+      token,
+    })
+  })
 
   const showAccept = look(
     "accept",
@@ -115,11 +124,12 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     Effect.fnUntraced(function* (seen) {
       const accountId = yield* visitor
       if (accountId === null) return yield* signIn(seen, 200)
-      if (accountId !== seen.transfer.target_user_id) return yield* wrongAccount(seen, 200)
+      if (accountId !== seen.transfer.target_user_id) return yield* wrongAccount(accountId, seen, 200)
       const own = yield* workspaces.of(accountId)
       const { message } = yield* service.eligibility(accountId)
       return acceptForm({
         transfer: seen.transfer,
+        address: yield* workspaces.addressOf(accountId),
         workspaces: own,
         obstacle: own.length === 0 ? "You belong to no workspace that could take it." : message,
         safetyWindowMillis: options.safetyWindowMillis,
@@ -134,8 +144,21 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   }
   const overtaken = (link: Link) => look(link, 409, () => away)
 
-  const acceptAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
-    const fields = new URLSearchParams(yield* readText(yield* HttpServerRequest.HttpServerRequest))
+  const declineAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
+    const command = { commandId: yield* ids.next, accountId, transferId: seen.transfer.id }
+    const origin = yield* CurrentRequest
+    return yield* send(actor(seen.transfer.domain_id).Decline({ ...command, origin }), service.decline(command)).pipe(
+      Effect.as(declined),
+      Effect.catchTags({
+        InvalidCredentials: () => signIn(seen, 401),
+        WrongRecipient: () => wrongAccount(accountId, seen, 403),
+        TransferNotFound: () => wrongAccount(accountId, seen, 403),
+        NotPending: () => overtaken("accept"),
+      }),
+    )
+  })
+
+  const acceptAs = Effect.fnUntraced(function* (accountId: string, seen: Seen, fields: URLSearchParams) {
     const command = {
       commandId: yield* ids.next,
       accountId,
@@ -149,7 +172,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       Effect.as(done),
       Effect.catchTags({
         InvalidCredentials: () => signIn(seen, 401),
-        WrongRecipient: () => wrongAccount(seen, 403),
+        WrongRecipient: () => wrongAccount(accountId, seen, 403),
         OrgAccessLost: () => said("org_access_lost"),
         DomainLimit: () => said("domain_limit"),
         Held: held,
@@ -161,13 +184,18 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     )
   })
 
-  const accept = Effect.gen(function* () {
+  const answerAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
+    const fields = new URLSearchParams(yield* readText(yield* HttpServerRequest.HttpServerRequest))
+    return yield* fields.get("answer") === "decline" ? declineAs(accountId, seen) : acceptAs(accountId, seen, fields)
+  })
+
+  const answer = Effect.gen(function* () {
     // Before anything is refused, so that the audit names who it was.
     const accountId = yield* visitor
     return yield* look(
       "accept",
       409,
-      (seen) => accountId === null ? signIn(seen, 401) : acceptAs(accountId, seen),
+      (seen) => accountId === null ? signIn(seen, 401) : answerAs(accountId, seen),
     )
   })
 
@@ -195,7 +223,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     )
 
   return {
-    accept: own(accept),
+    answer: own(answer),
     showAccept,
     stop: own(stop),
     showStop: look("stop", 200, ({ transfer }) => Effect.succeed(stopForm(transfer))),
@@ -207,6 +235,8 @@ const accepted = (window: string) =>
     "You accepted the domain",
     `It moves to your account ${window} from now, unless its owner stops the transfer before; we write to you either way.`,
   )
+
+const wasDeclined = saying("You declined the domain", "It stays with its owner, who is told that you declined it.")
 
 const wasStopped = saying(
   "The transfer is stopped",
@@ -225,10 +255,11 @@ export const layer = (options: TransferPagesOptions) =>
     })
     return Layer.mergeAll(
       HttpRouter.add("GET", "/transfers/accept/:token", answering(pages.showAccept)),
-      HttpRouter.add("POST", "/transfers/accept/:token", answering(pages.accept)),
+      HttpRouter.add("POST", "/transfers/accept/:token", answering(pages.answer)),
       HttpRouter.add("GET", "/transfers/stop/:token", answering(pages.showStop)),
       HttpRouter.add("POST", "/transfers/stop/:token", answering(pages.stop)),
       HttpRouter.add("GET", "/transfers/done/accepted", Effect.succeed(accepted(span(options.safetyWindowMillis)))),
+      HttpRouter.add("GET", "/transfers/done/declined", Effect.succeed(wasDeclined)),
       HttpRouter.add("GET", "/transfers/done/stopped", Effect.succeed(wasStopped)),
       HttpRouter.add("GET", "/transfers/resume", resume(options.publicUrl)),
       HttpRouter.add("GET", stylePath, Effect.succeed(sheet)),

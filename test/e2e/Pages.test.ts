@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { audited } from "../support/Audited.ts"
-import { phone } from "../support/Browser.ts"
+import { phone, visitor } from "../support/Browser.ts"
 import { atMailbox, Demo, newLink, offer, opened, overflowing, press, rowOf, textOf } from "./PagesDemo.ts"
 import { api } from "./support/Api.ts"
 import { until } from "./support/until.ts"
@@ -97,6 +97,32 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
         assert.include(yield* opened(page, `${origin}/transfers/accept/${"A".repeat(43)}`), "This link is not known")
         assert.include(yield* opened(page, `${origin}/transfers/stop/x`), "This link is not known")
         assert.deepStrictEqual(complaints, [])
+      }),
+    240_000,
+  )
+
+  it.effect(
+    "a browser that never saw the demo: the key is asked for, the offer is back after it, and is declined",
+    () =>
+      Effect.gen(function* () {
+        const { browser, devKey, origin } = yield* Demo
+        const id = yield* offer("")
+        const link = yield* newLink((yield* atMailbox({})).page, "accept")
+        const { complaints, page } = yield* visitor(browser, { viewport: phone, scripts: false })
+        assert.include(yield* opened(page, link), "b***@birch.example")
+        yield* press(page, "Sign in")
+        assert.include(yield* Effect.promise(() => textOf(page)), "Key needed")
+        yield* Effect.promise(() => page.type("input[name=key]", devKey))
+        yield* press(page, "Open")
+        yield* press(page, "Bob")
+        assert.strictEqual(page.url(), link)
+        assert.include(yield* Effect.promise(() => textOf(page)), "b***@birch.example")
+        assert.deepStrictEqual(yield* overflowing(page), [])
+        yield* press(page, "Decline the offer")
+        assert.strictEqual(page.url(), `${origin}/transfers/done/declined`)
+        assert.strictEqual((yield* rowOf(id)).status, "declined")
+        // The page that asks for the key is a 401, which a browser notes.
+        assert.deepStrictEqual(complaints.filter((complaint) => !complaint.includes("401")), [])
       }),
     240_000,
   )

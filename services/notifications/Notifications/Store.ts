@@ -153,7 +153,8 @@ export const store = (
         from input order by account_id, coalesce_key, version
         on conflict (account_id, coalesce_key) where coalesce_key is not null do update
         set count = n.count + excluded.count, severity = excluded.severity, title = excluded.title,
-          body = excluded.body, href = excluded.href, created_at = excluded.created_at,
+          body = excluded.body, href = excluded.href,
+          created_at = case when n.shown and excluded.shown then excluded.created_at else n.created_at end,
           version = case when n.shown and excluded.shown then excluded.version else n.version end,
           read_at = case when n.shown and excluded.shown then null else n.read_at end
         returning n.id, n.account_id, n.shown, n.read_at is null as unread, n.xmax = 0 as fresh

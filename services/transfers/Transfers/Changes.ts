@@ -12,7 +12,7 @@ import { Database } from "../../platform/Database.ts"
 import { Mails } from "../../platform/Mails.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
-import { addressed, mailedBy, mailsOf } from "./addressees.ts"
+import { addressed, type Circumstances, mailedBy, mailsOf, plain } from "./addressees.ts"
 import type { TransferEvent, Transition } from "./commands.ts"
 import { noticesOf } from "./notices.ts"
 import { rows, type Stored, type Tokens } from "./Rows.ts"
@@ -29,6 +29,8 @@ export interface Change {
   /** The domain's fence as it was loaded; null where only the row's lock is held. */
   readonly revision: bigint | null
   readonly tokens?: Tokens
+  /** Empty where left out. */
+  readonly circumstances?: Partial<Circumstances>
   readonly now: number
 }
 
@@ -42,6 +44,7 @@ export interface Telling {
 interface Made extends Change {
   readonly event: TransferEvent
   readonly state: TransferState
+  readonly circumstances: Circumstances
 }
 
 /** The audit of both sides. */
@@ -85,7 +88,8 @@ export class Changes extends Context.Service<Changes, {
       const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Change>) {
         const made = changes.flatMap((change): ReadonlyArray<Made> => {
           const { events: [event], state } = change.after
-          return event === undefined ? [] : [{ ...change, event, state }]
+          if (event === undefined) return []
+          return [{ ...change, event, state, circumstances: { ...plain, ...change.circumstances } }]
         })
         if (!Array.isArrayNonEmpty(made)) return []
         const seqs = yield* put(Array.map(made, (change) => ({ tokens: {}, ...change })))
@@ -99,14 +103,20 @@ export class Changes extends Context.Service<Changes, {
             order: { aggregateId: state.domainId, seq: seqs.get(state.domainId)! },
           }]
         ))
-        const notices = made.flatMap(({ event, state }) => noticesOf(state, event, mailedBy(event, state)))
+        const notices = made.flatMap(({ circumstances, event, state }) =>
+          noticesOf(state, event, circumstances, mailedBy(event, state))
+        )
         const reach = yield* notifications.reach([
           ...new Set([
             ...notices.map(({ accountId }) => accountId),
             ...made.flatMap(({ event, state }) => addressed(event, state)),
           ]),
         ])
-        yield* mails.add(...made.flatMap(({ event, state }) => mailsOf(event, state, (id) => reach.get(id)?.email)))
+        yield* mails.add(
+          ...made.flatMap(({ circumstances, event, state }) =>
+            mailsOf(event, state, circumstances, (id) => reach.get(id)?.email)
+          ),
+        )
         return notices.map((notice) => ({ notice, to: reach.get(notice.accountId) }))
       })
 

@@ -5,6 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Outbox } from "../../platform/Outbox.ts"
 import type { Vault } from "../../platform/Vault.ts"
@@ -33,8 +34,43 @@ export interface Move {
   readonly pair: DkimPair | null
 }
 
+interface Revoked {
+  readonly id: string
+  readonly domain_id: string
+  readonly account_id: string
+}
+
+/**
+ * Revokes the SMTP credentials that other accounts than the new owners have for these domains. Called before the
+ * transitions are written, since their letters and notices say whose were revoked.
+ */
+export const revoke = (
+  sql: PgClient.PgClient,
+  completed: ReadonlyArray<TransferState>,
+  now: number,
+): Effect.Effect<ReadonlyArray<Revoked>, SqlError.SqlError> => {
+  if (completed.length === 0) return Effect.succeed([])
+  const owners = completed.map(({ domainId, targetUserId }) => ({ id: domainId, account_id: targetUserId }))
+  return sql<Revoked>`
+    update smtp_credentials c set locally_revoked_at = ${new Date(now)}
+    from json_to_recordset(${JSON.stringify(owners)}::json) r(id uuid, account_id uuid)
+    where c.domain_id = any(${completed.map(({ domainId }) => domainId)}::uuid[]) and c.domain_id = r.id
+      and c.account_id <> r.account_id and not c.removed and c.revoked_at is null and c.locally_revoked_at is null
+    returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
+}
+
+/** The accounts whose credentials for the transfer's domain are among `revoked`. */
+export const revokedFrom = (revoked: ReadonlyArray<Revoked>, { domainId }: TransferState): ReadonlySet<string> =>
+  new Set(revoked.flatMap(({ account_id, domain_id }) => domain_id === domainId ? [account_id] : []))
+
+/** Moves the domains whose transfers were written as completed; `revoked` is what `revoke` gave for them. */
 export const move = Effect.fnUntraced(
-  function* ({ outbox, sql, vault }: MoveServices, moves: ReadonlyArray<Move>, now: number) {
+  function* (
+    { outbox, sql, vault }: MoveServices,
+    moves: ReadonlyArray<Move>,
+    revoked: ReadonlyArray<Revoked>,
+    now: number,
+  ) {
     if (moves.length === 0) return
     const byDomain = new Map(moves.map((one) => [one.state.domainId, one]))
     const domainIds = [...byDomain.keys()]
@@ -54,12 +90,6 @@ export const move = Effect.fnUntraced(
     for (const { pair, state: { domainId, id: transferId } } of moves) {
       if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
     }
-    const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
-      update smtp_credentials c set locally_revoked_at = ${new Date(now)}
-      from json_to_recordset(${targets}::json) r(id uuid, account_id uuid)
-      where c.domain_id = any(${domainIds}::uuid[]) and c.domain_id = r.id and c.account_id <> r.account_id and not c.removed
-        and c.revoked_at is null and c.locally_revoked_at is null
-      returning c.id::text as id, c.domain_id::text as domain_id, c.account_id::text as account_id`
     yield* outbox.add(
       ...moved.map(({ revision, ...domain }) => {
         const { pair, state } = byDomain.get(domain.id)!

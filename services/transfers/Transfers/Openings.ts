@@ -12,9 +12,10 @@ import { Outbox } from "../../platform/Outbox.ts"
 import { RateLimits } from "../../platform/RateLimits.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
+import { parties } from "./addressees.ts"
 import { Changes, type Telling } from "./Changes.ts"
 import type { Opening, Transition } from "./commands.ts"
-import { move } from "./Completion.ts"
+import { move, revoke, revokedFrom } from "./Completion.ts"
 import { type Account, type Domain, facts } from "./Facts.ts"
 import { locked } from "./Locked.ts"
 import { rows } from "./Rows.ts"
@@ -191,12 +192,19 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
         const ended = live === null ? [] : yield* changes.write({
           ...written,
           before: live,
-          after: Result.getOrThrow(transition(live.state, { _tag: "End" }, now)),
+          after: Result.getOrThrow(transition(live.state, { _tag: "End", by: "force" }, now)),
           revision: domain.revision,
+          // The sides of the force are told of both at once, by its own letters and notices.
+          circumstances: { silent: parties(after.state) },
         })
+        const revoked = yield* revoke(sql, [after.state], now)
+        const circumstances = {
+          revoked: revokedFrom(revoked, after.state),
+          ...(live === null ? {} : { ended: parties(live.state) }),
+        }
         const revision = domain.revision + (live === null ? 0n : 1n)
-        const done = yield* changes.write({ ...written, before: null, after, revision })
-        yield* move(moving, [{ state: after.state, pair }], now)
+        const done = yield* changes.write({ ...written, before: null, after, revision, circumstances })
+        yield* move(moving, [{ state: after.state, pair }], revoked, now)
         return [...ended, ...done]
       }),
     })

@@ -11,7 +11,7 @@ import { Timers } from "../../platform/Timers.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
 import { Changes } from "./Changes.ts"
-import { move } from "./Completion.ts"
+import { move, revoke, revokedFrom } from "./Completion.ts"
 import { facts } from "./Facts.ts"
 import { Feature } from "./Feature.ts"
 import { locked } from "./Locked.ts"
@@ -76,15 +76,18 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
         const { events, state } = after
         if (events.length === 0) return false
         if (state.status === "completed" && state.rotateDkim && pair === null) return false
+        const completed = state.status === "completed" ? [state] : []
+        const revoked = yield* revoke(sql, completed, now)
         const notices = yield* changes.write({
           before: stored,
           after,
           actor: "system",
           commandId,
           revision: domain?.revision ?? null,
+          circumstances: { revoked: revokedFrom(revoked, state) },
           now,
         })
-        if (state.status === "completed") yield* move(services, [{ state, pair }], now)
+        yield* move(services, completed.map((state) => ({ state, pair })), revoked, now)
         yield* changes.tell(notices)
         return true
       }),

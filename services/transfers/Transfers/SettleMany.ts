@@ -15,7 +15,7 @@ import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { Changes } from "./Changes.ts"
-import { move } from "./Completion.ts"
+import { move, revoke, revokedFrom } from "./Completion.ts"
 import { Feature } from "./Feature.ts"
 import { freeRows } from "./FreeRows.ts"
 import { rows, type Stored } from "./Rows.ts"
@@ -69,6 +69,8 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         )
         return after.events.length === 0 ? [] : [{ before, after }]
       })
+      const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
+      const revoked = yield* revoke(sql, completed, now)
       const commandIds = yield* ids.batch(decided.length)
       const notices = yield* changes.write(...decided.map(({ after, before }, i) => ({
         before,
@@ -76,10 +78,10 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         actor: "system",
         commandId: commandIds[i]!,
         revision: domains.get(before.state.domainId)?.revision ?? null,
+        circumstances: { revoked: revokedFrom(revoked, before.state) },
         now,
       })))
-      const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
-      yield* move(moving, completed.map((state) => ({ state, pair: null })), now)
+      yield* move(moving, completed.map((state) => ({ state, pair: null })), revoked, now)
       yield* changes.tell(notices)
       return decided.map(({ before }) => before.state.id)
     },

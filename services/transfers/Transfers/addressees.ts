@@ -5,10 +5,28 @@ import type { TransferState } from "./state.ts"
 
 type To = "owner" | "initiator" | "recipient"
 
+/** What came with an event, as its letters and notices tell it. */
+export interface Circumstances {
+  /** Accounts whose SMTP credentials for the domain were revoked. */
+  readonly revoked: ReadonlySet<string>
+  /** Accounts that are told by another event of the same transaction. */
+  readonly silent: ReadonlySet<string>
+  /** Parties of the live transfer that a force ended. */
+  readonly ended: ReadonlySet<string>
+}
+
+export const plain: Circumstances = { revoked: new Set(), silent: new Set(), ended: new Set() }
+
+/** The accounts that are told of an event; an administrator that forces a transfer is neither side of it. */
+export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: TransferState): ReadonlySet<string> =>
+  new Set([sourceUserId, ...(forced ? [] : [initiatedBy]), targetUserId])
+
+type Letters = ReadonlyArray<readonly [string, ReadonlyArray<To>]>
+
 const lettersOf = (event: TransferEvent, { forced, initiatedBy, sourceUserId, status }: TransferState) => {
   const source: ReadonlyArray<To> = forced || initiatedBy === sourceUserId ? ["owner"] : ["owner", "initiator"]
   const both: ReadonlyArray<To> = [...source, "recipient"]
-  const letters: Readonly<Record<TransferEvent, ReadonlyArray<readonly [string, ReadonlyArray<To>]>>> = {
+  const letters: Readonly<Record<TransferEvent, Letters>> = {
     // Who owns a domain hears at once of an offer that somebody else made.
     initiated: [
       ["invitation", ["recipient"]],
@@ -22,6 +40,7 @@ const lettersOf = (event: TransferEvent, { forced, initiatedBy, sourceUserId, st
     completed: [["completed", both]],
     forced: [["completed", both]],
     overtaken: [[status === "cancelled" ? "cancelled" : "reversed", both]],
+    superseded: [[status === "cancelled" ? "cancelled" : "reversed", both]],
     undeliverable: [["reversed", both]],
     extended: [["stop", source]],
   }
@@ -43,13 +62,19 @@ export const addressed = (event: TransferEvent, state: TransferState): ReadonlyA
 export const mailsOf = (
   event: TransferEvent,
   state: TransferState,
+  { ended, revoked, silent }: Circumstances,
   addressOf: (accountId: string) => string | null | undefined,
 ): ReadonlyArray<NewMail> =>
   lettersOf(event, state).flatMap(([kind, all]) =>
     all.flatMap((to): ReadonlyArray<NewMail> => {
-      const recipient = to === "recipient" ? state.targetEmail : addressOf(accountOf(to, state))
-      return recipient === undefined || recipient === null
-        ? []
-        : [{ kind: `transfer.${kind}`, subjectId: state.id, recipient, args: { to, event } }]
+      const accountId = accountOf(to, state)
+      const recipient = to === "recipient" ? state.targetEmail : addressOf(accountId)
+      if (recipient === undefined || recipient === null || silent.has(accountId)) return []
+      const args = {
+        ...{ to, event },
+        ...((to === "recipient" ? revoked.size > 0 : revoked.has(accountId)) ? { revoked: "yes" } : {}),
+        ...(ended.has(accountId) ? { ended: "yes" } : {}),
+      }
+      return [{ kind: `transfer.${kind}`, subjectId: state.id, recipient, args }]
     })
   )

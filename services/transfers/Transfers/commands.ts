@@ -74,8 +74,8 @@ export type TransferCommand =
   | { readonly _tag: "Decline"; readonly party: Party }
   | { readonly _tag: "Cancel"; readonly party: Party }
   | { readonly _tag: "Stop" }
-  /** Its domain went another way: to another owner, away, or by force. */
-  | { readonly _tag: "End" }
+  /** Its domain went another way: by an administrator's force, or as the directory says to another owner, or away. */
+  | { readonly _tag: "End"; readonly by: "force" | "directory" }
   /** Nobody could stop it for a while. */
   | { readonly _tag: "Extend"; readonly until: number }
 
@@ -91,6 +91,8 @@ export type TransferEvent =
   | "forced"
   /** The domain's owner changed elsewhere, or it went away. */
   | "overtaken"
+  /** An administrator of the platform moved the domain by force. */
+  | "superseded"
   /** The recipient can no longer take it. */
   | "undeliverable"
   | "extended"

@@ -1,5 +1,6 @@
 /** What both sides are told in the app. No note, no address, no name that a person wrote: those stay off the bus. */
 import type { Notice } from "../../notifications/Notifications.ts"
+import { type Circumstances, parties } from "./addressees.ts"
 import type { TransferState } from "./state.ts"
 import type { TransferEvent } from "./commands.ts"
 
@@ -50,7 +51,7 @@ const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
   completed: (domain) => ({
     severity: "success",
     title: "Domain transfer completed",
-    source: `${domain} now belongs to the other account. Your SMTP credentials for it were revoked.`,
+    source: `${domain} now belongs to the other account.`,
     target: `${domain} is yours.`,
   }),
   forced: (domain) => ({
@@ -64,6 +65,12 @@ const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
     title: "Domain transfer ended",
     source: `The transfer of ${domain} ended: the domain changed meanwhile.`,
     target: `The transfer of ${domain} ended: the domain changed meanwhile.`,
+  }),
+  superseded: (domain) => ({
+    severity: "warning",
+    title: "Domain transfer ended",
+    source: `The transfer of ${domain} ended: an administrator of the platform moved the domain.`,
+    target: `The transfer of ${domain} ended: an administrator of the platform moved the domain.`,
   }),
   undeliverable: (domain) => ({
     severity: "warning",
@@ -83,19 +90,23 @@ const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
 export const noticesOf = (
   state: TransferState,
   event: TransferEvent,
+  { ended, revoked, silent }: Circumstances,
   mailed: ReadonlySet<string>,
 ): ReadonlyArray<Notice> => {
   const { severity, source, target, title } = wordings[event](state.domainName)
-  // Whoever forces a transfer is neither side of it.
-  const sources = new Set([state.sourceUserId, ...(state.forced ? [] : [state.initiatedBy])])
-  const notice = (accountId: string, body: string): Notice => ({
+  const bodyOf = (accountId: string) =>
+    [
+      accountId === state.targetUserId ? target : source,
+      ...(ended.has(accountId) ? ["The transfer that was under way has ended."] : []),
+      ...(revoked.has(accountId) ? ["Your SMTP credentials for it were revoked."] : []),
+    ].join(" ")
+  return [...parties(state)].filter((id) => !silent.has(id)).map((accountId): Notice => ({
     accountId,
     category: "domains",
     severity,
     title,
-    body,
+    body: bodyOf(accountId),
     href: `/domain-transfers/${state.id}`,
     ...(mailed.has(accountId) ? { without: ["email"] } : {}),
-  })
-  return [...[...sources].map((id) => notice(id, source)), notice(state.targetUserId, target)]
+  }))
 }

@@ -179,10 +179,11 @@ const tick = (state: TransferState, command: Tick, now: number): Outcome<never> 
   )
 }
 
-const end = (state: TransferState, now: number): Outcome<never> => {
+const end = (state: TransferState, by: "force" | "directory", now: number): Outcome<never> => {
   if (state.status === "pending" && isExpired(state, now)) return become(state, { status: "expired" }, "expired")
   if (!isLive(state.status)) return stay(state)
-  return become(state, { status: state.status === "pending" ? "cancelled" : "reversed" }, "overtaken")
+  const status = state.status === "pending" ? "cancelled" : "reversed"
+  return become(state, { status }, by === "force" ? "superseded" : "overtaken")
 }
 
 const extend = (state: TransferState, until: number): Outcome<never> =>
@@ -203,7 +204,7 @@ const decide = (state: TransferState, command: TransferCommand, now: number) => 
     case "Tick":
       return tick(state, command, now)
     case "End":
-      return end(state, now)
+      return end(state, command.by, now)
     case "Extend":
       return extend(state, command.until)
   }

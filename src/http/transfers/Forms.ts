@@ -1,8 +1,8 @@
-/** The two pages with a button. A form without an action posts to its own address, so no page repeats its token. */
+/** The two pages with buttons. A form without an action posts to its own address, so no page repeats its token. */
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import type { Workspace } from "../../../services/accounts/Workspaces.ts"
 import { type Html, html } from "../../../services/platform/Html.ts"
-import { page, span, when } from "./Page.ts"
+import { masked, page, span, when } from "./Page.ts"
 
 const row = (name: string, value: Html) =>
   html`
@@ -65,8 +65,12 @@ const rotation = html`
   </label>
 `
 
-export const acceptForm = ({ now, obstacle, safetyWindowMillis, transfer, workspaces }: {
+const declining = html`<button class="plain" name="answer" value="decline">Decline the offer</button>`
+
+export const acceptForm = ({ address, now, obstacle, safetyWindowMillis, transfer, workspaces }: {
   readonly transfer: DomainTransfer
+  /** Of the account that is signed in. */
+  readonly address: string | null
   /** The caller's, the one that is meant by default first. */
   readonly workspaces: ReadonlyArray<Workspace>
   /** Why the caller cannot accept at the moment, or null. */
@@ -76,15 +80,18 @@ export const acceptForm = ({ now, obstacle, safetyWindowMillis, transfer, worksp
 }) => {
   const { field, shown } = choice(workspaces)
   const effect = html`${span(safetyWindowMillis)} after you accept: ${when(now + safetyWindowMillis)} if you accept now`
-  const body = html`${factsOf(transfer, html`${shown}${row("Takes effect", effect)}`)}
+  const account = row("Signed in as", said(masked(address)))
+  const body = html`${factsOf(transfer, html`${account}${shown}${row("Takes effect", effect)}`)}
 ${stoppable}
 ${
     obstacle === null
       ? html`<form method="post">
-${field}${rotation}<button>Accept the domain</button>
+${field}${rotation}<button name="answer" value="accept">Accept the domain</button>
+${declining}
 </form>
-<p class="note">If you did not expect this, close the page: nothing happens unless you accept.</p>`
-      : html`<p><strong>You cannot accept it at the moment.</strong> ${obstacle}</p>`
+<p class="note">If you did not expect this, decline it or close the page: nothing happens unless you answer.</p>`
+      : html`<p><strong>You cannot accept it at the moment.</strong> ${obstacle}</p>
+<form method="post">${declining}</form>`
   }`
   return page({ title: `Accept ${transfer.domain_name}?`, body })
 }

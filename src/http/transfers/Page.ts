@@ -9,6 +9,12 @@ export const page = framed(stylePath)
 /** A page that says one thing. */
 export const saying = (title: string, text: string, status = 200) => page({ title, body: html`<p>${text}</p>`, status })
 
+/** `b***@birch.example`: its owner knows it, and a stranger who has the link cannot write to it. */
+export const masked = (address: string | null): string => {
+  const at = address?.lastIndexOf("@") ?? -1
+  return address === null || at < 1 ? "***" : `${String.fromCodePoint(address.codePointAt(0)!)}***${address.slice(at)}`
+}
+
 const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" })
 
 /** `10 March 2026 at 12:00 UTC`, of an instant in milliseconds or as the API writes it. */

@@ -36,6 +36,8 @@ export interface Asking {
   readonly status: number
   /** What the audit says of it where the status is one of a failure. */
   readonly code: string
+  /** The account that the offer is for, masked. */
+  readonly meant: string
   /** The link's, one that exists. */
   readonly token: string
 }
@@ -43,11 +45,11 @@ export interface Asking {
 /** Asks a person to sign in, or to sign in as somebody else. */
 export const askToSignIn = (
   { publicUrl, signInUrl }: SignInOptions,
-  { about, code, status, title, token }: Asking,
+  { about, code, meant, status, title, token }: Asking,
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
-  const ask = "To accept it you must sign in to the account that the email was sent to"
+  const ask = html`To accept or decline it, sign in to the account that the email was sent to, <bdi>${meant}</bdi>`
   if (signInUrl === null) {
-    const body = html`${about}<p>${ask}, and then open its link again.</p>`
+    const body = html`${about}<p>${ask}; then open the link again.</p>`
     return refusing(code, page({ title, status, body }))
   }
   const state = randomBytes(16).toString("base64url")

@@ -20,6 +20,7 @@ select { color: inherit; background: var(--soft); border: 1px solid var(--line);
 button, a.button { display: block; text-align: center; text-decoration: none; font-weight: 600; cursor: pointer;
   border: 0; color: light-dark(#fff, #0b1a2b); background: var(--link) }
 button.stop { color: light-dark(#fff, #2b0b0b); background: light-dark(#b3261e, #ff8f87) }
+button.plain { color: var(--link); background: none; border: 1px solid var(--line); margin-top: .75rem }
 :focus-visible { outline: 3px solid var(--link); outline-offset: 2px }
 .note { color: var(--note); font-size: .875rem; margin-top: 1rem }
 @media (min-width: 50rem) {

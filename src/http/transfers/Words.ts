@@ -1,19 +1,13 @@
 /** What the pages behind mailed links say of a transfer that cannot be accepted, or stopped, by them any more. */
-import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import type { Preview } from "../../../services/transfers/Transfers.ts"
 import { when } from "./Page.ts"
-
-/** What a link is about; `used`: it did already what it is for. */
-export interface Preview {
-  readonly transfer: DomainTransfer
-  readonly used: boolean
-}
 
 export interface Words {
   readonly title: string
   readonly text: string
 }
 
-const offer = ({ transfer, used }: Preview): Words => {
+const offer = ({ stopped, transfer, used }: Preview): Words => {
   const { domain_name: name, expires_at: expiry, cooloff_until: until, status } = transfer
   const title = used ? "This link was used already" : "This offer has ended"
   switch (status) {
@@ -27,7 +21,13 @@ const offer = ({ transfer, used }: Preview): Words => {
     case "completed":
       return { title, text: `The transfer of ${name} is complete: there is nothing left to accept.` }
     case "reversed":
-      return { title, text: `The transfer of ${name} was accepted and then stopped: the domain stays where it was.` }
+      return {
+        title,
+        text: stopped
+          ? `The transfer of ${name} was accepted and then stopped: the domain stays where it was.`
+          : `The transfer of ${name} was accepted and ended before it took effect: the domain changed meanwhile, or the ` +
+            "recipient could no longer take it.",
+      }
     case "declined":
       return { title, text: `The offer of ${name} was declined: it can no longer be accepted.` }
     case "expired":
@@ -53,7 +53,7 @@ const stop = ({ transfer: { domain_name: name, completed_at: done, status }, use
     }
     : {
       title: "This transfer has ended",
-      text: `The transfer of ${name} ended without being completed: the domain stays with its owner.`,
+      text: `The transfer of ${name} ended before it took effect: there is nothing left to stop.`,
     }
 }
 
@@ -67,10 +67,6 @@ export const ended = (link: "accept" | "stop", preview: Preview): Words & { read
 
 /** Why an acceptance was refused, where the state of the transfer does not say so itself. */
 export const refused: Readonly<Record<string, Words>> = {
-  wrong_recipient: {
-    title: "This offer is for another account",
-    text: "You are signed in with an account that it was not sent to.",
-  },
   org_access_lost: {
     title: "Choose another workspace",
     text: "Your account does not belong to the workspace that was chosen: open the link in your email again.",

@@ -36,6 +36,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 interface Modelled {
   readonly key: string | null
+  /** Its place among those of one moment: ids are in order. */
+  readonly made: number
+  /** When it was said last. */
+  at: number
   read: boolean
   count: number
 }
@@ -51,9 +55,11 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
   const hidden = new Set<string>()
   let web = true
   let version = 0n
+  let made = 0
 
   const say = Effect.fnUntraced(function* (keys: ReadonlyArray<string | null>, category: "alerts" | "team") {
-    const hour = Math.floor((yield* Clock.currentTimeMillis) / 3_600_000)
+    const now = yield* Clock.currentTimeMillis
+    const hour = Math.floor(now / 3_600_000)
     yield* announce(...keys.map((key) => notice(me, { category, ...(key === null ? {} : { coalesceKey: key }) })))
     for (const key of keys) {
       const full = key === null ? null : `${key}.${hour}`
@@ -61,11 +67,12 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
       const shown = category === "alerts" || web
       if (there !== undefined) {
         there.count++
-        if (shown) there.read = false
+        if (shown) Object.assign(there, { read: false, at: now })
       } else if (full !== null && hidden.has(full)) continue
-      else if (shown) model.push({ key: full, read: false, count: 1 })
+      else if (shown) model.push({ key: full, made: made++, at: now, read: false, count: 1 })
       else if (full !== null) hidden.add(full)
     }
+    model.sort((a, b) => a.at - b.at || a.made - b.made)
   })
 
   const perform = Effect.fnUntraced(function* (command: Command) {

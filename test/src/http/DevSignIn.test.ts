@@ -48,6 +48,19 @@ layer(served, { excludeTestServices: true })("/dev/sign-in", (it) => {
       }
     }))
 
+  it.effect("keeps the state where the key is asked for first", () =>
+    Effect.gen(function* () {
+      const asked = yield* call(`/dev/sign-in?state=${state}`, {})
+      assert.include(asked.text, `<input type="hidden" name="state" value="${state}">`)
+      const { key } = yield* DevKey
+      const opened = yield* call(`/dev/sign-in?state=${state}&key=${Redacted.value(key)}`, {})
+      assert.deepStrictEqual(
+        [opened.status, opened.headers.get("location")],
+        [303, `/dev/sign-in?state=${state}`],
+      )
+      assert.notInclude((yield* call("/dev/sign-in?x=%22%3E%3Cscript%3E", {})).text, "<script")
+    }))
+
   it.effect("makes a session of the account that was chosen, and sends back to where the link's page waits", () =>
     Effect.gen(function* () {
       const headers = { ...(yield* admitted), ...own }

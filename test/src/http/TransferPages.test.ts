@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { accept, person, tokenOf } from "../../services/transfers/TransferWorld.ts"
+import { accept, domain, force, offer, person, tokenOf } from "../../services/transfers/TransferWorld.ts"
 import { signedIn } from "../../support/TestAccounts.ts"
 import {
   acceptedOffer,
@@ -33,9 +33,59 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
         assert.include(text, shown)
       }
       assert.include(text, "stop the transfer")
-      assert.strictEqual(text.match(/<button/g)?.length, 1)
+      assert.deepStrictEqual([...text.matchAll(/<button[^>]*>([^<]+)/g)].map(([, label]) => label), [
+        "Accept the domain",
+        "Decline the offer",
+      ])
       assert.match(text, /<form method="post">/)
       assert.notInclude(text, alice.email)
+    }))
+
+  it.effect("the other button declines, for the recipient only, and the owner is told", () =>
+    Effect.gen(function* () {
+      const { alice, made, path, session } = yield* offered()
+      const stranger = yield* signedIn((yield* person()).id)
+      const answer = { answer: "decline" }
+      assert.strictEqual((yield* press(path, stranger, answer)).status, 403)
+      assert.strictEqual((yield* press(path, {}, answer)).status, 401)
+      assert.strictEqual(yield* statusOf(made.id), "pending")
+      const done = yield* press(path, session, answer)
+      assert.deepStrictEqual([done.status, done.headers.get("location")], [303, "/transfers/done/declined"])
+      assert.strictEqual(yield* statusOf(made.id), "declined")
+      assert.include((yield* get("/transfers/done/declined")).text, "You declined the domain")
+      assert.strictEqual((yield* press(path, session, answer)).status, 409)
+      const { sql } = yield* Database
+      const mails = yield* sql`
+        select from mails where recipient = ${alice.email} and kind = 'transfer.declined'`
+      assert.strictEqual(mails.length, 1)
+    }))
+
+  it.effect("a recipient without room can still decline", () =>
+    Effect.gen(function* () {
+      const { bob, made, path, session } = yield* offered()
+      yield* domain(bob)
+      const { text } = yield* get(path, session)
+      assert.include(text, "You cannot accept it at the moment.")
+      assert.notInclude(text, "Accept the domain")
+      assert.strictEqual((yield* press(path, session, { answer: "decline" })).status, 303)
+      assert.strictEqual(yield* statusOf(made.id), "declined")
+    }))
+
+  it.effect("pages name the account that is signed in and the one that is meant, masked", () =>
+    Effect.gen(function* () {
+      const alice = yield* person()
+      const bob = yield* person({ email: `bob.${randomUUID()}@birch.example` })
+      const carol = yield* person({ email: `carol.${randomUUID()}@cedar.example` })
+      const made = yield* offer(alice.id, yield* domain(alice), bob.email)
+      const path = `/transfers/accept/${yield* tokenOf("accept", made.id)}`
+      assert.include((yield* get(path)).text, "<bdi>b***@birch.example</bdi>")
+      assert.include((yield* get(path, yield* signedIn(bob.id))).text, "<bdi>b***@birch.example</bdi>")
+      for (const ask of [get(path, yield* signedIn(carol.id)), press(path, yield* signedIn(carol.id))]) {
+        const { text } = yield* ask
+        assert.include(text, "signed in as <bdi>c***@cedar.example</bdi>")
+        assert.include(text, "sent to <bdi>b***@birch.example</bdi>")
+        assert.notMatch(text, /(bob|carol)\./)
+      }
     }))
 
   it.effect("one button accepts, into the workspace that was chosen, and leads to a page without the token", () =>
@@ -240,6 +290,17 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
         assert.include(seen.text, "This link is not known")
       }
       assert.strictEqual((yield* press("/transfers/accept/x")).status, 404)
+    }))
+
+  it.effect("a transfer that a force ended is not called stopped, nor its domain its owner's", () =>
+    Effect.gen(function* () {
+      const { bob, made, path, session, stopPath } = yield* acceptedOffer()
+      const admin = yield* person({ platform_admin: true })
+      yield* force(admin.id, made.domain_id, bob.email)
+      for (const { text } of [yield* get(path, session), yield* get(stopPath)]) {
+        assert.include(text, "ended before it took effect")
+        assert.notMatch(text, /stopped|stays/)
+      }
     }))
 
   it.effect("no token comes into the audit or a trace", () =>

@@ -59,7 +59,8 @@ const command: fc.Arbitrary<TransferCommand> = fc.oneof(
   }),
   fc.record({ _tag: fc.constant("Tick"), domain, recipientActive: fc.boolean(), workspaces }),
   fc.record({ _tag: fc.constantFrom("Decline", "Cancel"), party }),
-  fc.constantFrom({ _tag: "Stop" } as const, { _tag: "End" } as const),
+  fc.constantFrom({ _tag: "Stop" } as const),
+  fc.record({ _tag: fc.constant("End"), by: fc.constantFrom("force", "directory") }),
   fc.record({ _tag: fc.constant("Extend"), until: fc.integer({ min: start, max: start + 20_000 }) }),
 ) as fc.Arbitrary<TransferCommand>
 

@@ -51,17 +51,20 @@ const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> 
 }
 
 const table = Effect.gen(function* () {
-  const { keys, transition } = yield* (yield* KeyRotation).list
+  const { keys, pins, transition } = yield* (yield* KeyRotation).list
   if (keys.length === 0) return yield* Console.error("no keys yet: the first message makes them")
   yield* Console.log(`${"kid".padEnd(43)} ${"state".padEnd(11)} ${"since".padEnd(24)} projects`)
   for (const { kid, projects, since, state } of keys) {
     yield* Console.log(`${kid} ${state.padEnd(11)} ${since.toISOString()} ${projects}`)
   }
+  yield* Console.log(`pins for a new product: ${pins.join(",")}`)
   for (const line of transition === null ? [] : transitionLines(transition)) yield* Console.log(printable(line))
 })
 
 const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(ground))).pipe(
-  Command.withDescription("Keys in the order in which they follow each other, and whom a transition waits for"),
+  Command.withDescription(
+    "Keys in the order in which they follow each other, what a new product pins, and whom a transition waits for",
+  ),
 )
 
 const announce = Command.make(

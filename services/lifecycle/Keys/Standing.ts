@@ -35,8 +35,16 @@ export interface TransitionStanding {
 export interface Standings {
   /** In the order in which they follow each other. */
   readonly keys: ReadonlyArray<KeyStanding>
+  /**
+   * The kids that a product which connects for the first time is told, in that order: whichever signs for its project by
+   * then. While a transition goes on a project may have gone over to the published key, or not.
+   */
+  readonly pins: ReadonlyArray<string>
   readonly transition: TransitionStanding | null
 }
+
+/** A key that only verifies signs nothing that a product is given after its first snapshot. */
+const pinned: ReadonlySet<KeyState> = new Set(["active", "published", "announced"])
 
 /** Waiting projects that are named at most. */
 const named = 100
@@ -77,6 +85,7 @@ export const standings = Effect.map(Database, ({ sql }) => {
       select k.kid, k.state, k.changed_at as since,
         (select count(*)::int from lifecycle_project_keys p where p.kid = k.kid) as projects
       from signing_keys k order by k.succession`
-    return { keys, transition: yield* transition } satisfies Standings
+    const pins = keys.filter(({ state }) => pinned.has(state)).map(({ kid }) => kid)
+    return { keys, pins, transition: yield* transition } satisfies Standings
   })
 })

@@ -44,12 +44,18 @@ export const holding = Effect.fnUntraced(function* (projectId: string, kids: Ite
   } satisfies Pins
 })
 
-/** A product of a project, as a consumer by cursor: it starts from a snapshot under the pins that an operator gave it. */
-export const consumer = Effect.fnUntraced(function* ({ asking }: Pick<Scene, "asking">) {
+/**
+ * A product of a project, as a consumer by cursor: it starts from a snapshot under the pins that an operator gave it, or
+ * under every key that there is.
+ */
+export const consumer = Effect.fnUntraced(function* (
+  { asking }: Pick<Scene, "asking">,
+  told?: ReadonlyArray<string>,
+) {
   const consumption = yield* Consumption
   const keys = yield* SigningKeys
   yield* keys.ensure
-  const pins = new Set<string>(yield* keys.keySet)
+  const pins = new Set<string>(told ?? (yield* keys.keySet))
   let place = { cursor: "", chainHead: "" }
   let snapshots = 0
 

@@ -1,6 +1,8 @@
 /** `keys` as an operator types it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
@@ -35,12 +37,20 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
         yield* work
         const own = yield* consumer(made)
         yield* own.acknowledge
-        const [first, second] = yield* keySet
+        const [first, second, third] = yield* keySet
 
         const announced = yield* cli("announce", "--in", "1h")
         assert.strictEqual(announced.code, 0, announced.stderr)
         assert.match(announced.stdout, new RegExp(`^${second} announced\n`))
         assert.match(announced.stdout, new RegExp(`\n${first} active +\\S+Z 1\n${second} published +\\S+Z 0\n`))
+        assert.include(announced.stdout, `\npins for a new product: ${first},${second},${third}\n`)
+        const [, expression] = readFileSync("examples/product/README.md", "utf8").match(
+          /keys list \| sed -n '([^']+)'/,
+        )!
+        assert.strictEqual(
+          execFileSync("sed", ["-n", expression!], { input: announced.stdout, encoding: "utf8" }),
+          `${first},${second},${third}\n`,
+        )
         const [again, missing] = yield* Effect.all([cli("announce"), cli("retire", second!)], { concurrency: 2 })
         assert.deepStrictEqual([again.code, again.stdout], [1, ""])
         assert.match(again.stderr, /under way/)
@@ -60,7 +70,9 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
 
         const stolen = yield* cli("compromise", second!, "--reason", "found in a log")
         assert.strictEqual(stolen.code, 0, stolen.stderr)
-        const listed = lines((yield* cli("list")).stdout).map((line) => line.split(/ +/))
+        const [head, ...rows] = lines((yield* cli("list")).stdout)
+        const told = rows.pop()!
+        const listed = [head!, ...rows].map((line) => line.split(/ +/))
         assert.deepStrictEqual(
           listed.map(([, state, , projects]) => [state, projects]),
           [
@@ -68,6 +80,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
             ...[["announced", "0"], ["announced", "0"]],
           ],
         )
+        assert.strictEqual(told, `pins for a new product: ${listed.slice(3).map(([kid]) => kid).join(",")}`)
         const { sql } = yield* Database
         assert.deepStrictEqual(
           yield* sql`select action, details ->> 'reason' as reason from audit_records

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
-import { NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
+import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
 import { heldMeanwhile } from "../../platform/Installation.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
@@ -115,14 +115,23 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
             revision: revisionOf(domain),
             settled,
             issued: { stop: tokens.issue("transfer-stop", transferId) },
-          })
+          }).pipe(Effect.catchTag("DomainLimit", () =>
+            Effect.fail(
+              new DomainLimit({
+                detail:
+                  `The plan allows ${limit} ${limit === 1 ? "domain" : "domains"}: ${owned} are the account's, and ` +
+                  `${coming} on their way to it.`,
+              }),
+            )))
           // That it was ended is not known yet where that was in the lost time. What is refused, or is over, is so anyhow.
           const begins = shown.status === "accepted" && stored.commandId !== commandId
           return held && begins ? yield* heldMeanwhile() : shown
         }),
       ))
     // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
-    return shown.status === "cancelled" ? yield* new NotPending() : shown
+    return shown.status === "cancelled"
+      ? yield* new NotPending({ detail: `Transfer ${transferId} is cancelled: the domain went another way.` })
+      : shown
   })
 
   /** What the caller is to the transfer; whoever is on both sides is what the command asks for. */

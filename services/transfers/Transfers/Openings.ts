@@ -172,7 +172,7 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
         yield* mayInitiate(accountId, before, role)
       }),
       decide: (opening, _, { blockers, live, now }) =>
-        decideInitiate({ _tag: "Initiate", ...opening, note, active: live !== null, ...blockers }, now),
+        decideInitiate({ _tag: "Initiate", ...opening, note, active: live?.state ?? null, ...blockers }, now),
       write: (after, { domain: { revision }, now }) => {
         const accept = tokens.issue("transfer-accept", after.state.id)
         return changes.write({ before: null, after, actor, commandId, revision, tokens: { accept }, now })

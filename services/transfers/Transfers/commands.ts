@@ -34,7 +34,7 @@ export interface Initiate extends Opening {
   readonly _tag: "Initiate"
   readonly note: string | null
   /** The domain has a live transfer. */
-  readonly active: boolean
+  readonly active: Pick<TransferState, "id" | "status"> | null
   readonly broadcasts: ReadonlyArray<Blocker>
   readonly scheduledEmails: ReadonlyArray<Blocker>
 }

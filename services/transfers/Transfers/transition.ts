@@ -73,6 +73,16 @@ const fresh = (command: Opening, now: number): TransferState => ({
   stopUsed: false,
 })
 
+const isoOf = (time: number) => new Date(time).toISOString()
+
+const unverified = () => new Problems.DomainNotVerified({ detail: "Verify the domain, then begin its transfer." })
+const nobodyThere = () =>
+  new Problems.TargetNotFound({
+    detail: "The recipient needs an account with this address before the transfer begins.",
+  })
+const ownAlready = () =>
+  new Problems.SelfTransfer({ detail: "Name the address of another account than the one that has the domain." })
+
 /** A new transfer, or why there is none. */
 export const initiate = (
   command: Initiate,
@@ -86,10 +96,14 @@ export const initiate = (
   | Problems.ScheduledEmails
 > => {
   const { broadcasts, callerId, domain, scheduledEmails, target } = command
-  if (!domain.verified) return Result.fail(new Problems.DomainNotVerified())
-  if (target === null) return Result.fail(new Problems.TargetNotFound())
-  if (target.id === callerId || target.id === domain.accountId) return Result.fail(new Problems.SelfTransfer())
-  if (command.active) return Result.fail(new Problems.TransferActive())
+  if (!domain.verified) return Result.fail(unverified())
+  if (target === null) return Result.fail(nobodyThere())
+  if (target.id === callerId || target.id === domain.accountId) return Result.fail(ownAlready())
+  if (command.active !== null) {
+    const { id, status } = command.active
+    const way = status === "pending" ? "Cancel it, or wait until it ends." : "Stop it, or wait until it is completed."
+    return Result.fail(new Problems.TransferActive({ detail: `Transfer ${id} of the domain is ${status}. ${way}` }))
+  }
   if (broadcasts.length > 0) return Result.fail(new Problems.BroadcastsInFlight({ blockers: broadcasts }))
   if (scheduledEmails.length > 0) return Result.fail(new Problems.ScheduledEmails({ blockers: scheduledEmails }))
   return become(fresh(command, now), { note: command.note }, "initiated")
@@ -101,9 +115,13 @@ export const force = (
   now: number,
 ): Outcome<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost> => {
   const { domain, rotateDkim, target, workspaces: [oldest] } = command
-  if (target === null) return Result.fail(new Problems.TargetNotFound())
-  if (target.id === domain.accountId) return Result.fail(new Problems.SelfTransfer())
-  if (oldest === undefined) return Result.fail(new Problems.OrgAccessLost())
+  if (target === null) return Result.fail(nobodyThere())
+  if (target.id === domain.accountId) return Result.fail(ownAlready())
+  if (oldest === undefined) {
+    return Result.fail(
+      new Problems.OrgAccessLost({ detail: "The recipient belongs to no workspace: it joins one first." }),
+    )
+  }
   return become(fresh(command, now), {
     status: "completed",
     forced: true,
@@ -122,18 +140,39 @@ const stands = (state: TransferState, domain: DomainFacts | null): boolean =>
 const isExpired = (state: TransferState, now: number): boolean =>
   state.status === "expired" || state.status === "pending" && now >= state.expiresAt
 
+const notPending = (state: TransferState, now: number) => {
+  const status = isExpired(state, now) ? "expired" : state.status
+  const way = status === "accepted" ? " Until its safety window ends, the link of the stop email stops it." : ""
+  return new Problems.NotPending({ detail: `Transfer ${state.id} is ${status}.${way}` })
+}
+
+const wrongRecipient = () =>
+  new Problems.WrongRecipient({ detail: "Sign in with the account that the transfer was sent to." })
+
+const notStoppable = ({ completedAt, cooloffUntil, id, status }: TransferState, now: number) => {
+  const ended = cooloffUntil !== null && now >= cooloffUntil ? cooloffUntil : completedAt
+  const when = ended === null ? "" : `, and its safety window ended at ${isoOf(ended)}`
+  return new Problems.NotStoppable({ detail: `Transfer ${id} is ${status}${when}.` })
+}
+
 const accept = (state: TransferState, command: Accept, now: number): Outcome<Refusals["Accept"]> => {
   const { caller, orgId, workspaces } = command
   if (command.byToken && state.acceptUsed) return Result.fail(new Problems.TransferNotFound())
   // The account that was found at initiation, and still under that address.
   if (caller.id !== state.targetUserId || !sameAddress(caller.email, state.targetEmail)) {
-    return Result.fail(new Problems.WrongRecipient())
+    return Result.fail(wrongRecipient())
   }
-  if (isExpired(state, now)) return Result.fail(new Problems.TransferExpired())
-  if (state.status !== "pending") return Result.fail(new Problems.NotPending())
+  if (isExpired(state, now)) {
+    const detail = `It could be accepted until ${isoOf(state.expiresAt)}: the sender may begin another transfer.`
+    return Result.fail(new Problems.TransferExpired({ detail }))
+  }
+  if (state.status !== "pending") return Result.fail(notPending(state, now))
   if (!stands(state, command.domain)) return become(state, { status: "cancelled" }, "overtaken")
   const chosen = orgId === null ? workspaces[0] : workspaces.find((id) => id === orgId.toLowerCase())
-  if (chosen === undefined) return Result.fail(new Problems.OrgAccessLost())
+  if (chosen === undefined) {
+    const asked = orgId === null ? "any workspace" : "the workspace that target_org_id names"
+    return Result.fail(new Problems.OrgAccessLost({ detail: `The caller does not belong to ${asked}.` }))
+  }
   if (!command.room) return Result.fail(new Problems.DomainLimit())
   return become(state, {
     status: "accepted",
@@ -147,21 +186,21 @@ const accept = (state: TransferState, command: Accept, now: number): Outcome<Ref
 
 const decline = (state: TransferState, party: Party, now: number): Outcome<Refusals["Decline"]> => {
   if (party === "stranger") return Result.fail(new Problems.TransferNotFound())
-  if (party !== "recipient") return Result.fail(new Problems.WrongRecipient())
-  if (state.status !== "pending" || isExpired(state, now)) return Result.fail(new Problems.NotPending())
+  if (party !== "recipient") return Result.fail(wrongRecipient())
+  if (state.status !== "pending" || isExpired(state, now)) return Result.fail(notPending(state, now))
   return become(state, { status: "declined" }, "declined")
 }
 
 const cancel = (state: TransferState, party: Party, now: number): Outcome<Refusals["Cancel"]> => {
   if (party === "stranger") return Result.fail(new Problems.TransferNotFound())
   if (party !== "source") return Result.fail(new Forbidden())
-  if (state.status !== "pending" || isExpired(state, now)) return Result.fail(new Problems.NotPending())
+  if (state.status !== "pending" || isExpired(state, now)) return Result.fail(notPending(state, now))
   return become(state, { status: "cancelled" }, "cancelled")
 }
 
 const stop = (state: TransferState, now: number): Outcome<Refusals["Stop"]> => {
   if (state.stopUsed) return Result.fail(new Problems.TransferNotFound())
-  if (state.status !== "accepted" || now >= state.cooloffUntil!) return Result.fail(new Problems.NotStoppable())
+  if (state.status !== "accepted" || now >= state.cooloffUntil!) return Result.fail(notStoppable(state, now))
   return become(state, { status: "reversed", stopUsed: true }, "stopped")
 }
 

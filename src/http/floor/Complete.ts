@@ -1,5 +1,6 @@
 /** What every answer carries, and what completes the body of a problem. */
 import { HttpServerResponse } from "effect/http"
+import { detailOf } from "./Details.ts"
 
 export interface Occurrence {
   readonly instance: string
@@ -60,7 +61,7 @@ export const completed = (
     type,
     title,
     status,
-    detail: detail ?? title,
+    detail: detail ?? detailOf(problem) ?? title,
     ...rest,
     instance: occurrence.instance,
     code,

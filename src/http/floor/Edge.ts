@@ -26,6 +26,7 @@ import {
 import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { maxBody } from "./Body.ts"
+import { maxHeaders } from "./Details.ts"
 import { completed, headed, problemIn } from "./Complete.ts"
 import type { HotRead } from "./HotReads.ts"
 import { answer, dressed, respond } from "./Failures.ts"
@@ -52,9 +53,6 @@ type Handled = Effect.Effect<
   unknown,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
-
-/** Bytes of the request line and all headers. */
-const maxHeaders = 8 * 1024
 
 /** Characters of a path: more than any that leads to an id of ours or to a token, however it is escaped. */
 const maxPath = 1_024

@@ -1,4 +1,5 @@
 /** What tests of transfers stand on: the real service over a database of the file's own, with the clock in their hands. */
+import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
@@ -170,9 +171,21 @@ export const tokenOf = Effect.fnUntraced(function* (does: "accept" | "stop", id:
 })
 
 /** The code of the problem that an effect fails with. */
+/** Refusals that tell no more on purpose, or by their other members. */
+const silent = new Set<unknown>([
+  ...["not_found", "forbidden", "invalid_credentials", "rate_limited", "broadcasts_in_flight", "scheduled_emails"],
+  ...["dependency_unavailable", "held"],
+])
+
+/** The code of a refusal, which says in words what to do about it; `done` where there is none. */
 export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, {
-    onFailure: (error) => String("code" in error ? error.code : "_tag" in error ? error._tag : error),
+    onFailure: (error) => {
+      if ("code" in error && !silent.has(error.code)) {
+        assert.match("detail" in error ? String(error.detail) : "", /^[A-Z].*\.$/, String(error.code))
+      }
+      return String("code" in error ? error.code : "_tag" in error ? error._tag : error)
+    },
     onSuccess: () => "done",
   })
 

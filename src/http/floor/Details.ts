@@ -1,0 +1,60 @@
+/**
+ * What a problem's `detail` says where whoever failed with it gave none: the numbers and names of its own members, in
+ * words, and the limits of the floor. Its title already says what happened.
+ */
+import { maxBody } from "./Body.ts"
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Bytes of the request line and all headers. */
+export const maxHeaders = 8 * 1024
+
+const list = (value: unknown, word = "or"): string => {
+  const names = Array.isArray(value) ? value.map(String) : []
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`
+}
+
+const count = (value: unknown, noun: string) => `${String(value)} ${noun}${value === 1 ? "" : "s"}`
+
+const freshness = ({ acr_values: acr, max_age: maxAge }: Members) => {
+  const strong = typeof acr === "string" ? [`of strength ${acr.replaceAll(" ", " or ")}`] : []
+  const fresh = typeof maxAge === "number" ? [`not older than ${count(maxAge, "second")}`] : []
+  const asked = [...strong, ...fresh]
+  return asked.length === 0 ? undefined : `Sign in again: this needs a sign-in ${asked.join(" and ")}.`
+}
+
+const rate = ({ limit, retry_after: wait, window_seconds: window }: Members) => {
+  const most = typeof limit === "number" && typeof window === "number"
+    ? `At most ${count(limit, "request")} in ${count(window, "second")}: t`
+    : "T"
+  return typeof wait === "number" ? `${most}ry again in ${count(wait, "second")}.` : undefined
+}
+
+const standing = (members: Members) => {
+  const blockers = members["blockers"]
+  return Array.isArray(blockers) ? `In the way: ${blockers.length}. Each stands under blockers.` : undefined
+}
+
+const sayings: Readonly<Record<string, (members: Members) => string | undefined>> = {
+  invalid_state: ({ allowed, state }) =>
+    typeof state === "string" && Array.isArray(allowed) && allowed.length > 0
+      ? `The state is ${state}; this needs ${list(allowed)}.`
+      : undefined,
+  version_conflict: ({ current_version: version }) =>
+    typeof version === "number" ? `The current version is ${version}: read it again, and decide on that.` : undefined,
+  insufficient_user_authentication: freshness,
+  rate_limited: rate,
+  broadcasts_in_flight: standing,
+  scheduled_emails: standing,
+  audience_required: ({ audiences }) => `Name one audience in aud: ${list(audiences)}.`,
+  supplied_mismatch: ({ properties }) => `Leave out what the transmitter supplies: ${list(properties, "and")}.`,
+  idempotency_key_reused: () => "Send another request under an idempotency key of its own.",
+  idempotency_in_progress: ({ retry_after: wait }) => `Try again in ${count(wait, "second")} to get its answer.`,
+  body_too_large: () => `A body may have ${maxBody / 1024} KiB.`,
+  headers_too_large: () => `The request line and all headers may have ${maxHeaders / 1024} KiB together.`,
+  unsupported_media_type: () => "Send the body as application/json, or as the document says of this path.",
+  misdirected_request: () => "Send the Host of this service: see PUBLIC_URL.",
+}
+
+/** Undefined where the members say no more than the title. */
+export const detailOf = (problem: Members): string | undefined => sayings[String(problem["code"])]?.(problem)

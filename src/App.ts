@@ -66,7 +66,9 @@ import { DevKey } from "./http/DevKey.ts"
 import * as DevMailboxPages from "./http/DevMailbox.ts"
 import * as DevSignIn from "./http/DevSignIn.ts"
 import * as Docs from "./http/Docs.ts"
+import { Clients } from "./http/floor/Clients.ts"
 import { Refusals } from "./http/floor/Refusals.ts"
+import { RefusedCredentials } from "./http/floor/RefusedCredentials.ts"
 import { AccountLimits } from "./http/Limits.ts"
 import { managed } from "./http/Management.ts"
 import { hotMe } from "./http/Me.ts"
@@ -263,7 +265,11 @@ const api = (config: AppConfig, places: Places) => {
     headerMillis: config.httpHeaderTimeout,
     lingerMillis: 1_000,
     ...(config.publicUrl === null ? {} : { publicUrl: config.publicUrl }),
-  }).pipe(Layer.provide(Refusals.layer))
+  }).pipe(
+    Layer.provide(Refusals.layer),
+    Layer.provide(RefusedCredentials.layer(config.refusedCredentialsRate)),
+    Layer.provide(Clients.layer(config.trustedProxies)),
+  )
 }
 
 const demo = (config: AppConfig, { home }: Places, instance: string) =>

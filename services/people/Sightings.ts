@@ -17,7 +17,7 @@ import { counted } from "../platform/MapSizes.ts"
 import { type AccessToken, signedInAt } from "./AccessTokens.ts"
 import { tellLater } from "./Tellings.ts"
 
-/** Where a request came from, as far as the connection says. */
+/** Where a request came from, as far as the connection and trusted proxies say. */
 export interface Origin {
   readonly userAgent: string | null
   readonly address: string | null

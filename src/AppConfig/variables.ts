@@ -118,6 +118,13 @@ export const variables = {
   },
   mailWriteRate: { name: "MAIL_WRITE_RATE", parse: int(0, 10_000_000), fallback: 3_000, example: "3000" },
   mailReadRate: { name: "MAIL_READ_RATE", parse: int(0, 10_000_000), fallback: 30_000, example: "30000" },
+  refusedCredentialsRate: {
+    name: "REFUSED_CREDENTIALS_RATE",
+    parse: int(0, 10_000_000),
+    fallback: 300,
+    example: "300",
+  },
+  trustedProxies: { name: "TRUSTED_PROXIES", parse: cidrs, fallback: [], example: "10.0.0.0/8,fd00:10::/64" },
   managementWriteRate: { name: "MANAGEMENT_WRITE_RATE", parse: int(0, 10_000_000), fallback: 600, example: "600" },
   managementReadRate: { name: "MANAGEMENT_READ_RATE", parse: int(0, 10_000_000), fallback: 6_000, example: "6000" },
   managementApprovalMaxAge: {

@@ -6,7 +6,7 @@ import { CsrfRejected, InvalidCredentials } from "../../schemas/problems/Floor.t
 import { Principals } from "../../services/accounts/Principals.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { respond } from "./floor/Failures.ts"
-import { actsAs } from "./floor/RequestActor.ts"
+import { accepted, actsAs } from "./floor/RequestActor.ts"
 import { AccountLimits } from "./Limits.ts"
 
 /** Where a request of this scheme finds its credential; the Authorization header decides where it is there. */
@@ -74,6 +74,7 @@ export const presented = (publicUrl: URL) =>
           if (beyond !== undefined) return yield* respond(beyond)
           return yield* next.pipe(
             Effect.provideService(Credential, credential),
+            Effect.tap(accepted),
             // A request that does not decode never reached the statement that would have refused it.
             Effect.tapError((error) =>
               isRefusal(error) ? Effect.sync(() => limits.forget(credential)) : recognise(principals, credential)

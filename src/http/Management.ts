@@ -6,23 +6,24 @@ import type { AccessToken } from "../../services/people/AccessTokens.ts"
 import { Callers, type Found } from "../../services/people/Callers.ts"
 import type { Origin } from "../../services/people/Sightings.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { Clients } from "./floor/Clients.ts"
 import { type HotRead, json } from "./floor/HotReads.ts"
 import { accepts } from "./floor/Media.ts"
-import { peerOf } from "./floor/Peer.ts"
 import { actsAs } from "./floor/RequestActor.ts"
 import { type Rates, spending } from "./Limits.ts"
 
 /** Where a request came from, as far as its connection and headers say. */
-const originOf = (request: HttpServerRequest.HttpServerRequest): Origin => ({
+const origins = Effect.map(Clients, ({ addressOf }) => (request: HttpServerRequest.HttpServerRequest): Origin => ({
   userAgent: request.headers["user-agent"] ?? null,
-  address: peerOf(request),
-})
+  address: addressOf(request),
+}))
 
 export const managed = (rates: Rates) =>
   Layer.effect(
     Managed,
     Effect.gen(function* () {
       const callers = yield* Callers
+      const originOf = yield* origins
       const spend = spending(yield* RateLimits, rates)
       return Managed.of({
         management: Effect.fnUntraced(function* <E, R>(
@@ -48,6 +49,7 @@ export const hotOwn = (
 ) =>
   Effect.gen(function* () {
     const callers = yield* Callers
+    const originOf = yield* origins
     const spend = spending(yield* RateLimits, rates)
     const own: HotRead = Effect.fnUntraced(function* (request) {
       const { accept, authorization } = request.headers

@@ -56,6 +56,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   IDENTITY_PROVIDER: ["none", "{}", `{"registration_endpoint":"https://"}`],
   MAIL_WRITE_RATE: ["-1", "a lot"],
   MAIL_READ_RATE: ["10000001"],
+  REFUSED_CREDENTIALS_RATE: ["-1", "many"],
+  TRUSTED_PROXIES: ["nginx", "10.0.0.1", "10.0.0.0/33"],
   MANAGEMENT_WRITE_RATE: ["-1", "600/min"],
   MANAGEMENT_READ_RATE: ["many"],
   MANAGEMENT_APPROVAL_MAX_AGE: ["900", "0 seconds"],

@@ -108,6 +108,10 @@ export const parseCidrs = (cidrs: ReadonlyArray<string>): Result.Result<Readonly
   return Result.succeed(parsed)
 }
 
+/** Whether an address as a socket or a header gives it is in one of these ranges; an IPv4-mapped one counts as IPv4. */
+export const matching = (list: ReadonlyArray<Range>) => (text: string): boolean =>
+  isIP(text) !== 0 && within(ipaddr.process(text), list)
+
 export interface AddressPolicy {
   /** May a connection be made to this address (textual, as a resolver or a socket gives it)? */
   readonly allows: (address: string) => boolean

@@ -31,8 +31,9 @@ import { completed, headed, problemIn } from "./Complete.ts"
 import type { HotRead } from "./HotReads.ts"
 import { answer, dressed, respond } from "./Failures.ts"
 import { mediaTypeOf } from "./Media.ts"
+import { RefusedCredentials } from "./RefusedCredentials.ts"
 import { Refusals } from "./Refusals.ts"
-import { RequestActor } from "./RequestActor.ts"
+import { accepted, RequestActor } from "./RequestActor.ts"
 import { RequestOutcome } from "./RequestOutcome.ts"
 import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
@@ -58,6 +59,11 @@ type Handled = Effect.Effect<
 const maxPath = 1_024
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+
+/** Refusals of the credential itself, not of what its bearer may do. */
+const refusedCodes = new Set(["invalid_credentials", "invalid_token"])
+
+const isApi = (matched: Matched | undefined) => matched?.template.startsWith("/v1/") ?? false
 
 /** Probes reach us by whatever address they like and learn nothing. */
 const probes = new Set(["/health", "/ready"])
@@ -139,6 +145,7 @@ const isRead = (method: string) => method === "GET" || method === "HEAD"
 /** Wraps a router's app; `isOurs` tells whether a Host header is. */
 export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* Refusals
+  const refused = yield* RefusedCredentials
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
 
@@ -156,10 +163,14 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
         : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
     }
     if (refusal !== undefined) return yield* respond(refusal)
+    if (isApi(matched)) {
+      const beyond = yield* refused.refusal(request)
+      if (beyond !== undefined) return yield* respond(beyond)
+    }
     const read = request.method === "GET" ? hot.get(matched?.template ?? "") : undefined
     const handled = read === undefined ? app : Effect.flatMap(
       read(request, matched?.params ?? {}),
-      (found) => found === undefined ? app : Effect.succeed(found),
+      (found) => found === undefined ? app : Effect.as(accepted, found),
     )
     return yield* (isRead(request.method) ? whileWanted(handled, running) : toTheEnd(handled, running)).pipe(
       Effect.catchCause(Effect.fnUntraced(function* (cause) {
@@ -175,19 +186,22 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
     request: HttpServerRequest.HttpServerRequest,
     matched: Matched | undefined,
     requestId: string,
-    actor: string | null,
+    { accepted, actor }: (typeof RequestActor)["Service"],
     refusedAs: string | null,
     response: HttpServerResponse.HttpServerResponse,
   ) {
+    if (accepted) refused.accepted(request)
     if (response.status < 400) return headed(ending(response, stopping), requestId, stops())
     const problem = problemIn(response)
+    const code = typeof problem?.["code"] === "string"
+      ? problem["code"]
+      : refusedAs ?? (response.status === 422 ? "validation_error" : "failed")
+    if (isApi(matched) && refusedCodes.has(code)) yield* refused.refused(request)
     const auditId = yield* refusals.record({
       requestId,
       route: matched?.template ?? null,
       status: response.status,
-      code: typeof problem?.["code"] === "string"
-        ? problem["code"]
-        : refusedAs ?? (response.status === 422 ? "validation_error" : "failed"),
+      code,
       actor,
       credential: credentialOf(request),
     })
@@ -202,7 +216,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       const requestId = inbound !== undefined && wellFormedId.test(inbound) ? inbound : yield* (yield* Ids).next
       const matched = routes.find(request.method, request.url)
       const route = matched?.template ?? null
-      const current = { actor: null as string | null }
+      const current = { actor: null as string | null, accepted: false }
       const outcome = { code: null as string | null }
       const context = Context.make(CurrentRequest, { requestId, route }).pipe(
         Context.add(RequestActor, current),
@@ -211,7 +225,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       return yield* handle(request, matched, app, isOurs).pipe(
         Effect.provideContext(context),
         Effect.flatMap((response) =>
-          finish(request, matched ?? routes.known(request.url), requestId, current.actor, outcome.code, response)
+          finish(request, matched ?? routes.known(request.url), requestId, current, outcome.code, response)
         ),
         Effect.tap((response) => Effect.annotateCurrentSpan("http.response.status_code", response.status)),
         Effect.annotateLogs({ request_id: requestId, route }),

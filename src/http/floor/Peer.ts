@@ -34,6 +34,6 @@ export const answeredWith = (request: HttpServerRequest.HttpServerRequest, bytes
   if (came !== undefined) came.bytes = bytes
 }
 
-/** The address, or null where it is not known. Behind a proxy it is the proxy's. */
+/** The address, or null where it is not known. Behind a proxy it is the proxy's: Clients has the client's own. */
 export const peerOf = (request: HttpServerRequest.HttpServerRequest): string | null =>
   Option.getOrUndefined(request.remoteAddress) ?? cameOf(request)?.remoteAddr.hostname ?? null

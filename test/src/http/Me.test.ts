@@ -1,9 +1,10 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { OwnAccount } from "../../../schemas/identity/Account.ts"
 import { Retention } from "../../../services/people/Retention.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
+import { Clients } from "../../../src/http/floor/Clients.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 
@@ -237,5 +238,23 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         ...{ id: me, version: 2, issuer, subject: me, display_name: "Gone", status: "disabled", email: null },
       })
       assert.deepStrictEqual(codeOf(yield* ask("GET", "/v1/me")), [401, "invalid_token"])
+    }))
+})
+
+const proxied = world().pipe(Layer.provide(Clients.layer(["127.0.0.1/32"])))
+
+layer(proxied, { excludeTestServices: true })("/v1/me behind a trusted proxy", (it) => {
+  it.effect("sessions have the clients' own addresses", () =>
+    Effect.gen(function* () {
+      const me = yield* person()
+      for (
+        const [from, prefix] of [["198.51.100.7, 203.0.113.9", "203.0.113.0/24"], ["2001:db8:1::7", "2001:db8:1::/48"]]
+      ) {
+        const ask = yield* asking(me, { sid: `${from} ${me}` })
+        const headers = { "x-forwarded-for": from! }
+        bodyOf(yield* ask("GET", "/v1/me", undefined, headers))
+        const { items } = bodyOf(yield* ask("GET", "/v1/me/sessions", undefined, headers))
+        assert.strictEqual(items.find(({ current }: { current: boolean }) => current).ip_prefix, prefix)
+      }
     }))
 })

@@ -5,6 +5,9 @@ import { complains } from "./Validation/Fault.ts"
 /** A UUID of any version and variant, in the hyphenated form; either case is taken. */
 export const Uuid = Schema.String.check(Schema.isGUID({ toJsonSchema: () => ({ format: "uuid" }) }))
 
+/** An id that we gave out, in paths, bodies and answers. Any other text is taken, too, and is simply not found. */
+export const Id = Schema.String.annotate({ format: "uuid" })
+
 const hyphenated = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Whether a path's id can be one of ours; any other is simply not found. */

@@ -248,7 +248,7 @@ const api = (config: AppConfig, places: Places) => {
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
-    Docs.layer(Api, publicUrl.origin),
+    config.transfersEnabled ? Docs.layer(Api, publicUrl.origin) : Docs.layer(ApiWithoutTransfers, publicUrl.origin),
     transferPages(config, publicUrl),
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(

@@ -73,24 +73,44 @@ const integer = ({ min, max }: Bounds) => {
   return schema
 }
 
-const advertisedInt = ({ min, max }: Bounds) => ({
+const advertisedInt = ({ min, max }: Bounds, otherwise?: number) => ({
   "x-wire": {
     type: "integer",
     ...(min === undefined ? {} : { minimum: min }),
     ...(max === undefined ? {} : { maximum: max }),
+    ...(otherwise === undefined ? {} : { default: otherwise }),
   },
 })
 
-/** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. */
-export const QueryInt = (bounds: Bounds = {}) =>
-  Schema.String.annotate(advertisedInt(bounds)).pipe(
+const queryInt = (bounds: Bounds, otherwise?: number) =>
+  Schema.String.annotate(advertisedInt(bounds, otherwise)).pipe(
     Schema.decodeTo(integer(bounds), reading<number, string>(readInt, String)),
   )
 
+/** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. */
+export const QueryInt = (bounds: Bounds = {}) => queryInt(bounds)
+
+/** One that may be left out, and is this then. */
+export const QueryIntOr = (bounds: Bounds, otherwise: number) =>
+  queryInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))))
+
+const queryBoolean = (advertised: { readonly default?: boolean }) =>
+  Schema.String.annotate({ "x-wire": { type: "boolean", ...advertised } }).pipe(
+    Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
+  )
+
 /** A boolean in a query: true, t, yes, y, on, 1 and their opposites, in any case. */
-export const QueryBoolean = Schema.String.annotate({ "x-wire": { type: "boolean" } }).pipe(
-  Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
-)
+export const QueryBoolean = queryBoolean({})
+
+/** One that may be left out, and is this then. */
+export const QueryBooleanOr = (otherwise: boolean) =>
+  queryBoolean({ default: otherwise }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))))
+
+/** A text in a query that finds nothing where it is none of `known`; only those are advertised. */
+export const QueryOneOf = (known: ReadonlyArray<string>, otherwise?: string) =>
+  Schema.String.annotate({
+    "x-wire": { type: "string", enum: known, ...(otherwise === undefined ? {} : { default: otherwise }) },
+  })
 
 const readUuidText = (input: unknown): { readonly value: string } | Complaint => {
   const value = readUuid(String(input))
@@ -107,11 +127,17 @@ const scalar = Schema.Union([Schema.Finite, Schema.String, Schema.Boolean])
 
 type JsonScalar = typeof scalar.Type
 
-/** An integer in a JSON body: a number without a fraction, or a string that reads as one. */
-export const BodyInt = (bounds: Bounds = {}) =>
-  scalar.annotate({ ...advertisedInt(bounds), ...complains(intType) }).pipe(
+const bodyInt = (bounds: Bounds, otherwise?: number) =>
+  scalar.annotate({ ...advertisedInt(bounds, otherwise), ...complains(intType) }).pipe(
     Schema.decodeTo(integer(bounds), reading<number, JsonScalar>(readInt, (value) => value)),
   )
+
+/** An integer in a JSON body: a number without a fraction, or a string that reads as one. */
+export const BodyInt = (bounds: Bounds = {}) => bodyInt(bounds)
+
+/** One that may be left out, and is this then. */
+export const BodyIntOr = (bounds: Bounds, otherwise: number) =>
+  bodyInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
 
 const bodyBoolean = (advertised: { readonly default?: boolean }) =>
   scalar.annotate({ "x-wire": { type: "boolean", ...advertised }, ...complains(boolType) }).pipe(
@@ -157,10 +183,10 @@ export const Text = (min: number, max: number) => Schema.String.check(codePoints
 const filterKey = "bailiwick/listFilter"
 
 /**
- * A list's filter: any text. The floor lets U+0000 pass in it, as a text that nothing meets, since a value that nothing
- * meets gives an empty list and no fault.
+ * A list's filter: any text, of which those of `known` are advertised. The floor
+ * lets U+0000 pass in it, as a text that nothing meets, since a value that nothing meets gives an empty list and no fault.
  */
-export const ListFilter = Schema.String.annotate({ [filterKey]: true })
+export const ListFilter = (known: ReadonlyArray<string>) => QueryOneOf(known).annotate({ [filterKey]: true })
 
 export const isListFilter = (annotations: { readonly [key: string]: unknown } | undefined): boolean =>
   annotations?.[filterKey] === true

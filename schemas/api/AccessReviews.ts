@@ -9,9 +9,10 @@ import * as Problems from "../problems/Identity.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 const institution = { institution_id: Schema.String }
-const review = { ...institution, review_id: Schema.String }
+const review = { ...institution, review_id: Id }
 
 /** `If-Match: "<evidence_digest>"`, the ETag of the receipt that was seen: decide on that and nothing newer. */
 const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }

@@ -10,9 +10,10 @@ import { Floor } from "./Floor.ts"
 export const NewApiKey = Schema.Struct({
   name: ApiKeyName,
   /** Repeats collapse. */
-  permissions: Schema.Array(Permission).check(Schema.isMinLength(1), Schema.isMaxLength(100)).pipe(
-    Schema.withDecodingDefaultKey(Effect.succeed<ReadonlyArray<Permission>>(["send"])),
-  ),
+  permissions: Schema.Array(Permission).check(Schema.isMinLength(1), Schema.isMaxLength(100))
+    .annotate({ default: ["send"] }).pipe(
+      Schema.withDecodingDefaultKey(Effect.succeed<ReadonlyArray<Permission>>(["send"])),
+    ),
 }).annotate({ identifier: "NewApiKey" })
 
 export class ApiKeysApi extends HttpApiGroup.make("api-keys")

@@ -15,6 +15,7 @@ import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 const institution = { institution_id: Schema.String }
 
@@ -34,7 +35,7 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       error: [...receiptProblems, NotFound, Problems.Held, Problems.InvalidState, Problems.RequestExists],
     }).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
     HttpApiEndpoint.post("revokeEnrollment", "/v1/institutions/:institution_id/enrollments/:enrollment_id/revoke", {
-      params: { ...institution, enrollment_id: Schema.String },
+      params: { ...institution, enrollment_id: Id },
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: Enrollment,

@@ -18,6 +18,7 @@ import { codePoints } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 /** `x-portal-binding`: opaque, of the portal's server session; an action that starts with it ends with it. */
 const bound = { ...optionallyKeyed, "x-portal-binding": Schema.optionalKey(Schema.String.check(codePoints(1, 512))) }
@@ -52,7 +53,7 @@ export class MeApi extends HttpApiGroup.make("me")
       error: acting,
     }).annotate(OpenApi.Summary, "Start a credential action; its challenge can be answered for ten minutes"),
     HttpApiEndpoint.post("completeCredentialAction", "/v1/me/credential-actions/:intent_id/complete", {
-      params: { intent_id: Schema.String },
+      params: { intent_id: Id },
       headers: bound,
       payload: FinishAction,
       success: FinishedAction,

@@ -1,18 +1,19 @@
 /** `/v1/notifications` (specification 001; the live stream is an extra). */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
+import { Category, NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
 import { InvalidCredentials } from "../problems/Floor.ts"
 import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/Notifications.ts"
-import { ListFilter, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { ListFilter, QueryBooleanOr, QueryIntOr } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
+import { Id } from "../Wire.ts"
 
 const query = {
-  unread: QueryBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed("false"))),
-  category: Schema.optionalKey(ListFilter),
-  limit: QueryInt({ min: 1, max: 200 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("50"))),
+  unread: QueryBooleanOr(false),
+  category: Schema.optionalKey(ListFilter(Category.literals)),
+  limit: QueryIntOr({ min: 1, max: 200 }, 50),
 }
 
 const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
@@ -71,7 +72,7 @@ export class NotificationsApi extends HttpApiGroup.make("notifications")
       error: [PreferencesInvalid, HTTPValidationError],
     }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Change the notification preferences"),
     HttpApiEndpoint.post("readNotification", "/v1/notifications/:notification_id/read", {
-      params: { notification_id: Schema.String },
+      params: { notification_id: Id },
       success: NotificationView,
       error: NotificationNotFound,
     }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Mark one notification as read"),

@@ -10,6 +10,7 @@ import { InvalidState, OutcomeUnknown, RoleRequired } from "../problems/Identity
 import { Text } from "../Validation/Scalars.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 /** The client that the provider made, as its operator finds it there. */
 export const JobRepair = Schema.Struct({
@@ -19,7 +20,7 @@ export const JobRepair = Schema.Struct({
   reason: Reason,
 }).annotate({ identifier: "JobRepair" })
 
-const job = { job_id: Schema.String }
+const job = { job_id: Id }
 const reviewed = [NotFound, RoleRequired, InvalidState, ...receiptProblems] as const
 
 export class OperationsApi extends HttpApiGroup.make("operations")

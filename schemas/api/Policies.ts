@@ -2,14 +2,15 @@
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
-import { Approval, PolicyReview, PolicyReviews } from "../identity/Policies.ts"
+import { Approval, PolicyReview, PolicyReviews, PolicyReviewState } from "../identity/Policies.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
-import { QueryUuid } from "../Validation/Scalars.ts"
+import { QueryOneOf, QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
-const review = { review_id: Schema.String }
+const review = { review_id: Id }
 
 const refusals = [
   ...Problems.roleProblems,
@@ -24,7 +25,9 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
     HttpApiEndpoint.get("listPolicyReviews", "/v1/policies/reviews", {
       query: {
         /** `open` where it is left out; an unknown state is nobody's. */
-        state: Schema.String.annotate({ default: "open" }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("open"))),
+        state: QueryOneOf(PolicyReviewState.literals, "open").pipe(
+          Schema.withDecodingDefaultKey(Effect.succeed("open")),
+        ),
         /** A decimal integer from 1 to 100 without leading zeros. */
         limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "50" }).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("50")),

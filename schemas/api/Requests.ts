@@ -22,6 +22,7 @@ import * as Problems from "../problems/Identity.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 export class RequestsApi extends HttpApiGroup.make("requests")
   .add(
@@ -80,7 +81,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       "Ask for two identities to become one; an operator decides, the other side may object",
     ),
     HttpApiEndpoint.post("objectToLinkRequest", "/v1/link-requests/:link_request_id/object", {
-      params: { link_request_id: Schema.String },
+      params: { link_request_id: Id },
       headers: optionallyKeyed,
       payload: Objection,
       success: LinkRequest,

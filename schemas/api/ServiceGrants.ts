@@ -10,9 +10,10 @@ import { QueryUuid } from "../Validation/Scalars.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
+import { Id } from "../Wire.ts"
 
 const project = { project_id: Schema.String }
-const grant = { ...project, grant_id: Schema.String }
+const grant = { ...project, grant_id: Id }
 
 const path = "/v1/projects/:project_id/lifecycle-service-grants"
 

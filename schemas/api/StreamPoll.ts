@@ -1,5 +1,4 @@
 /** Poll-based delivery (RFC 8936): how a receiver fetches what its stream has for it. Each request asks its grants again. */
-import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StreamPolling, StreamSets } from "../identity/Polling.ts"
 import { NotFound } from "../problems/Floor.ts"
@@ -7,13 +6,14 @@ import { CapabilityRequired } from "../problems/Streams.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { PlainFloor, SecretRequest } from "./Floor.ts"
 import { Consuming, Follows } from "./Lifecycle.ts"
+import { Id } from "../Wire.ts"
 
 const challenged = answerHeader(403, "WWW-Authenticate", "RFC 6750: `insufficient_scope`.")
 
 export class StreamPollApi extends HttpApiGroup.make("lifecycle-poll")
   .add(
     HttpApiEndpoint.post("pollStream", "/v1/lifecycle/streams/:stream_id/poll", {
-      params: { stream_id: Schema.String },
+      params: { stream_id: Id },
       payload: StreamPolling,
       success: StreamSets,
       error: [NotFound, CapabilityRequired],

@@ -21,9 +21,10 @@ import * as Problems from "../problems/Streams.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { CalledAddresses, Floor, PlainFloor, SecretRequest } from "./Floor.ts"
 import { Consuming } from "./Lifecycle.ts"
+import { Id } from "../Wire.ts"
 
 const streams = "/v1/lifecycle/streams"
-const which = { stream_id: Schema.String }
+const which = { stream_id: Id }
 // Without it the colon in a path would begin a parameter.
 const params = {}
 
@@ -51,7 +52,7 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
       .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.get("readStreams", streams, {
-      query: { stream_id: Schema.optionalKey(Schema.String) },
+      query: { stream_id: Schema.optionalKey(Id) },
       success: Schema.Union([StreamConfiguration, Schema.Array(StreamConfiguration)]),
       error: unseen,
     }).annotate(OpenApi.Summary, "The stream that is named, or a list of the receiver's")

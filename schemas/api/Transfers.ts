@@ -8,6 +8,7 @@ import * as Problems from "../problems/Transfers.ts"
 import { BodyBoolean, Text } from "../Validation/Scalars.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { Floor } from "./Floor.ts"
+import { Id } from "../Wire.ts"
 
 // "or null" means that a field may be null or absent.
 const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -18,7 +19,7 @@ export const NewTransfer = Schema.Struct({
 }).annotate({ identifier: "NewDomainTransfer" })
 
 export const TransferAcceptance = Schema.Struct({
-  target_org_id: orNull(Schema.String),
+  target_org_id: orNull(Id),
   rotate_dkim: orNull(BodyBoolean),
 }).annotate({ identifier: "DomainTransferAcceptance" })
 
@@ -39,8 +40,8 @@ const acceptErrors = [
   DependencyUnavailable,
 ] as const
 
-const transferId = { transfer_id: Schema.String }
-const domainId = { domain_id: Schema.String }
+const transferId = { transfer_id: Id }
+const domainId = { domain_id: Id }
 
 export class TransfersApi extends HttpApiGroup.make("transfers")
   .add(

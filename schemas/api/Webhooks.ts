@@ -1,5 +1,5 @@
 /** `/v1/webhooks` and `/v1/webhook-deliveries` (specification 001; rotation and replays are extras). */
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
@@ -7,9 +7,9 @@ import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/Webhooks.ts"
 import { complains, valueError } from "../Validation/Fault.ts"
-import { BodyBoolean, BodyInt, ListFilter, maxCodePoints, QueryBoolean, QueryInt } from "../Validation/Scalars.ts"
+import { BodyBoolean, BodyIntOr, ListFilter, maxCodePoints, QueryBooleanOr, QueryIntOr } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
-import { AskedTime } from "../Wire.ts"
+import { AskedTime, Id } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { CalledAddresses, Floor } from "./Floor.ts"
 
@@ -44,7 +44,7 @@ export const WebhookUpdate = Schema.Struct({
 export type WebhookUpdate = typeof WebhookUpdate.Type
 
 export const SecretRotation = Schema.Struct({
-  overlap_seconds: BodyInt({ min: 0, max: 604_800 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(86_400))),
+  overlap_seconds: BodyIntOr({ min: 0, max: 604_800 }, 86_400),
 }).annotate({ identifier: "SecretRotation" })
 
 export const ReplayRequest = Schema.Struct({
@@ -58,13 +58,13 @@ export type ReplayRequest = typeof ReplayRequest.Type
 const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
 const Replayed = Schema.Struct({ replayed: Schema.Int })
 
-const params = { webhook_id: Schema.String }
-const delivery = { delivery_id: Schema.String }
+const params = { webhook_id: Id }
+const delivery = { delivery_id: Id }
 
 export class WebhooksApi extends HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("listWebhooks", "/v1/webhooks/", {
-      query: { include_paused: QueryBoolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed("false"))) },
+      query: { include_paused: QueryBooleanOr(false) },
       success: Schema.Array(WebhookView),
       error: InvalidCredentials,
     }).middleware(Floor).middleware(Presented).annotate(OpenApi.Summary, "List webhooks, newest first"),
@@ -109,9 +109,9 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.get("listDeliveries", "/v1/webhooks/:webhook_id/deliveries", {
       params,
       query: {
-        page: QueryInt({ min: 0, max: 100_000_000 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("0"))),
-        limit: QueryInt({ min: 1, max: 100 }).pipe(Schema.withDecodingDefaultKey(Effect.succeed("20"))),
-        status: Schema.optionalKey(ListFilter),
+        page: QueryIntOr({ min: 0, max: 100_000_000 }, 0),
+        limit: QueryIntOr({ min: 1, max: 100 }, 20),
+        status: Schema.optionalKey(ListFilter(DeliveryStatus.literals)),
       },
       success: DeliveryPage,
       error: [WebhookNotFound, InvalidCredentials],
@@ -129,7 +129,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Read one delivery, found by its id alone"),
     HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
       params: delivery,
-      success: Schema.Struct({ id: Schema.String, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),
+      success: Schema.Struct({ id: Id, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),
       error: [DeliveryNotFound, DeliveryUnderWay, RateLimited],
     }).middleware(Floor).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Send one delivery again, in a new cycle of attempts"),

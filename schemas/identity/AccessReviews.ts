@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { BodyInt } from "../Validation/Scalars.ts"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { Acknowledgement, Delivery, Effective } from "./Lifecycle.ts"
 import { Reason } from "./Reason.ts"
 
@@ -25,17 +25,17 @@ export type ReviewState = typeof ReviewState.Type
 
 const ReviewedAccess = Schema.Struct({ access_id: Schema.String, version: Schema.Int, digest: Digest })
 const SponsorDecision = Schema.Struct({
-  decision_id: Schema.String,
+  decision_id: Id,
   person_id: Schema.String,
   decided_at: Timestamp,
   digest: Digest,
   locked: Schema.Literal(true),
 })
-const GrantEvent = Schema.Struct({ event_id: Schema.String, position: Schema.Int, digest: Digest })
+const GrantEvent = Schema.Struct({ event_id: Id, position: Schema.Int, digest: Digest })
 
 export const GrantReceipt = Schema.Struct({
-  receipt_id: Schema.String,
-  review_id: Schema.String,
+  receipt_id: Id,
+  review_id: Id,
   institution_id: Schema.String,
   action: Schema.Literals(["propose", "approve", "revoke"]),
   state: ReviewState,
@@ -52,7 +52,7 @@ export const GrantReceipt = Schema.Struct({
   access_effect: Schema.Literal("unchanged"),
   /** The head of the review's chain of evidence, also the receipt's ETag. */
   evidence_digest: Digest,
-  audit_id: Schema.String,
+  audit_id: Id,
 }).annotate({ identifier: "GrantReceipt" })
 export type GrantReceipt = typeof GrantReceipt.Type
 
@@ -67,7 +67,7 @@ export const ValidityReason = Schema.Literals([
 export type ValidityReason = typeof ValidityReason.Type
 
 export const Review = Schema.Struct({
-  review_id: Schema.String,
+  review_id: Id,
   institution_id: Schema.String,
   project_id: Schema.String,
   person_id: Schema.String,
@@ -94,7 +94,7 @@ export const Candidate = Schema.Struct({
   project_id: Schema.String,
   role: Schema.String,
   granted_at: Timestamp,
-  grant_event_id: Schema.String,
+  grant_event_id: Id,
   /** Whether the caller may propose it, and why not. */
   proposable: Schema.Boolean,
   blocked_by: Schema.Array(Schema.String),

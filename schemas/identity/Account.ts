@@ -1,6 +1,6 @@
 /** A person's own account, as they see it (DECISIONS-identity 1.4). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { Assurance } from "./Assurance.ts"
 
 export const OwnAccount = Schema.Struct({
@@ -57,7 +57,7 @@ export type Freshness = typeof Freshness.Type
 
 export const SessionList = Schema.Struct({
   items: Schema.Array(Schema.Struct({
-    session_id: Schema.String,
+    session_id: Id,
     current: Schema.Boolean,
     state: Schema.Literals(["active", "expired", "revoked"]),
     issued_at: Timestamp,

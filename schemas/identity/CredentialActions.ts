@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { complains, notOneOf } from "../Validation/Fault.ts"
 import { maxCodePoints, Text } from "../Validation/Scalars.ts"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 
 export const AuthenticatorKind = Schema.Literals(["passkey", "security_key", "totp", "recovery_codes", "password"])
 export type AuthenticatorKind = typeof AuthenticatorKind.Type
@@ -13,7 +13,7 @@ export type CredentialType = typeof CredentialType.Type
 
 /** What may be shown of an authenticator: never what it proves itself by. */
 export const AuthenticatorView = Schema.Struct({
-  authenticator_id: Schema.String,
+  authenticator_id: Id,
   kind: AuthenticatorKind,
   credential_type: CredentialType,
   label: Schema.String,
@@ -105,7 +105,7 @@ export const Challenge = Schema.Union([
 export type Challenge = typeof Challenge.Type
 
 export const StartedAction = Schema.Struct({
-  intent_id: Schema.String,
+  intent_id: Id,
   kind: ActionKind,
   state: Schema.Literal("pending"),
   expires_at: Timestamp,
@@ -159,7 +159,7 @@ export type Proof = typeof Proof.Type
 export const FinishAction = Schema.Struct({ proof: Proof }).annotate({ identifier: "FinishAction" })
 
 export const FinishedAction = Schema.Struct({
-  intent_id: Schema.String,
+  intent_id: Id,
   kind: ActionKind,
   state: Schema.Literal("completed"),
   completed_at: Timestamp,

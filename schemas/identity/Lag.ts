@@ -1,6 +1,6 @@
 /** How far consumers of a project's lifecycle are behind (DECISIONS-identity 1.8). Additive: fields may come. */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 
 const orNull = Schema.NullOr
 const Millis = orNull(Schema.Finite)
@@ -25,7 +25,7 @@ export const LifecycleLag = Schema.Struct({
 export type LifecycleLag = typeof LifecycleLag.Type
 
 export const LifecycleStream = Schema.Struct({
-  stream_id: Schema.String,
+  stream_id: Id,
   project_id: Schema.String,
   consumer_id: Schema.String,
   delivery: Schema.Literals(["push", "poll"]),

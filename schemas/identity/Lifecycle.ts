@@ -4,13 +4,13 @@
  * the four, the decision, is its resource's own.
  */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 
 const orNull = Schema.NullOr
 
 export const Delivery = Schema.Struct({
   state: Schema.Literals(["none", "queued", "delivered", "failed", "ambiguous"]),
-  event_id: orNull(Schema.String),
+  event_id: orNull(Id),
   queued_at: orNull(Timestamp),
   last_attempt_at: orNull(Timestamp),
   attempts: Schema.Int,

@@ -1,6 +1,6 @@
 /** Work that takes its time, and how it does (specification 000, Operations and health; DECISIONS-identity 1.8). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { BrokerSubscriber, LifecycleDrift, LifecycleLag, LifecycleStream } from "./Lag.ts"
 
 const orNull = Schema.NullOr
@@ -10,7 +10,7 @@ export type JobState = typeof JobState.Type
 
 /** No payload, no secret: what, where, how it stands. */
 const job = {
-  job_id: Schema.String,
+  job_id: Id,
   kind: Schema.String,
   project_id: orNull(Schema.String),
   state: JobState,

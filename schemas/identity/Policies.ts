@@ -3,7 +3,7 @@
  * every one a different person, none of them its author.
  */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { Reason } from "./Reason.ts"
 
 export const Approval = Schema.Struct({ reason: Reason, role: Schema.String }).annotate({ identifier: "Approval" })
@@ -13,7 +13,7 @@ export const PolicyReviewState = Schema.Literals(["open", "applied", "declined",
 export type PolicyReviewState = typeof PolicyReviewState.Type
 
 export const PolicyReview = Schema.Struct({
-  review_id: Schema.String,
+  review_id: Id,
   state: PolicyReviewState,
   required_roles: Schema.Array(Schema.String),
   approvals: Schema.Array(
@@ -27,7 +27,7 @@ export const ListedPolicyReview = Schema.Struct({
   ...PolicyReview.fields,
   kind: Schema.String,
   /** The request, project or enrollment that it is about. */
-  request_id: Schema.String,
+  request_id: Id,
   institution_id: Schema.NullOr(Schema.String),
   project_id: Schema.NullOr(Schema.String),
   author_person_id: Schema.String,

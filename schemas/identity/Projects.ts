@@ -1,7 +1,7 @@
 /** Websites, the projects that they are: registered, launched, owned, withdrawn (specification 000; DECISIONS-identity 1.7). */
 import { Effect, Schema } from "effect"
 import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { isLocal, plain, PlainUri } from "./Addresses.ts"
 import { ConnectorKind, Environment, ProjectState } from "./Directory.ts"
 import { Reason } from "./Reason.ts"
@@ -106,7 +106,7 @@ export const WithdrawnWebsite = Schema.Struct({
 export type WithdrawnWebsite = typeof WithdrawnWebsite.Type
 
 export const LaunchProposal = Schema.Struct({
-  launch_id: Schema.String,
+  launch_id: Id,
   project_id: Schema.String,
   launch_url: Schema.String,
   reason: Schema.String,
@@ -163,7 +163,7 @@ const decided = {
 }
 
 export const ProjectRegistration = Schema.Struct({
-  request_id: Schema.String,
+  request_id: Id,
   state: Schema.Literals(["submitted", "approved", "declined", "superseded"]),
   reason: Schema.String,
   ...filed,

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { minCodePoints, Text } from "../Validation/Scalars.ts"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { DomainName } from "./Addresses.ts"
 import { MembershipRole, MembershipState } from "./Directory.ts"
 import { Reason } from "./Reason.ts"
@@ -61,7 +61,7 @@ export const MembershipChange = Schema.Struct({
 }).annotate({ identifier: "MembershipChange" })
 export type MembershipChange = typeof MembershipChange.Type
 
-export const LinkCreate = Schema.Struct({ reason: Reason, proof_id: Schema.String })
+export const LinkCreate = Schema.Struct({ reason: Reason, proof_id: Id })
   .annotate({ identifier: "LinkCreate" })
 export type LinkCreate = typeof LinkCreate.Type
 
@@ -71,7 +71,7 @@ export const LinkProofCreate = Schema.Struct({ token: Schema.String }).annotate(
 export const Objection = Schema.Struct({ reason: orAbsent(Reason) }).annotate({ identifier: "Objection" })
 
 /** Whose approval the request waits for. */
-export const OpenedReview = Schema.Struct({ review_id: Schema.String, required_roles: Schema.Array(Schema.String) })
+export const OpenedReview = Schema.Struct({ review_id: Id, required_roles: Schema.Array(Schema.String) })
   .annotate({ identifier: "OpenedPolicyReview" })
 export type OpenedReview = typeof OpenedReview.Type
 
@@ -80,14 +80,14 @@ export const filed = {
   version: Schema.Int,
   created_at: Timestamp,
   /** The lifecycle event that it made, where it made one. */
-  event_id: orNull(Schema.String),
+  event_id: orNull(Id),
   /** The provider's job that it began, where it began one. */
-  job_id: orNull(Schema.String),
+  job_id: orNull(Id),
   policy_review: orNull(OpenedReview),
 }
 
 export const OrganizationRequest = Schema.Struct({
-  request_id: Schema.String,
+  request_id: Id,
   name: Schema.String,
   organization_type: Schema.String,
   website: Schema.String,
@@ -103,7 +103,7 @@ export const OrganizationRequest = Schema.Struct({
 export type OrganizationRequest = typeof OrganizationRequest.Type
 
 export const AccessRequest = Schema.Struct({
-  request_id: Schema.String,
+  request_id: Id,
   institution_id: Schema.String,
   project_id: Schema.String,
   reason: Schema.String,
@@ -133,7 +133,7 @@ export const MailDelivery = Schema.Struct({
 export type MailDelivery = typeof MailDelivery.Type
 
 export const Enrollment = Schema.Struct({
-  enrollment_id: Schema.String,
+  enrollment_id: Id,
   institution_id: Schema.String,
   /** Masked: enough to recognise it by. */
   recipient: Schema.String,
@@ -146,7 +146,7 @@ export const Enrollment = Schema.Struct({
 export type Enrollment = typeof Enrollment.Type
 
 export const AcceptedEnrollment = Schema.Struct({
-  enrollment_id: Schema.String,
+  enrollment_id: Id,
   institution_id: Schema.String,
   /** `invited`: an administrator has to agree first, since the invitation went to another address. */
   state: Schema.Literals(["invited", "accepted"]),
@@ -157,7 +157,7 @@ export const AcceptedEnrollment = Schema.Struct({
 export type AcceptedEnrollment = typeof AcceptedEnrollment.Type
 
 export const MembershipRequest = Schema.Struct({
-  request_id: Schema.String,
+  request_id: Id,
   institution_id: Schema.String,
   /** What it asks for. */
   membership: Schema.Struct({ person_id: Schema.String, role: MembershipRole, state: MembershipState }),
@@ -168,14 +168,14 @@ export const MembershipRequest = Schema.Struct({
 }).annotate({ identifier: "MembershipRequest" })
 export type MembershipRequest = typeof MembershipRequest.Type
 
-export const LinkProof = Schema.Struct({ proof_id: Schema.String, expires_at: Timestamp })
+export const LinkProof = Schema.Struct({ proof_id: Id, expires_at: Timestamp })
   .annotate({ identifier: "LinkProof" })
 export type LinkProof = typeof LinkProof.Type
 
 export const LinkRequest = Schema.Struct({
-  link_request_id: Schema.String,
+  link_request_id: Id,
   /** Null for one of an earlier release. */
-  proof_id: orNull(Schema.String),
+  proof_id: orNull(Id),
   issuer: Schema.String,
   subject: Schema.String,
   reason: Schema.String,
@@ -189,11 +189,26 @@ export type LinkRequest = typeof LinkRequest.Type
 
 /** One of the caller's own requests, of whatever kind, or a link of theirs that somebody else asks for. */
 export const OwnRequest = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
   /** Another than the caller: a link that they may object to. */
   author_person_id: Schema.String,
-  state: Schema.String,
+  /** Those of all kinds. */
+  state: Schema.Literals([
+    "submitted",
+    "approved",
+    "declined",
+    "superseded",
+    "expired",
+    "held",
+    "invited",
+    "accepted",
+    "revoked",
+    "proposed",
+    "launched",
+    "pending_review",
+    "linked",
+  ]),
   institution_id: orNull(Schema.String),
   project_id: orNull(Schema.String),
   reason: Schema.String,

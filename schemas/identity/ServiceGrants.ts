@@ -1,7 +1,7 @@
 /** Lifecycle service grants: which service may read a project's lifecycle (DECISIONS-identity 1.6). */
 import { Schema } from "effect"
 import { BodyInt, Text } from "../Validation/Scalars.ts"
-import { AskedTime, Timestamp } from "../Wire.ts"
+import { AskedTime, Id, Timestamp } from "../Wire.ts"
 import { Acknowledgement, Delivery, Effective } from "./Lifecycle.ts"
 import { Reason } from "./Reason.ts"
 
@@ -31,7 +31,7 @@ export const ServiceGrantState = Schema.Literals(["proposed", "approved", "revok
 export type ServiceGrantState = typeof ServiceGrantState.Type
 
 export const GrantRead = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   project_id: Schema.String,
   service_id: Schema.String,
   service_issuer: Schema.String,

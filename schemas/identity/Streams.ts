@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { codePoints, Text } from "../Validation/Scalars.ts"
 import { Subject } from "./Subjects.ts"
+import { Id } from "../Wire.ts"
 
 /** Delivery methods. */
 export const push = "urn:ietf:rfc:8935"
@@ -69,12 +70,12 @@ export const StreamCreation = Schema.Struct({
 }).annotate({ identifier: "StreamCreation" })
 export type StreamCreation = typeof StreamCreation.Type
 
-export const StreamChange = Schema.Struct({ stream_id: Schema.String, ...supplied, ...asked })
+export const StreamChange = Schema.Struct({ stream_id: Id, ...supplied, ...asked })
   .annotate({ identifier: "StreamChange" })
 export type StreamChange = typeof StreamChange.Type
 
 export const StreamConfiguration = Schema.Struct({
-  stream_id: Schema.String,
+  stream_id: Id,
   iss: Schema.String,
   /** The audience of the project that the stream serves. */
   aud: Schema.String,
@@ -96,27 +97,27 @@ const OwnWords = Text(0, 1_000)
 
 /** 8.1.2: of a request as of an answer. */
 export const StreamState = Schema.Struct({
-  stream_id: Schema.String,
+  stream_id: Id,
   status: StreamStatus,
   reason: Schema.optionalKey(OwnWords),
 }).annotate({ identifier: "StreamState" })
 export type StreamState = typeof StreamState.Type
 
 export const VerificationRequest = Schema.Struct({
-  stream_id: Schema.String,
+  stream_id: Id,
   /** Comes back in the verification event. */
   state: Schema.optionalKey(OwnWords),
 }).annotate({ identifier: "StreamVerification" })
 export type VerificationRequest = typeof VerificationRequest.Type
 
 export const SubjectAddition = Schema.Struct({
-  stream_id: Schema.String,
+  stream_id: Id,
   subject: Subject,
   /** Taken, and not judged by. */
   verified: Schema.optionalKey(Schema.Boolean),
 }).annotate({ identifier: "StreamSubjectAddition" })
 
-export const SubjectRemoval = Schema.Struct({ stream_id: Schema.String, subject: Subject })
+export const SubjectRemoval = Schema.Struct({ stream_id: Id, subject: Subject })
   .annotate({ identifier: "StreamSubjectRemoval" })
 
 /** 7.1: what `/.well-known/ssf-configuration` says. */

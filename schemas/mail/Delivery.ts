@@ -1,6 +1,6 @@
 /** Deliveries as the API shows them (specification 001, Webhook delivery record; states by DECISIONS-mail). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { EventType, WebhookBody } from "./MailEvent.ts"
 
 /**
@@ -14,8 +14,8 @@ export type DeliveryStatus = typeof DeliveryStatus.Type
 export const AttemptError = Schema.NullOr(Schema.String)
 
 export const DeliveryRecord = Schema.Struct({
-  id: Schema.String,
-  webhook_id: Schema.String,
+  id: Id,
+  webhook_id: Id,
   event_type: EventType,
   status: DeliveryStatus,
   response_status: Schema.NullOr(Schema.Int),

@@ -1,6 +1,6 @@
 /** Notifications of an account (specification 001, Notification; DECISIONS-mail, Notifications). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 
 export const Category = Schema.Literals(["alerts", "sends", "team", "domains"])
 export type Category = typeof Category.Type
@@ -27,7 +27,7 @@ export const defaultPreferences: Preferences = {
 }
 
 export const NotificationView = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   category: Category,
   severity: Severity,
   title: Schema.String,

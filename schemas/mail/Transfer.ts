@@ -1,6 +1,6 @@
 /** Domain transfers as the API shows them (specification 001, Domain transfer object and States and transitions). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 
 export const TransferStatus = Schema.Literals([
   "pending",
@@ -17,16 +17,16 @@ export type TransferStatus = typeof TransferStatus.Type
 export const isLive = (status: TransferStatus): boolean => status === "pending" || status === "accepted"
 
 export const DomainTransfer = Schema.Struct({
-  id: Schema.String,
-  domain_id: Schema.String,
+  id: Id,
+  domain_id: Id,
   domain_name: Schema.String,
   /** The account that owned the domain, even where an administrator of its workspace initiated. */
-  source_user_id: Schema.String,
-  source_org_id: Schema.String,
+  source_user_id: Id,
+  source_org_id: Id,
   source_label: Schema.String,
   target_email: Schema.String,
-  target_user_id: Schema.NullOr(Schema.String),
-  target_org_id: Schema.NullOr(Schema.String),
+  target_user_id: Schema.NullOr(Id),
+  target_org_id: Schema.NullOr(Id),
   status: TransferStatus,
   note: Schema.NullOr(Schema.String),
   cooloff_until: Schema.NullOr(Timestamp),
@@ -50,9 +50,9 @@ export type AcceptEligibility = typeof AcceptEligibility.Type
 /** What keeps a domain from being handed over. */
 export const Blocker = Schema.Struct({
   kind: Schema.Literals(["broadcast", "scheduled_email"]),
-  id: Schema.String,
+  id: Id,
   name: Schema.String,
-  status: Schema.String,
+  status: Schema.Literals(["scheduled", "sending"]),
   scheduled_at: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "TransferBlocker" })
 export type Blocker = typeof Blocker.Type

@@ -1,10 +1,10 @@
 /** Webhooks as the API shows them (specification 001, Webhook). */
 import { Schema } from "effect"
-import { Timestamp } from "../Wire.ts"
+import { Id, Timestamp } from "../Wire.ts"
 import { EventType } from "./MailEvent.ts"
 
 export const WebhookView = Schema.Struct({
-  id: Schema.String,
+  id: Id,
   url: Schema.String,
   events: Schema.Array(EventType),
   is_active: Schema.Boolean,

@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { NotFound } from "./Floor.ts"
 import { Problem } from "./Problem.ts"
+import { Id } from "../Wire.ts"
 
 /** No token, a wrong one, one of a revoked session, or of a person who is unknown or not active (RFC 6750). */
 export class InvalidToken
@@ -196,7 +197,7 @@ export class Held extends Problem<Held>()("Held", "held", 503, "The operation is
 /** The provider may have done it: poll the job, do not ask again blindly. */
 export class OutcomeUnknown
   extends Problem<OutcomeUnknown>()("OutcomeUnknown", "outcome_unknown", 504, "The outcome is not known yet", {
-    job_id: Schema.String,
+    job_id: Id,
   }) {}
 
 /** What any operation within an institution may be refused with, where a role is asked for. */

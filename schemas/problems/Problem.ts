@@ -6,6 +6,7 @@
  */
 import { Schema } from "effect"
 import { HttpApiError } from "effect/http-api"
+import { Id } from "../Wire.ts"
 
 /** Every problem type of this product is a name, not an address: it is never fetched. */
 export const typeOf = <const Code extends string>(code: Code): `urn:bailiwick:problem:${Code}` =>
@@ -13,7 +14,7 @@ export const typeOf = <const Code extends string>(code: Code): `urn:bailiwick:pr
 
 const located = {
   request_id: Schema.optionalKey(Schema.String),
-  audit_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  audit_id: Schema.optionalKey(Schema.NullOr(Id)),
 }
 
 /**

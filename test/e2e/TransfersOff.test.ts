@@ -45,6 +45,17 @@ const typeOf = (origin: string, path: string) =>
     return response.headers.get("content-type")
   })
 
+/** What the served document has of transfers. */
+const documented = (origin: string) =>
+  Effect.promise(async () => {
+    const { components, paths, tags } = await (await fetch(`${origin}/v1/openapi.json`)).json()
+    return {
+      paths: Object.keys(paths).filter((path) => path.includes("transfer")).length,
+      schemas: Object.keys(components.schemas).filter((name) => /^DomainTransfer/.test(name)).length,
+      tag: (tags as ReadonlyArray<{ readonly name: string }>).some(({ name }) => /transfers/i.test(name)),
+    }
+  })
+
 describe("the transfers' switch", () => {
   it.live(
     "off: all ten paths and both pages, and wrong methods on them, are 404; on: they are there",
@@ -67,8 +78,11 @@ describe("the transfers' switch", () => {
             }
           }
         }
+        assert.deepStrictEqual(yield* documented(instance.origin()), { paths: 0, schemas: 0, tag: false })
         yield* instance.end("SIGTERM")
         yield* instance.start({ DOMAIN_TRANSFERS_ENABLED: "true" })
+        const { paths: there, tag } = yield* documented(instance.origin())
+        assert.deepStrictEqual({ there, tag }, { there: paths.length, tag: true })
         for (const [method, path] of paths) {
           const expected = path.includes("/stop/") ? [404, "not_found"] : [401, "invalid_credentials"]
           assert.deepStrictEqual(yield* ask(instance.origin(), method, path, null, null), expected, path)

@@ -7,6 +7,7 @@ import { defaults } from "../floor/Edge.ts"
 import { overNode, streams } from "../floor/LongAnswer.ts"
 import type { Connection, Connections } from "./Connections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
+import { answerUnparsed } from "./Unparsed.ts"
 
 const turnAway = (socket: Socket) => {
   socket.on("error", () => {})
@@ -93,12 +94,15 @@ export const onNode = Effect.fnUntraced(function* (
   const http = createServer({
     // As Deno has it: of a header that is sent twice none is picked.
     joinDuplicateHeaders: true,
+    // A request without a Host is refused as one with another's (421).
+    requireHostHeader: false,
     // `watch` closes connections without a header: Node looks every 30 s only, Deno never.
     headersTimeout: 0,
     // Told to clients, so that they send nothing over a connection that is about to be closed.
     keepAliveTimeout: headerMillis,
   })
   counted(http, connections)
+  yield* answerUnparsed(http)
   const server = yield* NodeHttpServer.make(() => http, { host, port, backlog, disablePreemptiveShutdown: true }).pipe(
     Effect.mapError((cause) => new CannotListen({ host, port, cause })),
   )

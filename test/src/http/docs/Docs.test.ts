@@ -1,6 +1,8 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { OpenApi } from "effect/http-api"
+import { Api } from "../../../../schemas/api/Api.ts"
+import { DeliveryStatus } from "../../../../schemas/mail/Delivery.ts"
 import { fastApiSchemas } from "../../../../schemas/Validation.ts"
 import * as Docs from "../../../../src/http/Docs.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
@@ -69,6 +71,50 @@ describe("the OpenAPI document", () => {
     assert.deepStrictEqual(statuses("/v1/current", "get"), ["200", "406", "413", "415", "421", "431", "500", "503"])
     assert.includeMembers(statuses("/v1/things", "get"), ["200", "422"])
     assert.includeMembers(statuses("/v1/strict", "post"), ["400", "413", "415", "422"])
+  })
+})
+
+describe("the document of the whole contract", () => {
+  const whole = document(Api)
+  const parameters = Object.entries(whole["paths"] as Readonly<Record<string, Json>>).flatMap(([path, methods]) =>
+    Object.values(methods as Readonly<Record<string, Json>>).flatMap((operation) =>
+      (at(operation, "parameters") as ReadonlyArray<Json>).map((parameter) => ({ path, parameter }))
+    )
+  )
+  const schemaOf = (path: string, name: string) =>
+    at(parameters.find((one) => one.path === path && at(one.parameter, "name") === name)?.parameter, "schema")
+
+  it("gives every page and limit its default, and every status its values", () => {
+    const deliveries = "/v1/webhooks/{webhook_id}/deliveries"
+    assert.deepStrictEqual(schemaOf(deliveries, "page"), {
+      ...{ type: "integer", minimum: 0, maximum: 100_000_000, default: 0 },
+    })
+    assert.deepStrictEqual(schemaOf(deliveries, "status"), { type: "string", enum: [...DeliveryStatus.literals] })
+    for (const { path, parameter } of parameters) {
+      const name = String(at(parameter, "name"))
+      if (["page", "limit", "unread", "include_paused", "wait"].includes(name)) {
+        assert.isDefined(at(parameter, "schema", "default"), `${path} ${name}`)
+      }
+      if (["status", "state", "category"].includes(name)) {
+        assert.isArray(at(parameter, "schema", "enum"), `${path} ${name}`)
+      }
+    }
+    const rotation = at(whole, "components", "schemas", "SecretRotation", "properties", "overlap_seconds")
+    assert.deepStrictEqual(rotation, { type: "integer", minimum: 0, maximum: 604_800, default: 86_400 })
+    const blocker = at(whole, "components", "schemas", "TransferBlocker", "properties", "status", "enum")
+    assert.deepStrictEqual(blocker, ["scheduled", "sending"])
+  })
+
+  it("says which ids are UUIDs", () => {
+    // Given by a directory, or tokens and digests.
+    const others = ["institution_id", "project_id", "token", "stop_token", "digest"]
+    for (const { path, parameter } of parameters.filter(({ parameter }) => at(parameter, "in") === "path")) {
+      const name = String(at(parameter, "name"))
+      assert.strictEqual(at(parameter, "schema", "format") === "uuid", !others.includes(name), `${path} ${name}`)
+    }
+    for (const name of ["Webhook", "WebhookDelivery", "Notification", "DomainTransfer", "GrantRead", "OwnRequest"]) {
+      assert.strictEqual(at(whole, "components", "schemas", name, "properties", "id", "format"), "uuid", name)
+    }
   })
 })
 

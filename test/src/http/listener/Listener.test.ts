@@ -90,6 +90,41 @@ for (const nodeHttp of kinds) {
         assert.strictEqual((yield* silent.closed).text, "")
       })))
 
+    it.effect("answers with a problem and an id where the runtime lets the request through to us", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server } = yield* started({ nodeHttp })
+        const asked = Effect.fnUntraced(function* (request: string) {
+          const connection = yield* opened(server)
+          connection.send(request)
+          const [head = "", body = ""] = (yield* connection.answered).split("\r\n\r\n")
+          const id = /^x-request-id: (.*)$/im.exec(head)?.[1]
+          const { code, request_id } = body === "" ? {} : JSON.parse(body)
+          if (body !== "" && code !== undefined) assert.strictEqual(request_id, id)
+          if (body !== "") assert.isDefined(id, head)
+          return [Number(head.split(" ", 2)[1]), code]
+        })
+        const host = `Host: ${server.host}:${server.port}\r\n`
+        const many = (count: number) => Array.from({ length: count }, (_, n) => `x${n}: 1\r\n`).join("")
+        const malformed = [400, "malformed_request"]
+        // Deno's engine refuses what it cannot read, and more than 100 headers, by itself, and nothing of it is told to us.
+        const unread = nodeHttp || !("Deno" in globalThis) ? malformed : [400, undefined]
+        assert.deepStrictEqual(yield* asked(`garbage\r\n\r\n`), unread)
+        assert.deepStrictEqual(yield* asked(`GET /v1/current HTTP/1.1\r\n${host}a header\r\n\r\n`), unread)
+        assert.deepStrictEqual(
+          yield* asked(`GET /v1/current HTTP/1.1\r\n${host}${many(150)}\r\n`),
+          nodeHttp || !("Deno" in globalThis) ? [200, undefined] : unread,
+        )
+        assert.deepStrictEqual(
+          yield* asked(`GET /v1/current HTTP/1.1\r\n${host}x: ${"a".repeat(17_000)}\r\n\r\n`),
+          [431, "headers_too_large"],
+        )
+        assert.deepStrictEqual(yield* asked(`GET /v1/current HTTP/1.1\r\n\r\n`), [421, "misdirected_request"])
+        // Deno reads the methods of fetch in either case, as its Request does.
+        const put = nodeHttp || !("Deno" in globalThis) ? malformed : [405, "method_not_allowed"]
+        assert.deepStrictEqual(yield* asked(`put /v1/current HTTP/1.1\r\n${host}\r\n`), put)
+        assert.deepStrictEqual(yield* asked(`foo /v1/current HTTP/1.1\r\n${host}\r\n`), put)
+      })))
+
     it.effect("does not close a connection whose request is being answered", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server, slow } = yield* started({ nodeHttp, headerMillis: 200 })

@@ -1,0 +1,47 @@
+/**
+ * What node:http cannot read as a request gets a problem of ours as well. No route and no actor is known, so it leaves no
+ * record in the audit.
+ */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { type Server, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { HeadersTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
+import { Ids } from "../../../services/platform/Ids.ts"
+import { completed, headed, problemIn } from "../floor/Complete.ts"
+import { respond } from "../floor/Failures.ts"
+import { instanceOf } from "../floor/Routes.ts"
+
+const detail =
+  "The request cannot be read as HTTP/1.1: see that its method is in capitals, and its headers are well-formed"
+
+const answerTo = Effect.fnUntraced(function* (code: unknown) {
+  const requestId = yield* (yield* Ids).next
+  const refusal = code === "HPE_HEADER_OVERFLOW" ? new HeadersTooLarge({}) : new MalformedRequest({ detail })
+  const response = yield* respond(refusal)
+  const occurrence = { instance: instanceOf(undefined), requestId, auditId: null }
+  return headed(completed(response, problemIn(response) ?? {}, occurrence), requestId, true)
+})
+
+const textOf = ({ body, headers, status }: HttpServerResponse.HttpServerResponse): string => {
+  const bytes = body._tag === "Uint8Array" ? body.body : new Uint8Array()
+  const lines = Object.entries({
+    ...headers,
+    "content-type": "application/problem+json",
+    "content-length": String(bytes.length),
+  })
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${
+    lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  }\r\n${new TextDecoder().decode(bytes)}`
+}
+
+export const answerUnparsed = (http: Server) =>
+  Effect.map(Effect.context<never>(), (context) => {
+    http.on("clientError", (error: Error & { readonly code?: unknown }, socket: Duplex) => {
+      // Reset, or in the middle of another answer.
+      if (error.code === "ECONNRESET" || !socket.writable || Reflect.get(socket, "_httpMessage") != null) {
+        return void socket.destroy()
+      }
+      socket.end(textOf(Effect.runSyncWith(context)(answerTo(error.code))), () => socket.destroy())
+    })
+  })

@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer } from "node:http"
+import { inject } from "vitest"
 import { freePort } from "../../src/embedded/Ports.ts"
 import * as Processes from "../support/Processes.ts"
 
@@ -19,11 +20,16 @@ it.live("a start that fails says the innermost reason in a line, and no secret",
       ),
       () => Effect.promise(() => new Promise((done) => server.close(done))),
     )
-    const database = { DATABASE_URL: "postgres://someone:the-password@127.0.0.1:9/nowhere" }
+    const url = new URL(inject("postgresAppUrl"))
+    url.password = "the-password"
+    const database = { DATABASE_URL: url.href }
     const [refused, unheard] = yield* Effect.all([says(database), says({ ...database, METRICS_PORT: String(taken) })], {
       concurrency: 2,
     })
-    assert.deepStrictEqual(refused, [1, "bailiwick: PostgreSQL: connect ECONNREFUSED 127.0.0.1:9\n"])
+    assert.deepStrictEqual(refused, [
+      1,
+      `bailiwick: PostgreSQL: password authentication failed for user "${url.username}"\n`,
+    ])
     assert.match(
       String(unheard[1]),
       new RegExp(`^bailiwick: cannot listen on 127.0.0.1:${taken}, .* METRICS_PORT .*\n$`),

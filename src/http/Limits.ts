@@ -7,6 +7,8 @@ import type { HttpServerRequest } from "effect/http"
 import { type Credential } from "../../schemas/api/Credentials.ts"
 import { type InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
 import { Principals } from "../../services/accounts/Principals.ts"
+import { BoundedMap } from "../../services/platform/BoundedMap.ts"
+import { counted } from "../../services/platform/MapSizes.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { maxBody } from "./floor/Body.ts"
 import { actsAs } from "./floor/RequestActor.ts"
@@ -86,7 +88,8 @@ export class AccountLimits
         const principals = yield* Principals
         const spend = counting("mail", yield* RateLimits, rates)
         // A key belongs to one account for good, so this is never out of date. It decides nothing but whom to charge.
-        const remembered = new Map<string, string>()
+        const remembered = new BoundedMap<string, string>(maxRemembered)
+        yield* counted("accounts of keys", () => remembered.size)
         const again = new WeakSet<object>()
         const nameOf = (hash: Uint8Array) => String.fromCharCode(...hash)
 
@@ -96,8 +99,6 @@ export class AccountLimits
           const known = remembered.get(name)
           if (known !== undefined) return known
           const { accountId } = yield* principals.authenticate(credential)
-          const [oldest] = remembered.size >= maxRemembered ? remembered.keys() : []
-          if (oldest !== undefined) remembered.delete(oldest)
           remembered.set(name, accountId)
           return accountId
         })

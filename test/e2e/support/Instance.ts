@@ -7,6 +7,8 @@ export interface Instance {
   readonly origin: () => string
   readonly pid: () => number
   readonly output: () => string
+  /** The process that runs now. */
+  readonly program: () => Program
   /** Starts it and waits for the line that says it is ready; changes of the environment stay. */
   readonly start: (changes?: Readonly<Record<string, string>>) => Effect.Effect<void>
   /** Ends it and waits until it is gone; gives its exit code, null after a signal. */
@@ -48,6 +50,7 @@ export const instance = Effect.fnUntraced(function* (
     origin: () => now().origin,
     pid: () => now().program.pid,
     output: () => now().program.output(),
+    program: () => now().program,
     start,
     end,
   } satisfies Instance

@@ -82,6 +82,8 @@ export interface Servers {
   readonly natsUrl?: Redacted.Redacted
   /** What runs the program, where it is not the run's own runtime. */
   readonly command?: ReadonlyArray<string>
+  /** The module that is run instead of `src/main.ts`. */
+  readonly module?: string
 }
 
 /** A running program with `env` beside what it needs; on the run's own servers unless told. */
@@ -109,7 +111,10 @@ export const world = Effect.fnUntraced(function* (
     LOG_LEVEL: "warn",
     ...env,
   }
-  const running = yield* instance(environment, servers.command === undefined ? {} : { command: servers.command })
+  const running = yield* instance(environment, {
+    ...(servers.command === undefined ? {} : { command: servers.command }),
+    ...(servers.module === undefined ? {} : { module: servers.module }),
+  })
   yield* running.start()
   const events = yield* feed(natsUrl)
 

@@ -1,5 +1,6 @@
 /**
  * The audit: one row for every change and for every failed request, found again by `X-Request-ID` (`cli audit`).
+ * An id that the client chose is marked as such (CurrentRequest).
  *
  * Redacted by construction: an entry holds names of actions, typed ids and codes. There is no place for a body, a
  * header, a token or an address, and `details` takes only scalars that the caller names one by one.

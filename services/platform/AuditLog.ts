@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { SqlError } from "effect/sql"
+import { ofClient } from "./CurrentRequest.ts"
 import { Database } from "./Database.ts"
 import { floorOf } from "./Ids.ts"
 
@@ -23,6 +24,7 @@ export interface AuditRecord {
 }
 
 export interface AuditQuery {
+  /** As an answer has it, whoever chose it, or as a record has it: `client:<id>` finds a client's alone. */
   readonly requestId?: string | undefined
   /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone, for which there is no index. */
   readonly subject?: string | undefined
@@ -57,6 +59,12 @@ export class AuditLog extends Context.Service<AuditLog, {
         return kind === undefined ? itself : wide.or([itself, named(kind, subject.slice(colon + 1))])
       }
 
+      const of = (requestId: string) =>
+        wide.or([requestId, ofClient(requestId)].flatMap((id) => [
+          wide`request_id = ${id}`,
+          wide`details ? 'request_ids' and details->'request_ids' @> ${JSON.stringify([id])}::jsonb`,
+        ]))
+
       const after = (id: string, { requestId, subject }: AuditQuery) =>
         wide<AuditRecord>`
           select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
@@ -65,10 +73,7 @@ export class AuditLog extends Context.Service<AuditLog, {
           wide.and([
             wide`id > ${id}::uuid`,
             ...(subject === undefined ? [] : [about(subject)]),
-            ...(requestId === undefined ? [] : [
-              wide`(request_id = ${requestId} or details ? 'request_ids' and
-                details->'request_ids' @> ${JSON.stringify([requestId])}::jsonb)`,
-            ]),
+            ...(requestId === undefined ? [] : [of(requestId)]),
           ])
         }
           order by id limit ${page}`

@@ -25,7 +25,7 @@ export const audit = Command.make(
   {
     requestId: Flag.String("request-id").pipe(
       Flag.withMetavar("ID"),
-      Flag.withDescription("The X-Request-ID of an answer"),
+      Flag.withDescription("The X-Request-ID of an answer; client:ID where the client chose it, as records show it"),
       Flag.optional,
     ),
     subject: Flag.String("subject").pipe(

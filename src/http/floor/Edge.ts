@@ -23,7 +23,7 @@ import {
   NotFound,
   UnsupportedMediaType,
 } from "../../../schemas/problems/Floor.ts"
-import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
+import { CurrentRequest, ofClient } from "../../../services/platform/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { maxBody } from "./Body.ts"
 import { maxHeaders } from "./Details.ts"
@@ -185,7 +185,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
   const finish = Effect.fnUntraced(function* (
     request: HttpServerRequest.HttpServerRequest,
     matched: Matched | undefined,
-    requestId: string,
+    { auditedAs, requestId }: { readonly requestId: string; readonly auditedAs: string },
     { accepted, actor }: (typeof RequestActor)["Service"],
     refusedAs: string | null,
     response: HttpServerResponse.HttpServerResponse,
@@ -198,7 +198,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       : refusedAs ?? (response.status === 422 ? "validation_error" : "failed")
     if (isApi(matched) && refusedCodes.has(code)) yield* refused.refused(request)
     const auditId = yield* refusals.record({
-      requestId,
+      requestId: auditedAs,
       route: matched?.template ?? null,
       status: response.status,
       code,
@@ -213,22 +213,31 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const inbound = request.headers["x-request-id"]
-      const requestId = inbound !== undefined && wellFormedId.test(inbound) ? inbound : yield* (yield* Ids).next
+      const chosen = inbound !== undefined && wellFormedId.test(inbound)
+      const requestId = chosen ? inbound : yield* (yield* Ids).next
+      const auditedAs = chosen ? ofClient(requestId) : requestId
       const matched = routes.find(request.method, request.url)
       const route = matched?.template ?? null
       const current = { actor: null as string | null, accepted: false }
       const outcome = { code: null as string | null }
-      const context = Context.make(CurrentRequest, { requestId, route }).pipe(
+      const context = Context.make(CurrentRequest, { requestId: auditedAs, route }).pipe(
         Context.add(RequestActor, current),
         Context.add(RequestOutcome, outcome),
       )
       return yield* handle(request, matched, app, isOurs).pipe(
         Effect.provideContext(context),
         Effect.flatMap((response) =>
-          finish(request, matched ?? routes.known(request.url), requestId, current, outcome.code, response)
+          finish(
+            request,
+            matched ?? routes.known(request.url),
+            { requestId, auditedAs },
+            current,
+            outcome.code,
+            response,
+          )
         ),
         Effect.tap((response) => Effect.annotateCurrentSpan("http.response.status_code", response.status)),
-        Effect.annotateLogs({ request_id: requestId, route }),
+        Effect.annotateLogs({ request_id: auditedAs, route }),
         Effect.withSpan(`${request.method} ${route ?? "unknown"}`, {
           kind: "server",
           attributes: { "http.request.method": request.method, "http.route": route ?? "unknown" },

@@ -175,7 +175,7 @@ layer(
           ({ stdout }) => lines(stdout).map((line) => JSON.parse(line) as Recorded),
         )
       const mine = (records: ReadonlyArray<Recorded>, id: string) =>
-        records.filter((one) => one.request_id === id || one.details.request_ids?.includes(id))
+        records.filter((one) => one.request_id === `client:${id}` || one.details.request_ids?.includes(`client:${id}`))
       const records = yield* read("--since", "10m").pipe(
         Effect.filterOrFail((found) => answers.every(({ requestId }) => mine(found, requestId).length > 0)),
         Effect.retry({ schedule: Schedule.spaced("250 millis"), times: 120 }),

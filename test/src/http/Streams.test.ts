@@ -278,16 +278,19 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       }
       const rows = yield* sql<{ request_id: string; action: string; actor: string; subject: string; details: object }>`
         select request_id, action, actor, subject, details from audit_records
-        where request_id = any(${ids}::text[]) order by id`
-      assert.deepStrictEqual(rows.map(({ action, request_id }) => [ids.indexOf(request_id), action]), [
-        [0, "lifecycle-stream.created"],
-        [1, "lifecycle-stream.changed"],
-        [2, "lifecycle-stream.changed"],
-        [3, "lifecycle-stream.status"],
-        // Nothing was removed before, so adding changed nothing.
-        [6, "lifecycle-stream.subject-removed"],
-        [7, "lifecycle-stream.deleted"],
-      ])
+        where request_id = any(${ids.map((id) => `client:${id}`)}::text[]) order by id`
+      assert.deepStrictEqual(
+        rows.map(({ action, request_id }) => [ids.indexOf(request_id.replace("client:", "")), action]),
+        [
+          [0, "lifecycle-stream.created"],
+          [1, "lifecycle-stream.changed"],
+          [2, "lifecycle-stream.changed"],
+          [3, "lifecycle-stream.status"],
+          // Nothing was removed before, so adding changed nothing.
+          [6, "lifecycle-stream.subject-removed"],
+          [7, "lifecycle-stream.deleted"],
+        ],
+      )
       for (const { actor, details, subject } of rows) {
         assert.match(actor, new RegExp(`^service:\\S+ ${clientId}$`))
         assert.strictEqual(subject, `lifecycle-stream:${body.stream_id}`)

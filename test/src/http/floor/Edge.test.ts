@@ -1,6 +1,7 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import { randomBytes } from "node:crypto"
+import { AuditLog } from "../../../../services/platform/AuditLog.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { audited } from "../../../support/Audited.ts"
 import { isProblem, uuidv7 } from "./Replies.ts"
@@ -166,7 +167,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
       Effect.gen(function* () {
         const kept = yield* call("GET", "/v1/current", undefined, { "x-request-id": "My.id_1-2" })
         assert.strictEqual(kept.headers.get("x-request-id"), "My.id_1-2")
-        assert.deepStrictEqual(kept.json, { requestId: "My.id_1-2", route: "/v1/current" })
+        assert.deepStrictEqual(kept.json, { requestId: "client:My.id_1-2", route: "/v1/current" })
         for (const sent of ["a b", "x".repeat(129), "ü", "a/b"]) {
           const reply = yield* call("GET", "/v1/none", undefined, { "x-request-id": encodeURI(sent) })
           assert.match(reply.headers.get("x-request-id") ?? "", uuidv7)
@@ -218,6 +219,27 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.strictEqual(row.id, reply.json["audit_id"])
         assert.deepInclude(row, { actor: "account:me", outcome: "refused", status: 404, code: "not_found" })
       }))
+
+    it.effect("tells an id that a client chose from ours, in records of one and of many requests", () =>
+      Effect.gen(function* () {
+        const { read } = yield* AuditLog
+        const recorded = (requestId: string) => Effect.map(Stream.runCollect(read({ requestId })), (all) => [...all])
+        const bearer = { authorization: `Bearer ${freshPrefix()}` }
+        for (const [path, headers] of [[`/v1/things/${id}/tokens/x`, {}], ["/v1/who", bearer]] as const) {
+          const ours = String((yield* call("GET", path, undefined, headers)).json["request_id"])
+          yield* audited(ours)
+          // The client sends the id of our answer as its own.
+          const copied = yield* call("GET", path, undefined, { ...headers, "x-request-id": ours })
+          assert.strictEqual(copied.json["request_id"], ours)
+          yield* audited(`client:${ours}`)
+          const ids = (yield* recorded(ours)).flatMap(({ details, request_id: id }) => details["request_ids"] ?? [id])
+          assert.deepStrictEqual(ids.filter((one) => String(one).endsWith(ours)), [ours, `client:${ours}`])
+          assert.lengthOf(yield* recorded(`client:${ours}`), 1)
+        }
+        // No client's id has a colon.
+        const posed = yield* call("GET", "/v1/nowhere", undefined, { "x-request-id": "client:x" })
+        assert.match(posed.headers.get("x-request-id") ?? "", uuidv7)
+      }).pipe(Effect.provide(AuditLog.layer)))
 
     it.effect("gathers what nobody recognised: one row for a burst of one key's prefix", () =>
       Effect.gen(function* () {

@@ -84,16 +84,13 @@ export class ApiKeys extends Context.Service<ApiKeys, {
         const [row] = yield* reads<{ key_id: string | null; body: string }>`
           with who as (${who(reads, credential)})
           select key_id::text, (
-            select coalesce(json_agg(json_build_object(
-              'id', k.id,
-              'name', k.name,
-              'key_prefix', k.key_prefix,
-              'permissions', k.permissions,
-              'is_active', k.is_active,
-              'last_used_at', to_char(k.last_used_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-              'created_at', to_char(k.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-            ) order by k.created_at desc, k.id desc), '[]')
-            from api_keys k where k.account_id = who.account_id and k.is_active
+            select array_to_json(array(select row_to_json(v) from (
+              select k.id, k.name, k.key_prefix, k.permissions,
+                to_char(k.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at, k.is_active,
+                to_char(k.last_used_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as last_used_at
+              from api_keys k where k.account_id = who.account_id and k.is_active
+              order by k.created_at desc, k.id desc
+            ) v))
           )::text as body
           from who`.pipe(Effect.orDie)
         return (yield* principals.seen(row)).body

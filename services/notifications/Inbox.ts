@@ -41,19 +41,19 @@ export class Inbox extends Context.Service<Inbox, {
         const { category, limit, unread } = request
         const [row] = yield* reads<{ key_id: string | null; body: string }>`
           with who as materialized (${who(reads, credential)})
-          select key_id::text, json_build_object(
-            'items', coalesce((
-              select json_agg(${reads.literal(notificationJson)} order by n.created_at desc, n.id desc) from (
+          select key_id::text, (select row_to_json(v) from (select
+            array_to_json(array(
+              select ${reads.literal(notificationJson)} from (
                 select * from notifications
                 where account_id = who.account_id and shown
                   ${unread ? reads`and read_at is null` : reads``}
                   ${category === undefined ? reads`` : reads`and category = ${category}`}
                 order by created_at desc, id desc limit ${limit}
               ) n
-            ), '[]'),
-            'total', coalesce(i.total, 0),
-            'unread', coalesce(i.unread, 0)
-          )::text as body
+            )) as items,
+            coalesce(i.total, 0) as total,
+            coalesce(i.unread, 0) as unread
+          ) v)::text as body
           from who left join inboxes i on i.account_id = who.account_id`.pipe(Effect.orDie)
         return (yield* principals.seen(row)).body
       })

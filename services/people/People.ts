@@ -30,45 +30,29 @@ export class People extends Context.Service<People, {
 
       /** SQL of the account of `p`, a row of people with `names`. */
       const bodyAt = (now: Date) =>
-        reads`json_build_object(
-            'person_id', p.id,
-            'issuer', p.issuer,
-            'subject', p.subject,
-            'display_name', p.display_name,
-            'email', p.email,
-            'email_verified', p.email_verified,
-            'status', p.status,
-            'version', p.revision,
-            'created_at', ${time("p.created_at")},
-            'updated_at', ${time("p.updated_at")},
-            'linked_identities', (
-              select coalesce(json_agg(json_build_object(
-                'issuer', i.issuer, 'subject', i.subject, 'linked_at', ${time("i.linked_at")}
-              ) order by i.linked_at, i.issuer, i.subject), '[]')
+        reads`(select row_to_json(v) from (select
+            p.id as person_id, p.issuer, p.subject, p.display_name, p.email, p.email_verified, p.status,
+            p.revision as version, ${time("p.created_at")} as created_at, ${time("p.updated_at")} as updated_at,
+            array_to_json(array(select row_to_json(v) from (
+              select i.issuer, i.subject, ${time("i.linked_at")} as linked_at
               from identities i where i.person_id = p.id
-            ),
-            'memberships', (
-              select coalesce(json_agg(json_build_object(
-                'institution_id', m.institution_id,
-                'institution_name', i.name,
-                'role', m.role,
-                'state', m.state,
-                'effective', (m.person_id = p.id and i.status = 'active' and not i.removed and m.state = 'active'
+              order by i.linked_at, i.issuer, i.subject
+            ) v)) as linked_identities,
+            array_to_json(array(select row_to_json(v) from (
+              select m.institution_id, i.name as institution_name, m.role, m.state,
+                (m.person_id = p.id and i.status = 'active' and not i.removed and m.state = 'active'
                   and (m.role <> 'administrator' or m.accepted_at <= ${now})
-                  and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true
-              ) order by m.institution_id, m.role), '[]')
+                  and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
+                ) is true as effective
               from institution_memberships m left join institutions i on i.id = m.institution_id
               where m.person_id = any(names.ids) and not m.removed
-            ),
-            'projects', (
-              select coalesce(json_agg(json_build_object(
-                'project_id', j.project_id,
-                'name', project.name,
-                'relation', case when j.owner then 'owner' else 'user' end,
-                'access_state', case when j.active then 'active' when j.revoked then 'revoked' else 'none' end,
-                'effective', case when j.active and j.given then 'effective'
-                  when j.active or j.revoked and not j.taken then 'unknown' else 'not_effective' end
-              ) order by j.project_id), '[]')
+              order by m.institution_id, m.role
+            ) v)) as memberships,
+            array_to_json(array(select row_to_json(v) from (
+              select j.project_id, project.name, case when j.owner then 'owner' else 'user' end as relation,
+                case when j.active then 'active' when j.revoked then 'revoked' else 'none' end as access_state,
+                case when j.active and j.given then 'effective'
+                  when j.active or j.revoked and not j.taken then 'unknown' else 'not_effective' end as effective
               from (
                 select project_id, bool_or(owner) as owner, bool_or(active) as active, bool_or(revoked) as revoked,
                   bool_or(active and acknowledged) as given, bool_and(acknowledged) as taken
@@ -86,9 +70,10 @@ export class People extends Context.Service<People, {
                   where person_id = any(names.ids) and state is not null
                 ) relation group by project_id
               ) j left join projects project on project.id = j.project_id
-            ),
-            'operator', p.operator
-          )::text`
+              order by j.project_id
+            ) v)) as projects,
+            p.operator
+          ) v)::text`
 
       const account = Effect.fn("People.account")(function* (personId: string) {
         const now = new Date(yield* Clock.currentTimeMillis)

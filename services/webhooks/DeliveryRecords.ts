@@ -28,9 +28,8 @@ const deep = 20_000
 const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 const record = `
-  'id', x.id, 'webhook_id', x.webhook_id, 'event_type', x.event_type, 'status', x.status,
-  'response_status', x.response_status, 'attempt', x.attempt,
-  'next_retry_at', ${time("x.next_retry_at")}, 'created_at', ${time("x.created_at")}`
+  x.id, x.webhook_id, x.event_type, x.status, x.response_status, x.attempt,
+  ${time("x.next_retry_at")} as next_retry_at, ${time("x.created_at")} as created_at`
 
 const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
 const letterColumns =
@@ -100,14 +99,16 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
                 select ${status ?? null}::text as status, ${oldest}::uuid as oldest,
                   case when ${offset}::bigint < total then ${offset + limit}::bigint else 0 end as upto from counted
               )
-              select key_id::text, exists (select from hook) as found, json_build_object(
-                'items', coalesce((
-                  select json_agg(json_build_object(${pool.literal(record)}) order by x.id desc) from (
-                    select * from (${rows}) y order by id desc
-                    limit case when (select upto from span) = 0 then 0 else ${limit} end offset ${offset}
-                  ) x), '[]'),
-                'total', (select total from counted), 'page', ${page}::int, 'limit', ${limit}::int
-              )::text as body
+              select key_id::text, exists (select from hook) as found, (select row_to_json(v) from (select
+                array_to_json(array(
+                  select row_to_json(i) from (
+                    select ${pool.literal(record)} from (
+                      select * from (${rows}) y order by id desc
+                      limit case when (select upto from span) = 0 then 0 else ${limit} end offset ${offset}
+                    ) x order by x.id desc
+                  ) i)) as items,
+                (select total from counted) as total, ${page}::int as page, ${limit}::int as limit
+              ) v)::text as body
               from who`.pipe(Effect.orDie)
             const { body, found } = yield* principals.seen(row)
             return found ? body : yield* new WebhookNotFound()
@@ -122,28 +123,35 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
             const [row] = yield* reads<{ body: string }>`
               with found as materialized (
                 select d.*, e.body, (
-                  select json_agg(json_build_object('cycle', a.cycle, 'attempt', a.attempt,
-                    'started_at', ${reads.literal(time("a.started_at"))}, 'duration_ms', a.duration_ms,
-                    'response_status', a.response_status, 'error', a.error) order by a.cycle, a.started_at, a.claim)
-                  from attempts a where a.delivery_id = d.id
+                  select array_to_json(array(select row_to_json(v) from (
+                    select a.cycle, a.attempt, ${reads.literal(time("a.started_at"))} as started_at, a.duration_ms,
+                      a.response_status, a.error
+                    from attempts a where a.delivery_id = d.id order by a.cycle, a.started_at, a.claim
+                  ) v))
                 ) as attempts
                 from deliveries d join events e on e.id = d.event_id
                 where d.id = ${deliveryId}::uuid and d.account_id = ${accountId}::uuid
               ), x as (
                 select id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at, error,
-                  endpoint_url, response_body, body, coalesce(attempts, '[]') as attempts
+                  endpoint_url, response_body, body, attempts
                 from found
                 union all
                 select delivery_id, webhook_id, event_type, 'dead_letter', response_status, attempt, null, created_at,
-                  error, endpoint_url, response_body, body, attempts::json
+                  error, endpoint_url, response_body, body, array_to_json(array(
+                    select row_to_json(a)
+                    from jsonb_array_elements(attempts) with ordinality e(one, n) cross join lateral
+                      jsonb_to_record(e.one) as a(cycle integer, attempt integer, started_at text, duration_ms integer,
+                        response_status integer, error text)
+                    order by e.n))
                 from dead_letters where delivery_id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
                   and not exists (select from found)
               )
-              select json_build_object(${
+              select row_to_json(v)::text as body from (
+                select ${
               reads.literal(record)
-            }, 'payload', x.body::json, 'response_body', x.response_body,
-                'endpoint_url', x.endpoint_url, 'error', x.error, 'attempts', x.attempts)::text as body
-              from x where x.webhook_id = coalesce(${webhookId ?? null}::uuid, x.webhook_id)`.pipe(Effect.orDie)
+            }, x.body::json as payload, x.response_body, x.endpoint_url, x.error, x.attempts
+                from x where x.webhook_id = coalesce(${webhookId ?? null}::uuid, x.webhook_id)
+              ) v`.pipe(Effect.orDie)
             return row === undefined ? yield* new DeliveryNotFound() : row.body
           },
         )

@@ -142,15 +142,13 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     const [row] = yield* reads<{ key_id: string | null; body: string }>`
       with who as (${who(reads, credential)})
       select key_id::text, (
-        select coalesce(json_agg(json_build_object(
-          'id', w.id,
-          'url', w.url,
-          'events', w.events,
-          'is_active', w.is_active,
-          'created_at', to_char(w.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-        ) order by w.created_at desc, w.id desc), '[]')
-        from webhooks w
-        where w.account_id = who.account_id and w.deleted_at is null and (w.is_active or ${includePaused})
+        select array_to_json(array(select row_to_json(v) from (
+          select w.id, w.url, w.events, w.is_active,
+            to_char(w.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at
+          from webhooks w
+          where w.account_id = who.account_id and w.deleted_at is null and (w.is_active or ${includePaused})
+          order by w.created_at desc, w.id desc
+        ) v))
       )::text as body
       from who`.pipe(Effect.orDie)
     return (yield* principals.seen(row)).body

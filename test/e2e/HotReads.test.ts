@@ -3,9 +3,14 @@
  * know is ignored by it and unknown to the shorter way, so it tells the two apart.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
 import { connect } from "node:net"
+import { ApiKeyView } from "../../schemas/mail/ApiKey.ts"
+import { DeliveryPage, FullDeliveryRecord } from "../../schemas/mail/Delivery.ts"
+import { NotificationList } from "../../schemas/mail/Notification.ts"
+import { DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import { WebhookView } from "../../schemas/mail/Webhook.ts"
 import { target } from "../long/support/Target.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { until } from "./support/until.ts"
@@ -15,6 +20,10 @@ import { world } from "./support/World.ts"
 /** What differs by nature: the record of a refusal, and when a key was used last. */
 const masked = (text: string) =>
   text.replace(/"audit_id":"[^"]*"/, `"audit_id":…`).replace(/"last_used_at" ?: ?(null|"[^"]*")/g, `"last_used_at":…`)
+
+/** What the contract's encoder makes of an answer: its members in its order, in the one spacing of JSON. */
+const encoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, text: string) =>
+  JSON.stringify(Schema.encodeSync(schema)(Schema.decodeSync(schema)(JSON.parse(text))))
 
 /** What a GET is answered that sends an Authorization header for each of the credentials: written by hand, no client would. */
 const statusOf = (url: URL, credentials: ReadonlyArray<string>) =>
@@ -107,6 +116,37 @@ describe("hot reads", () => {
         assert.strictEqual(seen.get(path), 401)
       }
     }).pipe(Effect.scoped))
+
+  it.live("and lists are written as the contract's encoder writes them", () =>
+    Effect.gen(function* () {
+      const around = yield* world()
+      const account = yield* around.account()
+      const receiver = yield* target(() => 204)
+      const made = yield* account.api.post("/v1/webhooks/", { url: receiver.url("/a"), events: ["email.sent"] })
+      yield* account.session.post("/v1/api-keys/", { name: `quoted " \\ tab ü \u2028 key` })
+      const odd = `a "b" \\ \u0007 ü \u2028 \u007f`
+      const event = mailEvent(account.id, "odd", "email.sent")
+      yield* around.feed.events([{ ...event, metadata: { ...event.metadata, subject: odd } }])
+      yield* until("the delivery", totals(account.api, made.json.id), ({ delivered }) => delivered === 1)
+      yield* account.api.patch(`/v1/webhooks/${made.json.id}`, { is_active: false })
+      const page = `/v1/webhooks/${made.json.id}/deliveries`
+      const [delivery] = (yield* account.api.get(page)).json.items
+      const reads: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]> = [
+        [page, DeliveryPage],
+        [`${page}?status=retrying`, DeliveryPage],
+        [`/v1/webhook-deliveries/${delivery.id}`, FullDeliveryRecord],
+        ["/v1/api-keys/", Schema.Array(ApiKeyView)],
+        ["/v1/webhooks/?include_paused=true", Schema.Array(WebhookView)],
+        ["/v1/webhooks/", Schema.Array(WebhookView)],
+        ["/v1/notifications", NotificationList],
+        ["/v1/domain-transfers/incoming", Schema.Array(DomainTransfer)],
+        ["/v1/domain-transfers/outgoing", Schema.Array(DomainTransfer)],
+      ]
+      for (const [path, schema] of reads) {
+        const { status, text } = yield* account.session.get(path)
+        assert.deepStrictEqual([status, text], [200, encoded(schema, text)], path)
+      }
+    }).pipe(Effect.scoped), 60_000)
 
   it.live("are limited for an account as the other requests are, by what is configured", () =>
     Effect.gen(function* () {

@@ -30,15 +30,13 @@ export const lists = Effect.fnUntraced(function* (
 
   const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
+  const times = ["cooloff_until", "initiated_at", "accepted_at", "completed_at", "expires_at"]
+
   const shown = (now: Date) =>
-    reads`json_build_object(
-      'id', t.id, 'domain_id', t.domain_id, 'domain_name', t.domain_name,
-      'source_user_id', t.source_user_id, 'source_org_id', t.source_org_id, 'source_label', t.source_label,
-      'target_email', t.target_email, 'target_user_id', t.target_user_id, 'target_org_id', t.target_org_id,
-      'status', case when t.status = 'pending' and t.expires_at <= ${now} then 'expired' else t.status end,
-      'note', t.note, 'cooloff_until', ${reads.literal(time("cooloff_until"))},
-      'initiated_at', ${reads.literal(time("initiated_at"))}, 'accepted_at', ${reads.literal(time("accepted_at"))},
-      'completed_at', ${reads.literal(time("completed_at"))}, 'expires_at', ${reads.literal(time("expires_at"))})`
+    reads`t.id, t.domain_id, t.domain_name, t.source_user_id, t.source_org_id, t.source_label, t.target_email,
+      t.target_user_id, t.target_org_id,
+      case when t.status = 'pending' and t.expires_at <= ${now} then 'expired' else t.status end as status,
+      t.note, ${reads.literal(times.map((column) => `${time(column)} as ${column}`).join(", "))}`
 
   /** Live transfers of `side` whose time has come. */
   const due = (side: "target_user_id" | "initiated_by" | "source_user_id", now: Date) =>
@@ -65,8 +63,10 @@ export const lists = Effect.fnUntraced(function* (
         const [row] = yield* reads<Read>`
           with who as (${who(reads, credential)})
           select key_id::text, array(${due(side, now)})::text[] as due, (
-            select coalesce(json_agg(${shown(now)} order by t.initiated_at desc, t.id desc), '[]')
-            from transfers t where ${which[name](now)}
+            select array_to_json(array(select row_to_json(v) from (
+              select ${shown(now)} from transfers t where ${which[name](now)}
+              order by t.initiated_at desc, t.id desc
+            ) v))
           )::text as body
           from who`.pipe(Effect.orDie)
         return yield* principals.seen(row)

@@ -35,7 +35,9 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       yield* owner(both, me)
       yield* access(moss, both, me)
       const ask = yield* asking(me)
-      const account = bodyOf(yield* ask("GET", "/v1/me"))
+      const read = yield* ask("GET", "/v1/me")
+      const account = bodyOf(read)
+      assert.strictEqual(read.text, JSON.stringify(Schema.encodeSync(OwnAccount)(account)))
       assert.deepStrictEqual(Schema.decodeUnknownSync(OwnAccount, { onExcessProperty: "error" })(account), account)
       const { linked_identities: identities, memberships, projects, ...rest } = account
       assert.deepInclude(rest, {

@@ -293,7 +293,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerSightings.layer(instance))),
-    Layer.provideMerge(DevKey.layer),
+    Layer.provideMerge(DevKey.layer(publicUrlOf(config))),
     Layer.provideMerge(services(config, places)),
   )
 }

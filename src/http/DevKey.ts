@@ -9,16 +9,19 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { html } from "../../services/platform/Html.ts"
 import { page } from "./DevPage.ts"
 import { refusing } from "./floor/RequestOutcome.ts"
+import { ownCookie } from "./OwnCookies.ts"
 
 export class DevKey extends Context.Service<DevKey, {
   readonly key: Redacted.Redacted
-  /** The cookie's name. */
-  readonly cookie: string
+  readonly cookie: ReturnType<typeof ownCookie>
 }>()("bailiwick/http/DevKey") {
-  static readonly layer = Layer.sync(DevKey, () => {
-    const key = randomBytes(24).toString("base64url")
-    return DevKey.of({ key: Redacted.make(key, { label: "dev key" }), cookie: `bailiwick_dev_${digest(key).hex}` })
-  })
+  /** `publicUrl` is the origin that browsers know us by. */
+  static readonly layer = (publicUrl: URL) =>
+    Layer.sync(DevKey, () => {
+      const key = randomBytes(24).toString("base64url")
+      const cookie = ownCookie(publicUrl, `bailiwick_dev_${digest(key).hex}`, "/dev")
+      return DevKey.of({ key: Redacted.make(key, { label: "dev key" }), cookie })
+    })
 }
 
 const digest = (text: string) => {
@@ -52,10 +55,10 @@ export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServer
       // Away with the key from the address bar, the history and whatever follows a link.
       return HttpServerResponse.setCookieUnsafe(
         HttpServerResponse.empty({ status: 303, headers: { location } }),
-        cookie,
+        cookie.name,
         Redacted.value(key),
-        { httpOnly: true, sameSite: "strict", path: "/dev" },
+        { ...cookie.attributes, sameSite: "strict" },
       )
     }
-    return fits(request.cookies[cookie]) ? yield* inner : yield* refusing("invalid_credentials", ask(rest))
+    return fits(request.cookies[cookie.name]) ? yield* inner : yield* refusing("invalid_credentials", ask(rest))
   })

@@ -55,7 +55,7 @@ const enter = (publicUrl: URL) =>
       HttpServerResponse.empty({ status: 303, headers: { location } }),
       sessionCookie,
       yield* mintSession({ accountId: account.id }),
-      { httpOnly: true, sameSite: "lax", path: "/", maxAge: "1 hour" },
+      { httpOnly: true, sameSite: "lax", path: "/", maxAge: "1 hour", secure: publicUrl.protocol === "https:" },
     )
   })
 

@@ -8,6 +8,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { randomBytes } from "node:crypto"
 import { type Html, html } from "../../../services/platform/Html.ts"
 import { refusing } from "../floor/RequestOutcome.ts"
+import { ownCookie } from "../OwnCookies.ts"
 import { page, saying } from "./Page.ts"
 
 export interface SignInOptions {
@@ -17,17 +18,18 @@ export interface SignInOptions {
   readonly signInUrl: URL | null
 }
 
-const cookieName = "bailiwick_return"
 const kept = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{1,128})$/
 
-const remember = (response: HttpServerResponse.HttpServerResponse, value: string, publicUrl: URL, maxAge: number) =>
-  HttpServerResponse.setCookieUnsafe(response, cookieName, value, {
-    httpOnly: true,
+const cookieOf = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick_return", "/transfers")
+
+const remember = (response: HttpServerResponse.HttpServerResponse, value: string, publicUrl: URL, maxAge: number) => {
+  const { attributes, name } = cookieOf(publicUrl)
+  return HttpServerResponse.setCookieUnsafe(response, name, value, {
+    ...attributes,
     sameSite: "lax",
-    path: "/transfers",
     maxAge: maxAge * 1_000,
-    secure: publicUrl.protocol === "https:",
   })
+}
 
 export interface Asking {
   readonly title: string
@@ -63,7 +65,7 @@ export const askToSignIn = (
 /** `GET /transfers/resume?state=…`. */
 export const resume = (publicUrl: URL) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
-    const [, state, token] = kept.exec(cookies[cookieName] ?? "") ?? []
+    const [, state, token] = kept.exec(cookies[cookieOf(publicUrl).name] ?? "") ?? []
     if (state === undefined || state !== new URL(url, publicUrl).searchParams.get("state")) {
       return refusing(
         "malformed_request",

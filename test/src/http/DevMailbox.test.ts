@@ -23,14 +23,15 @@ class Home extends Context.Service<Home, { readonly home: string }>()("bailiwick
   )
 }
 
-const world = Layer.unwrap(Effect.map(Home, ({ home }) =>
-  Layer.merge(
-    Server.layer(Pages.layer(home), { host: "127.0.0.1", port: 0 }),
-    DevMailbox.layer({ home, from: { name: "Bailiwick", address: "no-reply@localhost" } }),
-  ))).pipe(
-    Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
-    Layer.provideMerge(Layer.mergeAll(DevKey.layer, Home.layer, TestDatabase.layer)),
-  )
+const worldAt = (publicUrl: URL) =>
+  Layer.unwrap(Effect.map(Home, ({ home }) =>
+    Layer.merge(
+      Server.layer(Pages.layer(home), { host: "127.0.0.1", port: 0 }),
+      DevMailbox.layer({ home, from: { name: "Bailiwick", address: "no-reply@localhost" } }),
+    ))).pipe(
+      Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
+      Layer.provideMerge(Layer.mergeAll(DevKey.layer(publicUrl), Home.layer, TestDatabase.layer)),
+    )
 
 const get = Effect.fnUntraced(function* (path: string, cookie?: string) {
   const { url } = yield* Server
@@ -46,13 +47,13 @@ const get = Effect.fnUntraced(function* (path: string, cookie?: string) {
 const id = "01900000-0000-7000-8000-000000000001"
 const attack = '<script>alert(1)</script> & "quoted"'
 
-layer(world, { excludeTestServices: true })("/dev/mailbox", (it) => {
+layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })("/dev/mailbox", (it) => {
   it.effect("asks for the key, takes it once and is a cookie from then on", () =>
     Effect.gen(function* () {
       const { cookie, key } = yield* DevKey
       const paths = ["/dev/mailbox", `/dev/mailbox/${id}`, "/dev/mailbox?key=wrong", "/dev/mailbox?key="]
       for (const path of paths) {
-        const refused = yield* get(path, `${cookie}=wrong`)
+        const refused = yield* get(path, `${cookie.name}=wrong`)
         assert.strictEqual(refused.status, 401, path)
         assert.match(refused.text, /<form method="get">/)
         assert.notInclude(refused.text, Redacted.value(key))
@@ -62,6 +63,8 @@ layer(world, { excludeTestServices: true })("/dev/mailbox", (it) => {
       assert.strictEqual(admitted.status, 303)
       assert.strictEqual(admitted.headers.get("location"), "/dev/mailbox")
       const set = admitted.headers.get("set-cookie")!
+      assert.match(set, /^bailiwick_dev_/)
+      assert.notMatch(set, /; Secure/)
       assert.match(set, /; HttpOnly/)
       assert.match(set, /; SameSite=Strict/)
       assert.match(set, /; Path=\/dev(;|$)/)
@@ -83,7 +86,7 @@ layer(world, { excludeTestServices: true })("/dev/mailbox", (it) => {
         html: html`<p>${attack}</p><img src="https://tracker.example/x">`.text,
         date: new Date("2026-01-02T03:04:05Z"),
       }, Effect.never)
-      const admitted = `${cookie}=${Redacted.value(key)}`
+      const admitted = `${cookie.name}=${Redacted.value(key)}`
       const list = yield* get("/dev/mailbox", admitted)
       assert.include(list.text, `/dev/mailbox/${id}`)
       assert.include(list.text, "bob@example.com")
@@ -104,5 +107,19 @@ layer(world, { excludeTestServices: true })("/dev/mailbox", (it) => {
       for (const other of ["x", "..%2f..%2fkeys.json", id.replace("1", "2")]) {
         assert.strictEqual((yield* get(`/dev/mailbox/${other}`, admitted)).status, 404, other)
       }
+    }))
+})
+
+layer(worldAt(new URL("https://localhost:8443")), { excludeTestServices: true })("/dev/mailbox behind https", (it) => {
+  it.effect("the key's cookie is this host's alone", () =>
+    Effect.gen(function* () {
+      const { key } = yield* DevKey
+      const set = (yield* get(`/dev/mailbox?key=${Redacted.value(key)}`)).headers.get("set-cookie")!
+      assert.match(set, /^__Host-bailiwick_dev_[0-9a-f]{8}=/)
+      for (const part of ["; HttpOnly", "; Secure", "; SameSite=Strict"]) assert.include(set, part)
+      assert.match(set, /; Path=\/(;|$)/)
+      assert.notMatch(set, /Domain/i)
+      assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0])).status, 200)
+      assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0]!.replace("__Host-", ""))).status, 401)
     }))
 })

@@ -12,7 +12,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const served = Server.layer(DevSignIn.layer(new URL("http://localhost")), { host: "127.0.0.1", port: 0 }).pipe(
   Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
-  Layer.provideMerge(Layer.mergeAll(DevKey.layer, sessions, TestDatabase.layer)),
+  Layer.provideMerge(Layer.mergeAll(DevKey.layer(new URL("http://localhost")), sessions, TestDatabase.layer)),
 )
 
 const state = "AbCdEfGhIjKlMnOpQrStU_"
@@ -30,7 +30,7 @@ const call = Effect.fnUntraced(function* (path: string, headers: Record<string, 
 const pressed = { account: demoIds.bob, state }
 const own = { origin: "null", "sec-fetch-site": "same-origin" }
 
-const admitted = Effect.map(DevKey, ({ cookie, key }) => ({ cookie: `${cookie}=${Redacted.value(key)}` }))
+const admitted = Effect.map(DevKey, ({ cookie, key }) => ({ cookie: `${cookie.name}=${Redacted.value(key)}` }))
 
 layer(served, { excludeTestServices: true })("/dev/sign-in", (it) => {
   it.effect("asks for the key, and signs nobody in without it or from elsewhere", () =>

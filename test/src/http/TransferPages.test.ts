@@ -171,18 +171,22 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       const state = searchParams.get("state")!
       assert.match(state, /^[A-Za-z0-9_-]{22}$/)
       const set = asked.headers.get("set-cookie")!
-      for (const part of ["Max-Age=600", "Path=/transfers", "HttpOnly", "Secure", "SameSite=Lax"]) {
+      for (const part of ["Max-Age=600", "Path=/;", "HttpOnly", "Secure", "SameSite=Lax"]) {
         assert.include(set, part)
       }
+      assert.notMatch(set, /Domain/i)
       const cookie = set.split(";")[0]!
+      assert.strictEqual(cookie.split("=")[0], "__Host-bailiwick_return")
       const back = yield* get(`/transfers/resume?state=${state}`, { cookie })
       assert.deepStrictEqual([back.status, back.headers.get("location")], [303, path])
-      assert.match(back.headers.get("set-cookie")!, /Max-Age=0/)
+      assert.match(back.headers.get("set-cookie")!, /^__Host-bailiwick_return=; Max-Age=0; Path=\/;.* Secure/)
       const elsewhere: ReadonlyArray<readonly [string, Headers]> = [
         [state, {}],
         [`${state.slice(1)}A`, { cookie }],
-        ["", { cookie: "bailiwick_return=." }],
-        [state, { cookie: `bailiwick_return=${state}.//evil.example` }],
+        ["", { cookie: "__Host-bailiwick_return=." }],
+        [state, { cookie: `__Host-bailiwick_return=${state}.//evil.example` }],
+        // Another host of the domain may have set it.
+        [state, { cookie: cookie.replace("__Host-", "") }],
       ]
       for (const [given, headers] of elsewhere) {
         const refused = yield* get(`/transfers/resume?state=${given}`, headers)

@@ -1,7 +1,7 @@
 /** Domain transfers (specification 001): `/v1/domains/{id}/transfer`, `/v1/domain-transfers`, the administrator's force. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { AcceptEligibility, DomainTransfer } from "../mail/Transfer.ts"
+import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { Held, InsufficientUserAuthentication } from "../problems/Identity.ts"
 import * as Problems from "../problems/Transfers.ts"
@@ -65,6 +65,12 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       ],
     }).middleware(Floor).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Offer a domain to another account; it is mailed an accept link"),
+    HttpApiEndpoint.get("getDomainDkim", "/v1/domains/:domain_id/dkim", {
+      params: domainId,
+      success: DomainDkim,
+      error: [Problems.TransferNotFound, InvalidCredentials, DependencyUnavailable],
+    }).middleware(Floor).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "The domain's DKIM key and the one that an accepted transfer brings, for its parties"),
     HttpApiEndpoint.get("listIncomingTransfers", "/v1/domain-transfers/incoming", {
       success: Schema.Array(DomainTransfer),
       error: [InvalidCredentials, DependencyUnavailable],

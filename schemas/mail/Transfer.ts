@@ -56,3 +56,25 @@ export const Blocker = Schema.Struct({
   scheduled_at: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "TransferBlocker" })
 export type Blocker = typeof Blocker.Type
+
+/** `active`: the domain's mail is signed with it; `prepared`: it will be, once its transfer takes effect. */
+export const DkimKeyView = Schema.Struct({
+  selector: Schema.String,
+  status: Schema.Literals(["active", "prepared"]),
+  algorithm: Schema.NullOr(Schema.Literals(["rsa", "ed25519"])).annotate({
+    description: "Null, as are the public key and the record's value, where the platform made the key",
+  }),
+  public_key: Schema.NullOr(Schema.String),
+  record_name: Schema.String.annotate({ description: "Of the TXT record that publishes the key" }),
+  record_value: Schema.NullOr(Schema.String),
+  transfer_id: Schema.NullOr(Schema.String),
+  effective_at: Schema.NullOr(Timestamp),
+}).annotate({ identifier: "DkimKey" })
+export type DkimKeyView = typeof DkimKeyView.Type
+
+export const DomainDkim = Schema.Struct({
+  domain_id: Schema.String,
+  domain_name: Schema.String,
+  keys: Schema.Array(DkimKeyView),
+}).annotate({ identifier: "DomainDkim" })
+export type DomainDkim = typeof DomainDkim.Type

@@ -1,9 +1,12 @@
 /**
- * DKIM key pairs (RFC 6376; Ed25519: RFC 8463). The private half is sealed by the Vault in the transaction that gives
- * the domain its new selector; selector and public half are what the platform publishes in the DNS.
+ * DKIM key pairs (RFC 6376; Ed25519: RFC 8463). A pair is made when a transfer that asks for one is accepted, or forced,
+ * so that its DNS record can be published before the domain moves. The private half is sealed by the Vault in the
+ * transaction of the acceptance; killed before its commit there is no key, killed after it the completion uses this one.
+ * A transfer that is reversed drops its key.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
+import type { SqlError } from "effect/sql"
 import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
 import { Ids } from "../platform/Ids.ts"
 import type { Vault } from "../platform/Vault.ts"
@@ -11,11 +14,15 @@ import type { Vault } from "../platform/Vault.ts"
 /** `rsa` is 2048 bits, which every verifier knows. */
 export type DkimAlgorithm = "rsa" | "ed25519"
 
-export interface DkimPair {
+/** What is public of a pair. */
+export interface DkimKey {
   readonly algorithm: DkimAlgorithm
   readonly selector: string
   /** The `p=` of the DNS record. */
   readonly publicKey: string
+}
+
+export interface DkimPair extends DkimKey {
   /** PKCS #8, PEM. */
   readonly privateKey: Redacted.Redacted
 }
@@ -43,6 +50,41 @@ export const makePair = (algorithm: DkimAlgorithm): Effect.Effect<DkimPair> =>
     if (algorithm === "rsa") generateKeyPair("rsa", { modulusLength: 2048 }, done)
     else generateKeyPair("ed25519", {}, done)
   })
+
+/** The TXT record that publishes a key. */
+export interface DkimRecord {
+  readonly name: string
+  readonly value: string
+}
+
+export const recordName = (domainName: string, selector: string) => `${selector}._domainkey.${domainName}`
+
+export const recordOf = (domainName: string, { algorithm, publicKey, selector }: DkimKey): DkimRecord => ({
+  name: recordName(domainName, selector),
+  value: `v=DKIM1; k=${algorithm}; p=${publicKey}`,
+})
+
+/** The key that was made for a transfer; null where there is none. */
+export const keyOf = (
+  sql: PgClient.PgClient,
+  { domainId, id }: { readonly domainId: string; readonly id: string },
+): Effect.Effect<DkimKey | null, SqlError.SqlError> =>
+  Effect.map(
+    sql<DkimKey>`
+      select algorithm, selector, public_key as "publicKey" from dkim_keys
+      where domain_id = ${domainId}::uuid and transfer_id = ${id}::uuid`,
+    ([row]) => row ?? null,
+  )
+
+/** Drops the keys of transfers that do not take effect, in the current transaction. */
+export const dropKeys = (
+  sql: PgClient.PgClient,
+  transfers: ReadonlyArray<{ readonly domainId: string; readonly id: string }>,
+): Effect.Effect<void, SqlError.SqlError> =>
+  transfers.length === 0 ? Effect.void : Effect.asVoid(sql`
+    delete from dkim_keys
+    where domain_id = any(${transfers.map(({ domainId }) => domainId)}::uuid[])
+      and transfer_id = any(${transfers.map(({ id }) => id)}::uuid[])`)
 
 /** Keeps a pair for a domain, in the current transaction. */
 export const keepPair = Effect.fnUntraced(function* (

@@ -5,6 +5,7 @@
 import { Clock, Effect, Redacted } from "effect"
 import { Database } from "../platform/Database.ts"
 import { type Letter, oneLine, rendered, when } from "../platform/Letter.ts"
+import { type DkimAlgorithm, recordOf } from "./DkimKeys.ts"
 import type { MailTemplate } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
 
@@ -22,6 +23,10 @@ interface Row {
   readonly accept_nonce: Uint8Array | null
   readonly stop_kid: string | null
   readonly stop_nonce: Uint8Array | null
+  /** Of the transfer's DKIM key; null where it has none. */
+  readonly selector: string | null
+  readonly algorithm: DkimAlgorithm
+  readonly public_key: string
 }
 
 type To = "owner" | "initiator" | "recipient"
@@ -36,6 +41,12 @@ interface Args {
 }
 
 const mine = (to: To) => to === "recipient"
+
+const recordLines = ({ algorithm, domain_name, public_key, selector }: Row): ReadonlyArray<string> => {
+  if (selector === null) return []
+  const { name, value } = recordOf(domain_name, { algorithm, selector, publicKey: public_key })
+  return [`Name: ${name}`, `Type: TXT`, `Value: ${value}`]
+}
 
 /** The letters that carry no link, by kind. */
 const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => Letter>> = {
@@ -89,12 +100,14 @@ const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => Letter>
         : `${domain_name} was not accepted in time. It stays where it is.`,
     ],
   }),
-  "transfer.completed": ({ domain_name, forced }, to, { ended, revoked }) => ({
-    subject: mine(to) ? `${domain_name} is yours` : `${domain_name} was transferred`,
+  "transfer.completed": (row, to, { ended, revoked }) => ({
+    subject: mine(to) ? `${row.domain_name} is yours` : `${row.domain_name} was transferred`,
     paragraphs: [
-      forced
-        ? `An administrator of the platform moved ${domain_name} to ${mine(to) ? "your account" : "another account"}.`
-        : `The transfer of ${domain_name} is complete.`,
+      row.forced
+        ? `An administrator of the platform moved ${row.domain_name} to ${
+          mine(to) ? "your account" : "another account"
+        }.`
+        : `The transfer of ${row.domain_name} is complete.`,
       ...(ended === undefined ? [] : ["The transfer that was under way has ended."]),
       ...(mine(to)
         ? [
@@ -104,12 +117,18 @@ const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => Letter>
         : revoked === undefined
         ? []
         : ["SMTP credentials of your account for it were revoked."]),
+      ...(mine(to) && row.selector !== null
+        ? [
+          "Its mail is signed with a new DKIM key. Unless you did so already, publish this record in the domain's DNS:",
+          ...recordLines(row),
+        ]
+        : []),
     ],
   }),
 }
 
 /** The kinds of mail that transfers send. */
-export const transferMailKinds = ["transfer.invitation", "transfer.stop", ...Object.keys(endings)]
+export const transferMailKinds = ["transfer.invitation", "transfer.stop", "transfer.key", ...Object.keys(endings)]
 
 /** Templates of every kind; `publicUrl` is where links lead. */
 export const transferTemplates = (publicUrl: URL) =>
@@ -148,20 +167,35 @@ export const transferTemplates = (publicUrl: URL) =>
         link: { label: "Stop this transfer", href: link("stop", row, row.stop_kid!, row.stop_nonce!) },
       }
 
+    const key = (row: Row): Letter | null =>
+      row.status !== "accepted" || row.selector === null ? null : {
+        subject: `Publish the new DKIM key of ${row.domain_name}`,
+        paragraphs: [
+          `You accepted ${row.domain_name} with a new DKIM key. It becomes yours at ${
+            when(row.cooloff_until!)
+          }, and its mail is signed with the new key from then on: publish this record in the domain's DNS before.`,
+          ...recordLines(row),
+          "The key that is in use now is not touched. If the transfer is stopped, the new key is dropped.",
+        ],
+      }
+
     const letterOf = (kind: string, row: Row, now: number, to: To, args: Args): Letter | null =>
       kind === "transfer.invitation"
         ? invitation(row, now)
         : kind === "transfer.stop"
         ? stop(row, now, args.event)
+        : kind === "transfer.key"
+        ? key(row)
         : endings[kind]!(row, to, args)
 
     return transferMailKinds.map((kind): MailTemplate => ({
       kind,
       render: Effect.fnUntraced(function* ({ args, subjectId }) {
         const [row] = yield* sql<Row>`
-          select id::text as id, domain_name, source_label, target_email, note, status, forced, expires_at,
-            cooloff_until, accept_kid, accept_nonce, stop_kid, stop_nonce
-          from transfers where id = ${subjectId}::uuid`
+          select t.id::text as id, domain_name, source_label, target_email, note, status, forced, expires_at,
+            cooloff_until, accept_kid, accept_nonce, stop_kid, stop_nonce, k.selector, k.algorithm, k.public_key
+          from transfers t left join dkim_keys k on k.domain_id = t.domain_id and k.transfer_id = t.id
+          where t.id = ${subjectId}::uuid`
         if (row === undefined) return null
         const now = yield* Clock.currentTimeMillis
         const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, { event: "", ...args })

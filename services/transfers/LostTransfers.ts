@@ -13,7 +13,7 @@ import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/Mails.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
 import { Outbox } from "../platform/Outbox.ts"
-import { Vault } from "../platform/Vault.ts"
+import { type DkimKey, keyOf } from "./DkimKeys.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import type { TransferEvent } from "./Transfers/commands.ts"
 import { move, revoke, revokedFrom } from "./Transfers/Completion.ts"
@@ -71,7 +71,7 @@ export const lostTransfers = Effect.gen(function* () {
   const ids = yield* Ids
   const mails = yield* Mails
   const tokens = yield* OneShotTokens
-  const moving = { sql, outbox: yield* Outbox, vault: yield* Vault }
+  const moving = { sql, outbox: yield* Outbox }
   const { lockDomain } = facts(sql)
   const { byId, lockById } = rows(sql)
   const run = transact(sql)
@@ -92,21 +92,23 @@ export const lostTransfers = Effect.gen(function* () {
     event: TransferEvent,
     revision: bigint,
     token: { readonly stop?: ReturnType<typeof tokens.issue> } = {},
+    key: DkimKey | null = null,
   ) {
     const now = yield* Clock.currentTimeMillis
     const completed = state.status === "completed" ? [state] : []
     const revoked = yield* revoke(sql, completed, now)
     const notices = yield* changes.write({
       ...{ before, after: { state, events: [event] }, actor: "system", commandId: yield* ids.next, revision, now },
-      ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state) } },
+      ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state), key } },
     })
-    yield* move(moving, completed.map((state) => ({ state, pair: null })), revoked, now)
+    yield* move(moving, completed.map((state) => ({ state, key })), revoked, now)
     yield* changes.tell(notices)
   })
 
   /**
    * What was told last of a transfer becomes so: `redecided`, or `known` where it was so; `unknown`: there is nothing here
-   * that could become so. One that was completed keeps its DKIM key, since nobody has the new one's private half.
+   * that could become so. One that was completed takes the DKIM key that was made when it was accepted; where this database does not
+   * have it, the domain keeps its old one, since the new one's private half is lost.
    */
   const redecide = Effect.fn("LostTransfers.redecide")((told: ToldTransfer) =>
     run(
@@ -122,13 +124,19 @@ export const lostTransfers = Effect.gen(function* () {
         const completed = status === "completed"
         if (completed && organization === null) return "unknown" as const
         const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
+        const key = completed && state.rotateDkim ? yield* keyOf(sql, state) : null
         const ended: TransferState = {
           ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
           ...(completed
-            ? { targetOrgId: organization, acceptedAt: state.acceptedAt ?? now, completedAt: now, rotateDkim: false }
+            ? {
+              targetOrgId: organization,
+              acceptedAt: state.acceptedAt ?? now,
+              completedAt: now,
+              rotateDkim: key !== null,
+            }
             : {}),
         }
-        yield* write(found.stored, ended, event, found.domain.revision)
+        yield* write(found.stored, ended, event, found.domain.revision, {}, key)
         return "redecided" as const
       }),
     )

@@ -8,14 +8,15 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
-import type { AcceptEligibility, DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
 import type { Held } from "../../schemas/problems/Identity.ts"
 import type * as Problems from "../../schemas/problems/Transfers.ts"
 import { Database } from "../platform/Database.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
-import type { DkimAlgorithm } from "./DkimKeys.ts"
+import { type DkimAlgorithm, type DkimRecord, keyOf, recordOf } from "./DkimKeys.ts"
 import { Changes } from "./Transfers/Changes.ts"
+import { domainKeys } from "./Transfers/DomainKeys.ts"
 import { Feature } from "./Transfers/Feature.ts"
 import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/Handshake.ts"
 import { lists } from "./Transfers/Lists.ts"
@@ -50,6 +51,8 @@ export interface Preview {
   readonly used: boolean
   /** The stop link ended the transfer, and nothing else did. */
   readonly stopped: boolean
+  /** The record of the DKIM key that the transfer brings. */
+  readonly record: DkimRecord | null
 }
 
 /** What may befall any command beside its own problems. */
@@ -106,6 +109,11 @@ export class Transfers extends Context.Service<Transfers, {
   /** JSON text of an array of `DomainTransfer`, newest first. */
   readonly incoming: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   readonly outgoing: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
+  /** The DKIM keys of a domain, for its owner, its workspace's members and the recipient of an accepted transfer. */
+  readonly dkim: (
+    accountId: string,
+    domainId: string,
+  ) => Effect.Effect<DomainDkim, Failing<Problems.TransferNotFound>>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
@@ -148,12 +156,17 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     yield* settle.ifDue(found)
     const state = (yield* find("id", found.id)) ?? found
     const used = link === "accept" ? state.acceptUsed : state.stopUsed
-    return { transfer: viewOf(state, yield* Clock.currentTimeMillis), used, stopped: state.stopUsed }
+    const key = state.rotateDkim ? yield* keyOf(reads, state).pipe(Effect.orDie) : null
+    return {
+      transfer: viewOf(state, yield* Clock.currentTimeMillis),
+      ...{ used, stopped: state.stopUsed, record: key && recordOf(state.domainName, key) },
+    }
   })
   return Transfers.of({
     ...(yield* openings(settle, config)),
-    ...(yield* handshake(settle, config.safetyWindowMillis)),
+    ...(yield* handshake(settle, config.safetyWindowMillis, config.dkim)),
     ...(yield* lists(settleMany)),
+    dkim: yield* domainKeys(settle),
     find,
     preview,
     settle: settle.transfer,

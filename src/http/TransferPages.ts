@@ -16,11 +16,12 @@ import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
 import { html } from "../../services/platform/Html.ts"
 import { Ids } from "../../services/platform/Ids.ts"
 import { send } from "../../services/platform/Mailbox.ts"
+import type { DkimRecord } from "../../services/transfers/DkimKeys.ts"
 import { Transfers } from "../../services/transfers/Transfers.ts"
 import { readText } from "./floor/Body.ts"
 import { actsAs } from "./floor/RequestActor.ts"
 import { refusing } from "./floor/RequestOutcome.ts"
-import { acceptForm, offerFacts, stopForm } from "./transfers/Forms.ts"
+import { acceptForm, offerFacts, recordFacts, stopForm } from "./transfers/Forms.ts"
 import { isOwnForm } from "./transfers/OwnForm.ts"
 import { masked, saying, span, stylePath } from "./transfers/Page.ts"
 import { askToSignIn, resume, type SignInOptions } from "./transfers/SignIn.ts"
@@ -36,6 +37,7 @@ type Link = "accept" | "stop"
 interface Seen {
   readonly token: string
   readonly transfer: DomainTransfer
+  readonly record: DkimRecord | null
 }
 
 const unknown = refusing(
@@ -92,8 +94,8 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       if (preview === null) return yield* unknown
       const words = ended(link, preview)
       return yield* words === null
-        ? show({ token, transfer: preview.transfer })
-        : refusing(words.code, saying(words.title, words.text, status))
+        ? show({ token, transfer: preview.transfer, record: preview.record })
+        : refusing(words.code, saying(words.title, words.text, status, recordFacts(preview.record)))
     })
 
   const signIn = ({ token, transfer }: Seen, status: number) =>
@@ -226,14 +228,15 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     answer: own(answer),
     showAccept,
     stop: own(stop),
-    showStop: look("stop", 200, ({ transfer }) => Effect.succeed(stopForm(transfer))),
+    showStop: look("stop", 200, ({ record, transfer }) => Effect.succeed(stopForm(transfer, record))),
   }
 })
 
 const accepted = (window: string) =>
   saying(
     "You accepted the domain",
-    `It moves to your account ${window} from now, unless its owner stops the transfer before; we write to you either way.`,
+    `It moves to your account ${window} from now, unless its owner stops the transfer before; we write to you either way. ` +
+      "If you asked for a new DKIM key, its DNS record is in the email that we send you now, and behind the offer's link.",
   )
 
 const wasDeclined = saying("You declined the domain", "It stays with its owner, who is told that you declined it.")

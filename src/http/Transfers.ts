@@ -86,6 +86,9 @@ export const transfers = HttpApiBuilder.group(
       listOutgoingTransfers: Effect.fnUntraced(function* () {
         return json(yield* service.outgoing(yield* Credential))
       }),
+      getDomainDkim: Effect.fnUntraced(function* ({ params }) {
+        return yield* service.dkim((yield* Principal).accountId, yield* idOf(params.domain_id))
+      }),
       acceptEligibility: Effect.fnUntraced(function* () {
         return yield* service.eligibility((yield* Principal).accountId)
       }),

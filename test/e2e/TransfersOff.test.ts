@@ -7,6 +7,7 @@ import { world } from "./support/World.ts"
 const id = randomUUID()
 const paths = [
   ["POST", `/v1/domains/${id}/transfer`],
+  ["GET", `/v1/domains/${id}/dkim`],
   ["GET", "/v1/domain-transfers/incoming"],
   ["GET", "/v1/domain-transfers/outgoing"],
   ["GET", "/v1/domain-transfers/accept-eligibility"],

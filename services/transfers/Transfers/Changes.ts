@@ -12,6 +12,7 @@ import { Database } from "../../platform/Database.ts"
 import { Mails } from "../../platform/Mails.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
+import { dropKeys } from "../DkimKeys.ts"
 import { addressed, type Circumstances, mailedBy, mailsOf, plain } from "./addressees.ts"
 import type { TransferEvent, Transition } from "./commands.ts"
 import { noticesOf } from "./notices.ts"
@@ -93,6 +94,10 @@ export class Changes extends Context.Service<Changes, {
         })
         if (!Array.isArrayNonEmpty(made)) return []
         const seqs = yield* put(Array.map(made, (change) => ({ tokens: {}, ...change })))
+        yield* dropKeys(
+          sql,
+          made.flatMap(({ before, state }) => before?.state.rotateDkim && state.status === "reversed" ? [state] : []),
+        )
         yield* timers.setAll(made.map(({ state }) => ({ aggregateId: state.id, timers: timersOf(state) })))
         yield* audit.append(...made.flatMap(recordsOf))
         yield* outbox.add(...made.flatMap(({ event, now, state }) =>

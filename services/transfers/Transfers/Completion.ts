@@ -8,14 +8,12 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Outbox } from "../../platform/Outbox.ts"
-import type { Vault } from "../../platform/Vault.ts"
-import { type DkimPair, keepPair } from "../DkimKeys.ts"
+import type { DkimKey } from "../DkimKeys.ts"
 import type { TransferState } from "./state.ts"
 
 export interface MoveServices {
   readonly sql: PgClient.PgClient
   readonly outbox: Outbox["Service"]
-  readonly vault: Vault["Service"]
 }
 
 interface Moved {
@@ -30,8 +28,8 @@ interface Moved {
 export interface Move {
   /** As it is once it is completed. */
   readonly state: TransferState
-  /** The domain's new key. */
-  readonly pair: DkimPair | null
+  /** The domain's new key, which is kept already. */
+  readonly key: DkimKey | null
 }
 
 interface Revoked {
@@ -66,7 +64,7 @@ export const revokedFrom = (revoked: ReadonlyArray<Revoked>, { domainId }: Trans
 /** Moves the domains whose transfers were written as completed; `revoked` is what `revoke` gave for them. */
 export const move = Effect.fnUntraced(
   function* (
-    { outbox, sql, vault }: MoveServices,
+    { outbox, sql }: MoveServices,
     moves: ReadonlyArray<Move>,
     revoked: ReadonlyArray<Revoked>,
     now: number,
@@ -74,11 +72,11 @@ export const move = Effect.fnUntraced(
     if (moves.length === 0) return
     const byDomain = new Map(moves.map((one) => [one.state.domainId, one]))
     const domainIds = [...byDomain.keys()]
-    const targets = JSON.stringify(moves.map(({ pair, state }) => ({
+    const targets = JSON.stringify(moves.map(({ key, state }) => ({
       id: state.domainId,
       account_id: state.targetUserId,
       workspace_id: state.targetOrgId,
-      selector: pair?.selector,
+      selector: key?.selector,
     })))
     const moved = yield* sql<Moved>`
       update domains d set account_id = r.account_id, workspace_id = r.workspace_id, owner_held = true,
@@ -87,19 +85,16 @@ export const move = Effect.fnUntraced(
       where d.id = any(${domainIds}::uuid[]) and d.id = r.id
       returning d.id::text as id, d.name, d.account_id::text as account_id, d.workspace_id::text as workspace_id,
         d.dkim_selector, d.revision`
-    for (const { pair, state: { domainId, id: transferId } } of moves) {
-      if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
-    }
     yield* outbox.add(
       ...moved.map(({ revision, ...domain }) => {
-        const { pair, state } = byDomain.get(domain.id)!
+        const { key, state } = byDomain.get(domain.id)!
         return {
           stream: "DIRECTORY" as const,
           subject: `directory.v1.domain.${Subject.token(domain.id)}`,
           payload: JSON.stringify({
             kind: "domain",
             ...domain,
-            ...(pair === null ? {} : { dkim_algorithm: pair.algorithm, dkim_public_key: pair.publicKey }),
+            ...(key === null ? {} : { dkim_algorithm: key.algorithm, dkim_public_key: key.publicKey }),
             transfer_id: state.id,
             revision: Number(revision),
           }),

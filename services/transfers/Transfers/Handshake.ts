@@ -8,6 +8,8 @@ import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/prob
 import { Database } from "../../platform/Database.ts"
 import { heldMeanwhile } from "../../platform/Installation.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
+import { type DkimAlgorithm, type DkimPair, keepPair, makePair } from "../DkimKeys.ts"
+import { Vault } from "../../platform/Vault.ts"
 import { Changes } from "./Changes.ts"
 import { facts, limitOf } from "./Facts.ts"
 import { locked } from "./Locked.ts"
@@ -38,10 +40,11 @@ export interface PartyCommand extends Command {
 
 export type StopCommand = Command
 
-export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWindow: number) {
+export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWindow: number, dkim: DkimAlgorithm) {
   const { sql } = yield* Database
   const changes = yield* Changes
   const tokens = yield* OneShotTokens
+  const vault = yield* Vault
   const { lockAccounts, lockRole, lockRoom } = facts(sql)
   const { byId } = rows(sql)
   const { lockTransfer } = locked(sql)
@@ -60,13 +63,15 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
     stored: Stored,
     command: C,
-    { actor, commandId, issued, revision, settled }: {
+    { actor, commandId, issued, pair = null, revision, settled }: {
       readonly actor: string
       /** What was overdue was written down before, where that could be. */
       readonly settled: boolean
       readonly commandId: string
       readonly revision: bigint | null
       readonly issued?: Tokens
+      /** The domain's new key, where this command brings one. */
+      readonly pair?: DkimPair | null
     },
   ) {
     const now = yield* Clock.currentTimeMillis
@@ -75,12 +80,16 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     if (!settled && isDue(stored.state, now)) return yield* new Overdue()
     const after = transition(stored.state, command, now)
     if (Result.isFailure(after)) return yield* Effect.fail(after.failure)
+    const { events, state: { domainId, id: transferId } } = after.success
+    const key = events.includes("accepted") ? pair : null
+    if (key !== null) yield* keepPair(sql, vault, key, { domainId, transferId, now })
     const notices = yield* changes.write({
       before: stored,
       after: after.success,
       actor,
       commandId,
       revision,
+      circumstances: { key },
       now,
       ...(issued === undefined ? {} : { tokens: issued }),
     })
@@ -88,8 +97,16 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     return viewOf(after.success.state, now)
   })
 
+  /** Before the transaction, since a key pair takes long to make; none where the acceptance is refused anyway. */
+  const pairFor = Effect.fnUntraced(function* ({ accountId, rotateDkim, transferId }: AcceptCommand) {
+    const read = rotateDkim ? yield* byId(transferId).pipe(Effect.orDie) : null
+    const open = read?.state.status === "pending" && read.state.targetUserId === accountId
+    return open ? yield* makePair(dkim) : null
+  })
+
   const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
     const { accountId, commandId, transferId } = command
+    const pair = yield* pairFor(command)
     const shown = yield* settledFirst(settle.transfer(transferId), (settled) =>
       run(
         "accept",
@@ -114,6 +131,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
             commandId,
             revision: revisionOf(domain),
             settled,
+            pair,
             issued: { stop: tokens.issue("transfer-stop", transferId) },
           }).pipe(Effect.catchTag("DomainLimit", () =>
             Effect.fail(

@@ -11,7 +11,7 @@ import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { RateLimits } from "../../platform/RateLimits.ts"
 import { Vault } from "../../platform/Vault.ts"
-import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
+import { type DkimAlgorithm, keepPair, makePair } from "../DkimKeys.ts"
 import { parties } from "./addressees.ts"
 import { Changes, type Telling } from "./Changes.ts"
 import type { Opening, Transition } from "./commands.ts"
@@ -51,7 +51,8 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
   const ids = yield* Ids
   const limits = yield* RateLimits
   const tokens = yield* OneShotTokens
-  const moving = { sql, outbox: yield* Outbox, vault: yield* Vault }
+  const moving = { sql, outbox: yield* Outbox }
+  const vault = yield* Vault
   const { admission } = facts(reads)
   const { lockAccounts, lockRole, lockWorkspaces, opening } = facts(sql)
   const { lockDomain } = locked(sql)
@@ -198,13 +199,16 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
           circumstances: { silent: parties(after.state) },
         })
         const revoked = yield* revoke(sql, [after.state], now)
+        const { domainId, id: transferId } = after.state
+        if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
         const circumstances = {
+          key: pair,
           revoked: revokedFrom(revoked, after.state),
           ...(live === null ? {} : { ended: parties(live.state) }),
         }
         const revision = domain.revision + (live === null ? 0n : 1n)
         const done = yield* changes.write({ ...written, before: null, after, revision, circumstances })
-        yield* move(moving, [{ state: after.state, pair }], revoked, now)
+        yield* move(moving, [{ state: after.state, key: pair }], revoked, now)
         return [...ended, ...done]
       }),
     })

@@ -9,7 +9,7 @@ import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { Vault } from "../../platform/Vault.ts"
-import { type DkimAlgorithm, makePair } from "../DkimKeys.ts"
+import { type DkimAlgorithm, keepPair, keyOf, makePair } from "../DkimKeys.ts"
 import { Changes } from "./Changes.ts"
 import { move, revoke, revokedFrom } from "./Completion.ts"
 import { facts } from "./Facts.ts"
@@ -47,7 +47,8 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const changes = yield* Changes
   const feature = yield* Feature
   const ids = yield* Ids
-  const services = { sql, outbox: yield* Outbox, vault: yield* Vault }
+  const services = { sql, outbox: yield* Outbox }
+  const vault = yield* Vault
   const timers = yield* Timers
   const { lockAccounts, lockWorkspaces } = facts(sql)
   const { byId, liveOf } = rows(sql)
@@ -58,7 +59,10 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const settle = Effect.fn("Transfers.settle")(function* (read: TransferState) {
     // Before the transaction: a key pair takes long to make. And for nothing while nothing may move.
     const rotates = read.status === "accepted" && read.rotateDkim && (yield* feature.on)
-    const pair = rotates ? yield* makePair(algorithm) : null
+    const prepared = rotates ? yield* keyOf(sql, read).pipe(Effect.orDie) : null
+    // A transfer that an older version accepted has no key yet.
+    const pair = rotates && prepared === null ? yield* makePair(algorithm) : null
+    const key = prepared ?? pair
     const commandId = yield* ids.next
     return yield* run(
       "clock",
@@ -75,19 +79,21 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
         )
         const { events, state } = after
         if (events.length === 0) return false
-        if (state.status === "completed" && state.rotateDkim && pair === null) return false
+        if (state.status === "completed" && state.rotateDkim && key === null) return false
         const completed = state.status === "completed" ? [state] : []
         const revoked = yield* revoke(sql, completed, now)
+        const { domainId, id: transferId } = state
+        if (completed.length > 0 && pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
         const notices = yield* changes.write({
           before: stored,
           after,
           actor: "system",
           commandId,
           revision: domain?.revision ?? null,
-          circumstances: { revoked: revokedFrom(revoked, state) },
+          circumstances: { revoked: revokedFrom(revoked, state), key: completed.length > 0 ? key : null },
           now,
         })
-        yield* move(services, completed.map((state) => ({ state, pair })), revoked, now)
+        yield* move(services, completed.map((state) => ({ state, key })), revoked, now)
         yield* changes.tell(notices)
         return true
       }),

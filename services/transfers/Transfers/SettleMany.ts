@@ -13,7 +13,6 @@ import { faultPoint } from "../../platform/Faults.ts"
 import { gathered } from "../../platform/Gathered.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
-import { Vault } from "../../platform/Vault.ts"
 import { Changes } from "./Changes.ts"
 import { move, revoke, revokedFrom } from "./Completion.ts"
 import { Feature } from "./Feature.ts"
@@ -46,7 +45,7 @@ const needsKey = ({ rotateDkim, status }: TransferState) => status === "accepted
 
 export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
   const { sql } = yield* Database
-  const moving = { sql, outbox: yield* Outbox, vault: yield* Vault }
+  const moving = { sql, outbox: yield* Outbox }
   const changes = yield* Changes
   const feature = yield* Feature
   const ids = yield* Ids
@@ -81,7 +80,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         circumstances: { revoked: revokedFrom(revoked, before.state) },
         now,
       })))
-      yield* move(moving, completed.map((state) => ({ state, pair: null })), revoked, now)
+      yield* move(moving, completed.map((state) => ({ state, key: null })), revoked, now)
       yield* changes.tell(notices)
       return decided.map(({ before }) => before.state.id)
     },

@@ -1,4 +1,5 @@
 /** Who gets which mail. The stop email goes to the owner and, where different, the initiator. */
+import type { DkimKey } from "../DkimKeys.ts"
 import type { NewMail } from "../../platform/Mails.ts"
 import type { TransferEvent } from "./commands.ts"
 import type { TransferState } from "./state.ts"
@@ -11,11 +12,13 @@ export interface Circumstances {
   readonly revoked: ReadonlySet<string>
   /** Accounts that are told by another event of the same transaction. */
   readonly silent: ReadonlySet<string>
+  /** The domain's new DKIM key, where the event brings one. */
+  readonly key: DkimKey | null
   /** Parties of the live transfer that a force ended. */
   readonly ended: ReadonlySet<string>
 }
 
-export const plain: Circumstances = { revoked: new Set(), silent: new Set(), ended: new Set() }
+export const plain: Circumstances = { revoked: new Set(), silent: new Set(), key: null, ended: new Set() }
 
 /** The accounts that are told of an event; an administrator that forces a transfer is neither side of it. */
 export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: TransferState): ReadonlySet<string> =>
@@ -23,7 +26,8 @@ export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: Tra
 
 type Letters = ReadonlyArray<readonly [string, ReadonlyArray<To>]>
 
-const lettersOf = (event: TransferEvent, { forced, initiatedBy, sourceUserId, status }: TransferState) => {
+const lettersOf = (event: TransferEvent, state: TransferState): Letters => {
+  const { forced, initiatedBy, rotateDkim, sourceUserId, status } = state
   const source: ReadonlyArray<To> = forced || initiatedBy === sourceUserId ? ["owner"] : ["owner", "initiator"]
   const both: ReadonlyArray<To> = [...source, "recipient"]
   const letters: Readonly<Record<TransferEvent, Letters>> = {
@@ -32,7 +36,7 @@ const lettersOf = (event: TransferEvent, { forced, initiatedBy, sourceUserId, st
       ["invitation", ["recipient"]],
       ...(initiatedBy === sourceUserId ? [] : [["offered", ["owner"]] as const]),
     ],
-    accepted: [["stop", source]],
+    accepted: [["stop", source], ...(rotateDkim ? [["key", ["recipient"]] as const] : [])],
     declined: [["declined", source]],
     cancelled: [["cancelled", ["recipient"]]],
     stopped: [["reversed", both]],

@@ -1,5 +1,6 @@
 /** What both sides are told in the app. No note, no address, no name that a person wrote: those stay off the bus. */
 import type { Notice } from "../../notifications/Notifications.ts"
+import { type DkimRecord, recordOf } from "../DkimKeys.ts"
 import { type Circumstances, parties } from "./addressees.ts"
 import type { TransferState } from "./state.ts"
 import type { TransferEvent } from "./commands.ts"
@@ -86,11 +87,14 @@ const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
   }),
 }
 
+const published = ({ name, value }: DkimRecord) =>
+  `Its mail gets a new DKIM key: publish the TXT record ${name} with the value ${value}`
+
 /** One notice for each account concerned; those in `mailed` have a letter of their own that tells the same. */
 export const noticesOf = (
   state: TransferState,
   event: TransferEvent,
-  { ended, revoked, silent }: Circumstances,
+  { ended, key, revoked, silent }: Circumstances,
   mailed: ReadonlySet<string>,
 ): ReadonlyArray<Notice> => {
   const { severity, source, target, title } = wordings[event](state.domainName)
@@ -99,6 +103,7 @@ export const noticesOf = (
       accountId === state.targetUserId ? target : source,
       ...(ended.has(accountId) ? ["The transfer that was under way has ended."] : []),
       ...(revoked.has(accountId) ? ["Your SMTP credentials for it were revoked."] : []),
+      ...(key !== null && accountId === state.targetUserId ? [published(recordOf(state.domainName, key))] : []),
     ].join(" ")
   return [...parties(state)].filter((id) => !silent.has(id)).map((accountId): Notice => ({
     accountId,

@@ -1,5 +1,6 @@
 /** The two pages with buttons. A form without an action posts to its own address, so no page repeats its token. */
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import type { DkimRecord } from "../../../services/transfers/DkimKeys.ts"
 import type { Workspace } from "../../../services/accounts/Workspaces.ts"
 import { type Html, html } from "../../../services/platform/Html.ts"
 import { masked, page, span, when } from "./Page.ts"
@@ -13,6 +14,14 @@ const row = (name: string, value: Html) =>
   `
 /** Somebody's own words stand apart: they neither turn ours around nor look like them. */
 const said = (text: string) => html`<bdi>${text}</bdi>`
+
+/** The record that publishes the new DKIM key. */
+export const recordFacts = (record: DkimRecord | null): Html | null =>
+  record === null ? null : html`
+    <p>The transfer brings a new DKIM key. This TXT record in the domain's DNS publishes it:</p>
+    <dl>
+    ${row("Name", html`<code>${record.name}</code>`)}${row("Value", html`<code>${record.value}</code>`)}</dl>
+  `
 
 /** What is offered, by whom, and until when. */
 const factsOf = (transfer: DomainTransfer, more: Html | null = null): Html =>
@@ -61,7 +70,7 @@ const rotation = html`
   <label class="choice" for="rotate_dkim">
     <input type="checkbox" id="rotate_dkim" name="rotate_dkim" value="yes">
     <span>Sign the domain's mail with a new key (DKIM) once it is yours. The old one stops working then, so
-      publish the new one in the domain's DNS.</span>
+      publish the new one in the domain's DNS before: we mail you its record when you accept.</span>
   </label>
 `
 
@@ -96,14 +105,16 @@ ${declining}
   return page({ title: `Accept ${transfer.domain_name}?`, body })
 }
 
-export const stopForm = (transfer: DomainTransfer) =>
+export const stopForm = (transfer: DomainTransfer, record: DkimRecord | null) =>
   page({
     title: `Stop the transfer of ${transfer.domain_name}?`,
     body: html`<dl>
 ${row("Domain", html`<strong>${transfer.domain_name}</strong>`)}${row("From", said(transfer.source_label))}${
       row("To", said(transfer.target_email))
     }${row("Takes effect", html`${when(transfer.cooloff_until ?? transfer.expires_at)}, unless you stop it`)}</dl>
-<p>If you stop it, the domain stays with its owner. That cannot be undone; the domain can be offered again.</p>
+${
+      recordFacts(record)
+    }<p>If you stop it, the domain stays with its owner. That cannot be undone; the domain can be offered again.</p>
 <form method="post"><button class="stop">Stop this transfer</button></form>
 <p class="note">If all is as you want it, close the page: the transfer goes on.</p>`,
   })

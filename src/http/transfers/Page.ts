@@ -1,5 +1,5 @@
 /** What the pages behind mailed links have in common. */
-import { html } from "../../../services/platform/Html.ts"
+import { type Html, html } from "../../../services/platform/Html.ts"
 import { framed } from "../Frame.ts"
 
 export const stylePath = "/transfers/style.css"
@@ -7,7 +7,8 @@ export const stylePath = "/transfers/style.css"
 export const page = framed(stylePath)
 
 /** A page that says one thing. */
-export const saying = (title: string, text: string, status = 200) => page({ title, body: html`<p>${text}</p>`, status })
+export const saying = (title: string, text: string, status = 200, more: Html | null = null) =>
+  page({ title, body: html`<p>${text}</p>${more}`, status })
 
 /** `b***@birch.example`: its owner knows it, and a stranger who has the link cannot write to it. */
 export const masked = (address: string | null): string => {

@@ -6,7 +6,7 @@ export const style = `
 body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: var(--text); background: light-dark(#fff, #14171a) }
 main { max-width: 36rem; margin: 0 auto; padding: 1.5rem 1rem 3rem }
 h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 1rem; overflow-wrap: anywhere }
-p, dd, blockquote { overflow-wrap: anywhere }
+p, dd, blockquote, code { overflow-wrap: anywhere }
 a { color: var(--link) }
 dl { margin: 1.25rem 0; border-bottom: 1px solid var(--line) }
 dl > div { padding: .6rem 0; border-top: 1px solid var(--line) }

@@ -7,7 +7,23 @@ import { Database } from "../../../services/platform/Database.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../../../services/transfers/DkimKeys.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { accept, day, domain, domainRow, force, offer, person, timed, world } from "./TransferWorld.ts"
+import { transferTemplates } from "../../../services/transfers/Letters.ts"
+import {
+  accept,
+  codeOf,
+  command,
+  day,
+  domain,
+  domainRow,
+  feed,
+  force,
+  now,
+  offer,
+  person,
+  stop,
+  timed,
+  world,
+} from "./TransferWorld.ts"
 
 /** The key that a verifier makes of a DNS record's `p=`. */
 const publicOf = (algorithm: DkimAlgorithm, p: string) => {
@@ -22,6 +38,28 @@ const fits = (algorithm: DkimAlgorithm, p: string, privateKey: Redacted.Redacted
   const signature = sign(digest, text, Redacted.value(privateKey))
   return verify(digest, text, publicOf(algorithm, p), signature)
 }
+
+const keysOf = Effect.fnUntraced(function* (domainId: string) {
+  const { sql } = yield* Database
+  return [
+    ...(yield* sql<{ selector: string; public_key: string; transfer_id: string }>`
+      select selector, public_key, transfer_id::text as transfer_id from dkim_keys where domain_id = ${domainId}::uuid`),
+  ]
+})
+
+/** The mails of a transfer as they would leave now. */
+const letters = Effect.fnUntraced(function* (transferId: string) {
+  const { sql } = yield* Database
+  const templates = yield* transferTemplates(new URL("https://mail.example"))
+  const mails = yield* sql<{ id: string; kind: string; recipient: string; args: Record<string, string> }>`
+    select id::text as id, kind, recipient, args from mails where subject_id = ${transferId} order by id`
+  const rendered = yield* Effect.forEach(mails, (mail) =>
+    Effect.map(
+      templates.find(({ kind }) => kind === mail.kind)!.render({ ...mail, subjectId: transferId }),
+      (letter) => letter === null ? [] : [{ kind: mail.kind, recipient: mail.recipient, text: letter.text }],
+    ))
+  return rendered.flat()
+})
 
 layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) => {
   it.effect("what is published verifies what the private half signs, under a selector of its own", () =>
@@ -86,5 +124,108 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.isBelow(3 * settled, made)
       yield* sql`update transfer_feature set enabled = true`
       assert.isTrue(yield* transfers.settle(id))
+    }).pipe(timed))
+
+  it.effect("is made at the acceptance, told to the recipient alone, and what the completion takes", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const transfers = yield* Transfers
+      const [alice, bob, carol] = [yield* person(), yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const { domain_name: name, id } = yield* offer(alice.id, domainId, bob.email)
+      const active = { selector: "old", status: "active", record_name: `old._domainkey.${name}` } as const
+      assert.deepInclude((yield* transfers.dkim(alice.id, domainId)).keys, {
+        ...{ ...active, algorithm: null, public_key: null, record_value: null, transfer_id: null, effective_at: null },
+      })
+      assert.strictEqual(yield* codeOf(transfers.dkim(bob.id, domainId)), "not_found")
+      const acceptance = {
+        ...command(),
+        accountId: bob.id,
+        transferId: id,
+        byToken: false,
+        orgId: null,
+        rotateDkim: true,
+      }
+      yield* transfers.accept(acceptance)
+      // The answer was lost, and the command comes again.
+      yield* transfers.accept(acceptance)
+      const [key, more] = yield* keysOf(domainId)
+      assert.isUndefined(more)
+      const record = `v=DKIM1; k=rsa; p=${key!.public_key}`
+      const shown = (yield* transfers.dkim(bob.id, domainId)).keys
+      assert.deepStrictEqual(shown, (yield* transfers.dkim(alice.id, domainId)).keys)
+      assert.deepStrictEqual(shown.map(({ status }) => status), ["active", "prepared"])
+      assert.deepStrictEqual(shown[1], {
+        selector: key!.selector,
+        status: "prepared",
+        algorithm: "rsa",
+        public_key: key!.public_key,
+        record_name: `${key!.selector}._domainkey.${name}`,
+        record_value: record,
+        transfer_id: id,
+        effective_at: new Date((yield* now) + day).toISOString(),
+      })
+      assert.strictEqual(yield* codeOf(transfers.dkim(carol.id, domainId)), "not_found")
+      const mails = () => letters(id)
+      const [letter, other] = (yield* mails()).filter(({ text }) => text.includes(record))
+      assert.deepStrictEqual([letter!.recipient, other], [bob.email, undefined])
+      assert.include(letter!.text, `Name: ${key!.selector}._domainkey.${name}`)
+      const notices = yield* sql<{ account_id: string }>`
+        select account_id::text as account_id from notifications where body like ${`%${record}%`}`
+      assert.deepStrictEqual(notices.map(({ account_id }) => account_id), [bob.id])
+      assert.strictEqual((yield* domainRow(domainId)).dkim_selector, "old")
+      yield* TestClock.adjust(day)
+      const after = (yield* transfers.dkim(bob.id, domainId)).keys
+      assert.deepStrictEqual(after, [{ ...shown[1]!, status: "active", effective_at: null }])
+      assert.deepStrictEqual(yield* keysOf(domainId), [key!])
+      assert.strictEqual((yield* domainRow(domainId)).dkim_selector, key!.selector)
+      assert.strictEqual(yield* codeOf(transfers.dkim(alice.id, domainId)), "not_found")
+      const completed = (yield* mails()).filter(({ kind, text }) =>
+        kind === "transfer.completed" && text.includes(record)
+      )
+      assert.deepStrictEqual(completed.map(({ recipient }) => recipient), [bob.email])
+    }).pipe(timed))
+
+  it.effect("is dropped with a transfer that is reversed, and told where a force makes it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [alice, bob, carol] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
+      const accepted = Effect.fnUntraced(function* () {
+        const domainId = yield* domain(alice)
+        const { id } = yield* offer(alice.id, domainId, bob.email)
+        yield* accept(bob.id, id, { rotateDkim: true })
+        assert.strictEqual((yield* keysOf(domainId)).length, 1)
+        return { id, domainId }
+      })
+      const stopped = yield* accepted()
+      yield* stop(stopped.id)
+      assert.deepStrictEqual(yield* keysOf(stopped.domainId), [])
+      assert.isNull((yield* letters(stopped.id)).find(({ kind }) => kind === "transfer.key") ?? null)
+      const away = yield* accepted()
+      yield* feed({ kind: "domain", id: away.domainId, removed: true })
+      assert.deepStrictEqual(yield* keysOf(away.domainId), [])
+      const forced = yield* accepted()
+      const { id } = yield* force(carol.id, forced.domainId, bob.email)
+      const [key, more] = yield* keysOf(forced.domainId)
+      assert.deepStrictEqual([key!.transfer_id, more], [id, undefined])
+      const told = (yield* letters(id)).filter(({ text }) => text.includes(`p=${key!.public_key}`))
+      assert.deepStrictEqual(told.map(({ recipient }) => recipient), [bob.email])
+      const notices = yield* sql<{ account_id: string }>`
+        select account_id::text as account_id from notifications where body like ${`%p=${key!.public_key}%`}`
+      assert.deepStrictEqual(notices.map(({ account_id }) => account_id), [bob.id])
+    }).pipe(timed))
+
+  it.effect("of a transfer that an older version accepted, without a key, is made at the completion", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [alice, bob] = [yield* person(), yield* person()]
+      const domainId = yield* domain(alice)
+      const { id } = yield* offer(alice.id, domainId, bob.email)
+      yield* accept(bob.id, id, { rotateDkim: true })
+      yield* sql`delete from dkim_keys where transfer_id = ${id}::uuid`
+      yield* TestClock.adjust(day)
+      assert.isTrue(yield* (yield* Transfers).settle(id))
+      const [key] = yield* keysOf(domainId)
+      assert.strictEqual((yield* domainRow(domainId)).dkim_selector, key!.selector)
     }).pipe(timed))
 })

@@ -105,6 +105,39 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         }
       }).pipe(timed))
 
+    it.effect("one that was completed since takes the DKIM key of its acceptance, where that is here", () =>
+      Effect.gen(function* () {
+        const { redecide } = yield* lostTransfers
+        const { sql } = yield* Database
+        for (const kept of [true, false]) {
+          const { bob, domainId, transfer } = yield* pair
+          yield* accept(bob.id, transfer.id, { rotateDkim: true })
+          const [key] = yield* sql<{ selector: string }>`
+            select selector from dkim_keys where transfer_id = ${transfer.id}::uuid`
+          if (!kept) yield* sql`delete from dkim_keys where transfer_id = ${transfer.id}::uuid`
+          const told = { id: transfer.id, domain_id: domainId, target_org_id: bob.workspaceId }
+          assert.strictEqual(yield* redecide({ ...told, status: "completed" }), "redecided")
+          assert.strictEqual((yield* found(transfer.id)).rotateDkim, kept)
+          assert.strictEqual((yield* domainRow(domainId)).dkim_selector, kept ? key!.selector : "old")
+        }
+      }).pipe(timed))
+
+    it.effect("a reversal in the lost time is told with its reason", () =>
+      Effect.gen(function* () {
+        const { redecide } = yield* lostTransfers
+        const { sql } = yield* Database
+        const { bob, domainId, transfer } = yield* pair
+        yield* accept(bob.id, transfer.id, { rotateDkim: true })
+        const told = { id: transfer.id, domain_id: domainId, target_org_id: bob.workspaceId }
+        yield* redecide({ ...told, status: "reversed", event: "undeliverable" })
+        assert.deepInclude(yield* found(transfer.id), { status: "reversed", stopUsed: false })
+        const mails = yield* sql<{ event: string }>`
+          select distinct args->>'event' as event from mails
+          where subject_id = ${transfer.id} and kind = 'transfer.reversed'`
+        assert.deepStrictEqual([...mails], [{ event: "undeliverable" }])
+        assert.strictEqual((yield* sql`select from dkim_keys where transfer_id = ${transfer.id}::uuid`).length, 0)
+      }).pipe(timed))
+
     it.effect("one that was accepted since waits for its recipient again; one that nobody has is not made up", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers

@@ -143,6 +143,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       assert.sameDeepMembers(mails.map(({ kind, recipient }) => [kind, recipient]), [
         ["transfer.invitation", bob.email],
         ["transfer.stop", alice.email],
+        ["transfer.key", bob.email],
         ["transfer.completed", alice.email],
         ["transfer.completed", bob.email],
       ])

@@ -296,6 +296,21 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* press("/transfers/accept/x")).status, 404)
     }))
 
+  it.effect("the record of the new DKIM key stands behind both links once the offer is accepted", () =>
+    Effect.gen(function* () {
+      const { made, path, session } = yield* offered()
+      assert.strictEqual((yield* press(path, session, { answer: "accept", rotate_dkim: "yes" })).status, 303)
+      const { sql } = yield* Database
+      const [key] = yield* sql<{ selector: string; public_key: string }>`
+        select selector, public_key from dkim_keys where transfer_id = ${made.id}::uuid`
+      for (const link of [path, `/transfers/stop/${yield* tokenOf("stop", made.id)}`]) {
+        const { text } = yield* get(link)
+        assert.include(text, `${key!.selector}._domainkey.${made.domain_name}`)
+        assert.include(text, `v=DKIM1; k=ed25519; p=${key!.public_key}`)
+      }
+      assert.include((yield* get("/transfers/done/accepted")).text, "DKIM key")
+    }))
+
   it.effect("a transfer that a force ended is not called stopped, nor its domain its owner's", () =>
     Effect.gen(function* () {
       const { bob, made, path, session, stopPath } = yield* acceptedOffer()

@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
 import { TransfersApi } from "../../../schemas/api/Transfers.ts"
-import { AcceptEligibility, DomainTransfer } from "../../../schemas/mail/Transfer.ts"
+import { AcceptEligibility, DomainDkim, DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { domainActor } from "../../../src/actors/Domain.ts"
@@ -113,6 +113,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       for (
         const [method, path] of [
           ["POST", `/v1/domains/${randomUUID()}/transfer`],
+          ["GET", `/v1/domains/${randomUUID()}/dkim`],
           ["GET", "/v1/domain-transfers/incoming"],
           ["GET", "/v1/domain-transfers/outgoing"],
           ["GET", "/v1/domain-transfers/accept-eligibility"],
@@ -128,6 +129,33 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
         assert.strictEqual(answer.headers.get("www-authenticate"), "Bearer")
       }
       assert.deepStrictEqual(codeOf(yield* call("POST", "/v1/domain-transfers/stop/x")), [404, "not_found"])
+    }))
+
+  it.effect("the DKIM keys of a domain are shown to its parties, by cookie and by key, and 404 to others", () =>
+    Effect.gen(function* () {
+      const [alice, bob, carol] = [yield* someone(), yield* someone(), yield* someone()]
+      const domainId = yield* domain(alice)
+      const made = transferOf(
+        yield* call("POST", `/v1/domains/${domainId}/transfer`, alice.session, { target_email: bob.email }),
+      )
+      const path = `/v1/domains/${domainId}/dkim`
+      assert.deepStrictEqual(codeOf(yield* call("GET", path, bob.session)), [404, "not_found"])
+      const accepted = transferOf(yield* call("POST", by(made.id), bob.session, { rotate_dkim: true }))
+      for (const party of [alice, bob]) {
+        const { body, status } = yield* call("GET", path, party.session)
+        assert.strictEqual(status, 200)
+        const { domain_id, domain_name, keys } = Schema.decodeUnknownSync(DomainDkim)(body)
+        assert.deepStrictEqual([domain_id, domain_name], [domainId, made.domain_name])
+        assert.deepStrictEqual(keys.map((key) => [key.status, key.transfer_id, key.effective_at]), [
+          ["active", null, null],
+          ["prepared", made.id, accepted.cooloff_until],
+        ])
+        assert.strictEqual(keys[1]!.record_name, `${keys[1]!.selector}._domainkey.${made.domain_name}`)
+        assert.match(keys[1]!.record_value!, /^v=DKIM1; k=(rsa|ed25519); p=[A-Za-z0-9+/]+=*$/)
+      }
+      for (const gone of [path, `/v1/domains/${randomUUID()}/dkim`, "/v1/domains/x/dkim"]) {
+        assert.deepStrictEqual(codeOf(yield* call("GET", gone, carol.session)), [404, "not_found"])
+      }
     }))
 
   it.effect("initiate: 422 before 404, 404, 403, 429 with its headers, and 409s with blockers", () =>

@@ -159,4 +159,23 @@ describe("hot reads", () => {
       assert.deepStrictEqual([...new Set(written.map(({ status }) => status))], [422, 429])
       assert.strictEqual((yield* (yield* account()).api.get("/v1/api-keys/")).status, 200)
     }).pipe(Effect.scoped), 60_000)
+
+  it.live("beyond the limit of refused credentials an address waits, and keys that were accepted do not", () =>
+    Effect.gen(function* () {
+      const around = yield* world({ REFUSED_CREDENTIALS_RATE: "5", TRUSTED_PROXIES: "127.0.0.1/32" })
+      const account = yield* around.account()
+      const ask = (from: string, key: string) =>
+        Effect.promise(async () => {
+          const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from }
+          const response = await fetch(new URL("/v1/api-keys/", around.instance.origin()), { headers })
+          await response.body?.cancel()
+          return response.status
+        })
+      const wrong = `mail_k_${"0".repeat(43)}`
+      assert.strictEqual(yield* ask("203.0.113.1", account.key), 200)
+      for (let n = 0; n < 5; n++) assert.strictEqual(yield* ask("203.0.113.1", wrong), 401)
+      assert.strictEqual(yield* ask("203.0.113.1", wrong), 429)
+      assert.strictEqual(yield* ask("203.0.113.1", account.key), 200)
+      assert.strictEqual(yield* ask("203.0.113.2", wrong), 401)
+    }).pipe(Effect.scoped))
 })

@@ -51,7 +51,7 @@ const documented = (origin: string) =>
   Effect.promise(async () => {
     const { components, paths, tags } = await (await fetch(`${origin}/v1/openapi.json`)).json()
     return {
-      paths: Object.keys(paths).filter((path) => path.includes("transfer")).length,
+      paths: Object.keys(paths).filter((path) => /transfer|dkim/.test(path)).length,
       schemas: Object.keys(components.schemas).filter((name) => /^DomainTransfer/.test(name)).length,
       tag: (tags as ReadonlyArray<{ readonly name: string }>).some(({ name }) => /transfers/i.test(name)),
     }
@@ -59,7 +59,7 @@ const documented = (origin: string) =>
 
 describe("the transfers' switch", () => {
   it.live(
-    "off: all ten paths and both pages, and wrong methods on them, are 404; on: they are there",
+    "off: all eleven paths and both pages, and wrong methods on them, are 404; on: they are there",
     () =>
       Effect.gen(function* () {
         const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })

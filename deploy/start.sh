@@ -7,7 +7,7 @@ secret() { tr -d '\n' < "/run/secrets/$1"; }
 if [ -f /run/secrets/app_password ]; then
   DATABASE_URL="postgres://bailiwick_app:$(secret app_password)@postgres:5432/bailiwick"
   DATABASE_OWNER_URL="postgres://bailiwick_owner:$(secret owner_password)@postgres:5432/bailiwick"
-  NATS_URL="nats://$(secret nats_token)@nats:4222"
+  NATS_URL="nats://bailiwick:$(secret nats_bailiwick)@nats:4222"
   export DATABASE_URL DATABASE_OWNER_URL NATS_URL
 fi
 if [ -f /run/secrets/smtp_url ]; then
@@ -15,4 +15,5 @@ if [ -f /run/secrets/smtp_url ]; then
   export SMTP_URL
 fi
 
-exec deno run -A --node-modules-dir=manual --no-lock "$@"
+# The network, its variables, facts of the system, and files; it writes only into its volumes, and starts no other program.
+exec deno run --no-prompt --allow-net --allow-env --allow-sys --allow-read --allow-write=/data,/keys,/tmp --node-modules-dir=manual --no-lock "$@"

@@ -3,7 +3,8 @@
  * An id that the client chose is marked as such (CurrentRequest).
  *
  * Redacted by construction: an entry holds names of actions, typed ids and codes. There is no place for a body, a
- * header, a token or an address, and `details` takes only scalars that the caller names one by one.
+ * header, a token or a whole address (refusals name its network), and `details` takes only scalars that the caller names
+ * one by one.
  * `append` runs in the caller's transaction where there is one, so an audited change and its record commit together.
  */
 import { Clock, Context, Effect, Layer } from "effect"

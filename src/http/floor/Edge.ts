@@ -23,9 +23,11 @@ import {
   NotFound,
   UnsupportedMediaType,
 } from "../../../schemas/problems/Floor.ts"
+import { prefixOf } from "../../../services/people/Sightings.ts"
 import { CurrentRequest, ofClient } from "../../../services/platform/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { maxBody } from "./Body.ts"
+import { Clients } from "./Clients.ts"
 import { maxHeaders } from "./Details.ts"
 import { completed, headed, problemIn } from "./Complete.ts"
 import type { HotRead } from "./HotReads.ts"
@@ -146,6 +148,7 @@ const isRead = (method: string) => method === "GET" || method === "HEAD"
 export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* Refusals
   const refused = yield* RefusedCredentials
+  const { addressOf } = yield* Clients
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
 
@@ -204,6 +207,7 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       code,
       actor,
       credential: credentialOf(request),
+      network: prefixOf(addressOf(request)),
     })
     const occurrence = { instance: instanceOf(matched), requestId, auditId }
     return headed(problem ? completed(response, problem, occurrence) : response, requestId, stops())

@@ -16,6 +16,8 @@ export interface Refusal {
   readonly actor: string | null
   /** The kind of credential, with the public prefix of a key: `mail_k_3fA9xQ21`, `token`, `cookie`, `none`. */
   readonly credential: string
+  /** The network it came from, as sessions show it; null where the address is not known. */
+  readonly network?: string | null
 }
 
 /** One audit record to be. Its id is known before it is written, so that an answer can name it. */
@@ -30,6 +32,8 @@ export interface Gathered {
   readonly route: string | null
   readonly credential: string | null
   readonly requestIds: ReadonlyArray<string>
+  /** Networks that the first of the refusals came from. */
+  readonly networks: ReadonlySet<string>
   readonly count: number
   /** Milliseconds until it is to be written. */
   readonly pause: number
@@ -57,11 +61,15 @@ interface Row extends Gathered {
   readonly key: string
   readonly owner: string
   readonly requestIds: Array<string>
+  readonly networks: Set<string>
   count: number
 }
 
 /** Request ids that one record lists. */
 const maxListed = 500
+
+/** Networks that one record lists. */
+const maxNetworks = 20
 
 const firstPause = 1_000
 const longestPause = 30_000
@@ -133,6 +141,10 @@ export class GatheredRefusals {
     this.#ids++
   }
 
+  #locate({ networks }: Row, { network }: Refusal) {
+    if (network && networks.size < maxNetworks) networks.add(network)
+  }
+
   /** Whether the refusal is the first of its kind for a minute and may have a record of its own; it is not added here. */
   isFirst(refusal: Refusal, now: number): boolean {
     this.#forget(now)
@@ -148,6 +160,7 @@ export class GatheredRefusals {
     const row = this.#waiting.get(this.#keyOf(refusal).key)
     if (row === undefined) return undefined
     row.count++
+    this.#locate(row, refusal)
     const room = this.#ids < this.#bounds.ids && this.#idsOf.of(row.owner) < this.#bounds.idsOfOne
     if (room && row.requestIds.length < maxListed) this.#list(row, refusal.requestId)
     return row
@@ -161,11 +174,12 @@ export class GatheredRefusals {
     const pause = Math.min(longestPause, (this.#kinds.get(key)?.pause ?? firstPause / 2) * 2)
     this.#remember(key, { owner, alone, pause, until: now + remembered })
     const row: Row = {
-      ...{ id, at: now, requestId, status, code, pause, key, owner, count: 1, requestIds: [] },
+      ...{ id, at: now, requestId, status, code, pause, key, owner, count: 1, requestIds: [], networks: new Set() },
       ...(alone ? { credential, route } : { credential: null, route: null }),
       actor: key === `${status} ${code}` ? null : actor,
     }
     this.#list(row, requestId)
+    this.#locate(row, refusal)
     this.#waiting.set(key, row)
     this.#unwritten.set(id, row)
     return row

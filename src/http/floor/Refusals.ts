@@ -39,7 +39,9 @@ export class Refusals extends Context.Service<Refusals, {
       const writers = Semaphore.makeUnsafe(2)
 
       // The record may have been written by a statement whose answer was lost, or as the server stops.
-      const insert = ({ actor, at, code, count, credential, id, requestId, requestIds, route, status }: Gathered) =>
+      const insert = (
+        { actor, at, code, count, credential, id, networks, requestId, requestIds, route, status }: Gathered,
+      ) =>
         sql`insert into audit_records ${
           sql.insert({
             id,
@@ -52,7 +54,7 @@ export class Refusals extends Context.Service<Refusals, {
             outcome: outcomeOf(status),
             status,
             code,
-            details: JSON.stringify({ credential, count, request_ids: requestIds }),
+            details: JSON.stringify({ credential, count, request_ids: requestIds, networks: [...networks] }),
           })
         } on conflict (id) do nothing`
 
@@ -84,6 +86,7 @@ export class Refusals extends Context.Service<Refusals, {
           outcome: outcomeOf(refusal.status),
           status: refusal.status,
           code: refusal.code,
+          ...(refusal.network ? { details: { network: refusal.network } } : {}),
         }).pipe(
           Effect.provideService(CurrentRequest, { requestId: refusal.requestId, route: refusal.route }),
           Effect.map(([id]) => id ?? null),

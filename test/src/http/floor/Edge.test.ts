@@ -218,6 +218,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         const row = yield* audited(String(reply.json["request_id"]))
         assert.strictEqual(row.id, reply.json["audit_id"])
         assert.deepInclude(row, { actor: "account:me", outcome: "refused", status: 404, code: "not_found" })
+        assert.include(JSON.stringify(row.details), `"127.0.0.0/24"`)
       }))
 
     it.effect("tells an id that a client chose from ours, in records of one and of many requests", () =>
@@ -261,6 +262,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.deepInclude(row, { actor: null, status: 401, code: "invalid_credentials" })
         assert.strictEqual(row.details.count, 20)
         assert.strictEqual(row.details.credential, credential)
+        assert.deepStrictEqual(row.details.networks, ["127.0.0.0/24"])
         assert.notInclude(JSON.stringify(row), "xxxx")
         assert.strictEqual((yield* audited(requestId(0))).id, row.id)
       }))

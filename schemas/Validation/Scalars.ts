@@ -76,6 +76,7 @@ const integer = ({ min, max }: Bounds) => {
 const advertisedInt = ({ min, max }: Bounds, otherwise?: number) => ({
   "x-wire": {
     type: "integer",
+    description: "A string that reads as an integer is taken for one: `10`, `+10`, `1_000`, `10.0`.",
     ...(min === undefined ? {} : { minimum: min }),
     ...(max === undefined ? {} : { maximum: max }),
     ...(otherwise === undefined ? {} : { default: otherwise }),
@@ -94,8 +95,13 @@ export const QueryInt = (bounds: Bounds = {}) => queryInt(bounds)
 export const QueryIntOr = (bounds: Bounds, otherwise: number) =>
   queryInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))))
 
+const advertisedBoolean = {
+  type: "boolean",
+  description: "`true`, `t`, `yes`, `y`, `on` and `1` are taken for true, their opposites for false, in any case.",
+}
+
 const queryBoolean = (advertised: { readonly default?: boolean }) =>
-  Schema.String.annotate({ "x-wire": { type: "boolean", ...advertised } }).pipe(
+  Schema.String.annotate({ "x-wire": { ...advertisedBoolean, ...advertised } }).pipe(
     Schema.decodeTo(Schema.Boolean, reading<boolean, string>(readBoolean, String)),
   )
 
@@ -140,7 +146,7 @@ export const BodyIntOr = (bounds: Bounds, otherwise: number) =>
   bodyInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
 
 const bodyBoolean = (advertised: { readonly default?: boolean }) =>
-  scalar.annotate({ "x-wire": { type: "boolean", ...advertised }, ...complains(boolType) }).pipe(
+  scalar.annotate({ "x-wire": { ...advertisedBoolean, ...advertised }, ...complains(boolType) }).pipe(
     Schema.decodeTo(Schema.Boolean, reading<boolean, JsonScalar>(readBoolean, (value) => value)),
   )
 

@@ -44,7 +44,8 @@ export type RequestCreate = typeof RequestCreate.Type
 
 export const PersonCreate = Schema.Struct({
   reason: Reason,
-  issuer: Schema.String,
+  // An identity without an issuer is nobody's: no token could ever name it.
+  issuer: Schema.String.check(minCodePoints(1)),
   subject: Schema.String.check(minCodePoints(1)),
 }).annotate({ identifier: "PersonCreate" })
 export type PersonCreate = typeof PersonCreate.Type

@@ -205,7 +205,9 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           const standing = yield* roles.inInstitution(personId, institutionId)
           const about = yield* peek(decision)
           yield* needs(standing, "administrator")
-          if (!(yield* roles.independent(personId, about.proposed_by))) return yield* new Problems.FourEyesRequired()
+          if (!(yield* roles.independent(personId, about.proposed_by))) {
+            return yield* yield* roles.fourEyes(personId, about.proposed_by)
+          }
           yield* mustBeOpen(sql)
           yield* stepUp
           // What is wrong with the Access is said after 412 and the review's own state; a transaction that failed ends here.

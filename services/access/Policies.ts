@@ -94,7 +94,7 @@ export class Policies extends Context.Service<Policies, {
       const timers = yield* Timers
       const rows = requestRows(sql)
       const { byId, lock, signatures } = policyReviewRows(sql)
-      const { inRole, isAnother, isSame } = holding(sql, roles)
+      const { inRole, isSame, mustBeAnother } = holding(sql, roles)
       const expire = yield* expiry
 
       const carryOut = (decision: Decision) => {
@@ -136,11 +136,9 @@ export class Policies extends Context.Service<Policies, {
         const request = (yield* rows.lock(review.request_id))!
         const signed = yield* signatures(review.id)
         const people = signed.map(({ person_id }) => person_id)
-        if (author) return yield* new Problems.FourEyesRequired()
+        if (author) return yield* yield* roles.fourEyes(personId, seen.author)
         const standsIn = yield* inRole({ personId, operator, standing }, role, review, people)
-        if (review.state === "open" && !(yield* isAnother(personId, review, people))) {
-          return yield* new Problems.FourEyesRequired()
-        }
+        if (review.state === "open") yield* mustBeAnother(personId, review, people)
         yield* stepUp
         const allowed = review.required_roles.filter((needed) => !signed.some((one) => one.role === needed))
         if (review.state !== "open") {

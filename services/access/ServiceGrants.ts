@@ -15,7 +15,7 @@ import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { factsOf } from "../lifecycle/Facts.ts"
 import { Positions } from "../lifecycle/Positions.ts"
-import { needs, owns, type ProjectStanding, Roles } from "../people/Roles.ts"
+import { needs, owns, type ProjectStanding, roleRequired, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -122,7 +122,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           })
 
         const mustAdminister = ({ institution }: ProjectStanding) =>
-          institution === null ? Effect.fail(new Problems.RoleRequired()) : needs(institution, "administrator")
+          institution === null
+            ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
+            : needs(institution, "administrator")
 
         /** The project, which the caller's standing has locked. */
         const projectOf = Effect.fnUntraced(function* (projectId: string) {
@@ -212,7 +214,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             yield* mustAdminister(standing)
             // Who proposed it counts as an owner.
             if (!(yield* roles.independent(personId, grant.proposed_by, projectId))) {
-              return yield* new Problems.FourEyesRequired()
+              return yield* yield* roles.fourEyes(personId, grant.proposed_by, projectId)
             }
             if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
             yield* mustBeOpen(sql)

@@ -41,7 +41,12 @@ export const grants = Effect.gen(function* () {
   ): Effect.Effect<A, NotFound | RoleRequired> => {
     const [row] = rows
     if (row === undefined) return Effect.fail(new NotFound())
-    return row.stands ? Effect.succeed(row) : Effect.fail(new RoleRequired())
+    return row.stands ? Effect.succeed(row) : Effect.fail(
+      new RoleRequired({
+        detail:
+          "This needs an approved service grant with the capability, of the project's environment, that has not ended.",
+      }),
+    )
   }
 
   /** Fails with NotFound for who never had a grant, with RoleRequired for whose grant does not say this, or no more. */

@@ -39,7 +39,7 @@ import { type Found, who } from "./Callers.ts"
 import { challenges } from "./CredentialActions/Challenges.ts"
 import { type Effected, effectsOf, type ProofRejected } from "./CredentialActions/Effects.ts"
 import { intents, isBound } from "./CredentialActions/Intents.ts"
-import { capabilitiesOf, demandOf, fits, freshnessOf, unavailable } from "./CredentialActions/Rules.ts"
+import { capabilitiesOf, demandOf, fits, freshnessOf, refusedFor, unavailable } from "./CredentialActions/Rules.ts"
 import { Sessions } from "./Sessions.ts"
 import { check } from "./StepUp.ts"
 import { Tellings } from "./Tellings.ts"
@@ -134,7 +134,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
             const target = yield* targetOf(me, action, owned)
             yield* check(me, demandOf(owned))
             const reason = unavailable(action.kind, owned, target?.authenticator)
-            if (reason !== null) return yield* new InvalidState({ state: reason, allowed: [] })
+            if (reason !== null) return yield* refusedFor(reason, target?.authenticator)
             const id = yield* (yield* Ids).next
             const now = yield* Clock.currentTimeMillis
             const expiresAt = new Date(now + intentTtlSeconds * 1_000)

@@ -25,6 +25,7 @@ import { viewOf } from "./Links/answers.ts"
 import { merging } from "./Links/Merging.ts"
 import { linkNews } from "./Links/News.ts"
 import { objection } from "./Links/Objection.ts"
+import { roleRequired } from "./Roles.ts"
 
 interface By {
   readonly personId: string
@@ -195,7 +196,9 @@ export class Links extends Context.Service<Links, {
           yield* reviews.lockOpen(linkRequestId)
           const row = yield* rows.lock(linkRequestId)
           if (row?.kind !== "link") return yield* new NotFound()
-          if (row.author === personId) return yield* new Problems.RoleRequired()
+          if (row.author === personId) {
+            return yield* roleRequired("the other side of the link: its author cannot object to it")
+          }
           if (row.person_id !== personId) return yield* new NotFound()
           const state = stateAt(row, yield* Clock.currentTimeMillis)
           if (state !== "pending_review") {

@@ -5,13 +5,13 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
 import type { CreatedPerson, PersonCreate } from "../../schemas/identity/Requests.ts"
-import { PersonExists, RoleRequired } from "../../schemas/problems/Identity.ts"
+import { PersonExists, type RoleRequired } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { isDataFault } from "../platform/SqlFaults.ts"
-import { Roles } from "./Roles.ts"
+import { roleRequired, Roles } from "./Roles.ts"
 
 /** Who asks: a person, or a service by its issuer and client. */
 export interface Writer {
@@ -42,7 +42,7 @@ export class NewPeople extends Context.Service<NewPeople, {
             const may = by.personId === null
               ? writers.includes(`${by.issuer} ${by.clientId}`)
               : yield* roles.isOperator(by.personId)
-            if (!may) return yield* new RoleRequired()
+            if (!may) return yield* roleRequired("an active operator, or a service that DIRECTORY_WRITER_CLIENTS names")
             const id = yield* ids.next
             const now = new Date(yield* Clock.currentTimeMillis)
             const made = yield* sql`

@@ -12,6 +12,7 @@ import type { SqlError, Statement } from "effect/sql"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import {
   AdministratorNotEffective,
+  FourEyesRequired,
   MembershipNotActive,
   NotCurrentSponsor,
   RoleRequired,
@@ -50,13 +51,24 @@ export interface ProjectStanding {
 
 type RoleFault = AdministratorNotEffective | MembershipNotActive | NotCurrentSponsor | RoleRequired
 
+/** 403 that says which role it would have taken. */
+export const roleRequired = (holder: string) => new RoleRequired({ detail: `This needs ${holder}.` })
+
+const lapsed = "it has to be accepted and active, begun and not over, in an active institution"
+
 /** Fails with the reason why none of the roles is held: the nearest miss first. */
 export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect.Effect<void, RoleFault> => {
   if (standing.held.some(({ effective, role }) => effective && roles.includes(role))) return Effect.void
   const has = (role: Role) => roles.includes(role) && standing.held.some((held) => held.role === role)
-  if (has("administrator")) return Effect.fail(new AdministratorNotEffective())
-  if (has("sponsor")) return Effect.fail(new NotCurrentSponsor())
-  return Effect.fail(standing.member ? new RoleRequired() : new MembershipNotActive())
+  const detailOf = (role: Role) => `The caller's membership as ${role} does not count now: ${lapsed}.`
+  if (has("administrator")) return Effect.fail(new AdministratorNotEffective({ detail: detailOf("administrator") }))
+  if (has("sponsor")) return Effect.fail(new NotCurrentSponsor({ detail: detailOf("sponsor") }))
+  const needed = `an effective membership as ${roles.join(" or ")}`
+  return Effect.fail(
+    standing.member
+      ? roleRequired(`${needed} in the institution`)
+      : new MembershipNotActive({ detail: `No membership of the caller counts now: ${lapsed}. This needs ${needed}.` }),
+  )
 }
 
 /** Fails with the reason why somebody who sees the project is no active owner of it. */
@@ -65,11 +77,20 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   MembershipNotActive | RoleRequired
 > => {
   if (owner) return Effect.void
-  return Effect.fail(institution === null || institution.member ? new RoleRequired() : new MembershipNotActive())
+  const needed = "an active owner of the project"
+  return Effect.fail(
+    institution === null || institution.member
+      ? roleRequired(needed)
+      : new MembershipNotActive({ detail: `No membership of the caller counts now: ${lapsed}. This needs ${needed}.` }),
+  )
 }
 
+const provenanceMillis = 90 * 86_400_000
+
 /** From when on it counts who made or approved whom. */
-export const provenanceSince = (now: number) => new Date(now - 90 * 86_400_000)
+export const provenanceSince = (now: number) => new Date(now - provenanceMillis)
+
+const ownWork = "The caller wrote or signed it already, by this or another identity: another person has to do this."
 
 /**
  * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its id.
@@ -128,6 +149,12 @@ export class Roles extends Context.Service<Roles, {
     other: string,
     ownersOf?: string | null,
   ) => Effect.Effect<boolean, SqlError.SqlError>
+  /** Of two who do not count as two: beside whom the first does not, and until when. */
+  readonly fourEyes: (
+    one: string,
+    other: string,
+    ownersOf?: string | null,
+  ) => Effect.Effect<FourEyesRequired, SqlError.SqlError>
 }>()("bailiwick/services/people/Roles") {
   static readonly layer = Layer.effect(
     Roles,
@@ -189,7 +216,35 @@ export class Roles extends Context.Service<Roles, {
         return row!.independent
       })
 
-      return Roles.of({ inInstitution, toProject, isOperator, independent })
+      const fourEyes = Effect.fn("Roles.fourEyes")(function* (
+        one: string,
+        other: string,
+        ownersOf: string | null = null,
+      ) {
+        const since = provenanceSince(yield* Clock.currentTimeMillis)
+        // The conditions are those of counts_as_two.
+        const [row] = yield* sql<{ same: boolean; last: Date | null }>`
+          with two as (
+            select canonical_person(${one}) as id union select canonical_person(${other})
+          ), names as (
+            select id, id as canonical from two
+            union all select p.id, two.id from people p join two on p.merged_into = two.id
+          )
+          select canonical_person(${one}) = canonical_person(${other}) as same, max(m.at) as last
+          from names x join names y on y.canonical <> x.canonical join provenance m on m.person_id = x.id
+          where m.at > ${since} and (m.project_id is null or m.project_id = ${ownersOf}::text)
+            and (m.made_by = y.id or y.id = any(m.approved_by))
+            and not exists (select from unnest(m.approved_by) a where a not in (select id from names))`
+        if (row!.same || row!.last === null) return new FourEyesRequired({ detail: ownWork })
+        const until = new Date(row!.last.getTime() + provenanceMillis).toISOString()
+        return new FourEyesRequired({
+          detail:
+            `Beside person ${other} the caller does not count until ${until}: one of the two made or approved the ` +
+            "other's person, identity, membership or ownership. Anybody who is independent of both may do it now.",
+        })
+      })
+
+      return Roles.of({ inInstitution, toProject, isOperator, independent, fourEyes })
     }),
   )
 }

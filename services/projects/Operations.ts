@@ -12,9 +12,9 @@ import type {
   OperationsSummary,
 } from "../../schemas/identity/Operations.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
-import { RoleRequired } from "../../schemas/problems/Identity.ts"
+import type { RoleRequired } from "../../schemas/problems/Identity.ts"
 import { drifting, lagging, streaming } from "../lifecycle/Lag.ts"
-import { Roles } from "../people/Roles.ts"
+import { roleRequired, Roles } from "../people/Roles.ts"
 import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { readInstallation } from "../platform/Installation.ts"
@@ -74,7 +74,7 @@ export class Operations extends Context.Service<Operations, {
       const roles = yield* Roles
 
       const mustOperate = Effect.fnUntraced(function* (personId: string) {
-        if (!(yield* roles.isOperator(personId))) return yield* new RoleRequired()
+        if (!(yield* roles.isOperator(personId))) return yield* roleRequired("an active operator")
       })
 
       const summary = Effect.fn("Operations.summary")(function* (personId: string) {
@@ -182,7 +182,11 @@ export class Operations extends Context.Service<Operations, {
       const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
         function* (personId: string, projectId: string) {
           const { institution, operator, owner } = yield* roles.toProject(personId, projectId)
-          if (!owner && !(operator && institution?.member === true)) return yield* new RoleRequired()
+          if (!owner && !(operator && institution?.member === true)) {
+            return yield* roleRequired(
+              "an active owner of the project, or an operator with an effective membership in its institution",
+            )
+          }
           return yield* read(sql`t.project_id = ${projectId}`, projectId)
         },
       )

@@ -12,10 +12,10 @@ import { Clock, Context, Effect, Layer, type Redacted, type Scope } from "effect
 import type { SqlError, Statement } from "effect/sql"
 import type { Job, JobState } from "../../schemas/identity/Operations.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
-import { InvalidState, OutcomeUnknown, RoleRequired } from "../../schemas/problems/Identity.ts"
+import { InvalidState, OutcomeUnknown, type RoleRequired } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { Roles } from "../people/Roles.ts"
+import { roleRequired, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
@@ -77,7 +77,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const known = clients(sql, yield* Vault)
 
       const operator = Effect.fnUntraced(function* (personId: string) {
-        if (!(yield* roles.isOperator(personId))) return yield* new RoleRequired()
+        if (!(yield* roles.isOperator(personId))) return yield* roleRequired("an active operator")
       })
 
       const find = Effect.fnUntraced(function* (jobId: string) {

@@ -2,7 +2,7 @@
 import { Context, Effect } from "effect"
 import { Caller } from "../../schemas/api/Management.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
-import { RoleRequired } from "../../schemas/problems/Identity.ts"
+import { roleRequired } from "../../services/people/Roles.ts"
 import { check } from "../../services/people/StepUp.ts"
 
 const person = <E>(refusal: () => E) =>
@@ -16,7 +16,7 @@ const person = <E>(refusal: () => E) =>
 export const personIn = person(() => new NotFound())
 
 /** Where nothing is looked up but one's own. */
-export const personOf = person(() => new RoleRequired())
+export const personOf = person(() => roleRequired("a person: a service has nothing of its own here"))
 
 /** How fresh a sign-in approvals need, in whole seconds (`MANAGEMENT_APPROVAL_MAX_AGE`); null: any. */
 export class ApprovalMaxAge extends Context.Reference<number | null>("bailiwick/http/Person/ApprovalMaxAge", {

@@ -6,8 +6,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { RoleRequired } from "../../../schemas/problems/Identity.ts"
-import { needs, type Roles, type Standing } from "../../people/Roles.ts"
+import type { FourEyesRequired } from "../../../schemas/problems/Identity.ts"
+import { needs, roleRequired, type Roles, type Standing } from "../../people/Roles.ts"
 import type { PolicyReviewRow } from "../PolicyReviews.ts"
 
 /** The person at the door: what they are, read under lock. */
@@ -31,15 +31,17 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
       ([row]) => row!.same,
     )
 
-  const countsBeside = Effect.fnUntraced(function* (
+  // Who proposes a launch signs as an owner.
+  const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
+
+  /** The first of the others beside whom the person does not count. */
+  const bound = Effect.fnUntraced(function* (
     review: PolicyReviewRow,
     personId: string,
     others: ReadonlyArray<string>,
   ) {
-    // Who proposes a launch signs as an owner.
-    const ownersOf = review.kind === "launch" ? review.project_id : null
-    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf))) return false
-    return true
+    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf(review)))) return other
+    return null
   })
 
   /** Whether nobody else could sign as administrator: who signed already, or does not count, could not. */
@@ -49,7 +51,9 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
       const standing = yield* roles.inInstitution(person_id, institutionId).pipe(
         Effect.catchTag("NotFound", () => Effect.succeed(null)),
       )
-      if (standing?.administrator && (yield* countsBeside(review, person_id, [review.author, ...signed]))) return false
+      if (standing?.administrator && (yield* bound(review, person_id, [review.author, ...signed])) === null) {
+        return false
+      }
     }
     return true
   })
@@ -61,12 +65,14 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
   const inRole = Effect.fnUntraced(
     function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<string>) {
       const { operator, standing } = signer
-      if (role === "operator" && !operator) return yield* new RoleRequired()
+      if (role === "operator" && !operator) return yield* roleRequired("an active operator")
       if (role !== "administrator" && role !== "sponsor") return false
       if (role === "administrator" && !standing?.administrator && operator && review.institution_id !== null) {
         if (yield* lacksAdministrator(review, signed)) return true
       }
-      if (standing === null) return yield* new RoleRequired()
+      if (standing === null) {
+        return yield* roleRequired(`an effective membership as ${role} in the review's institution`)
+      }
       yield* needs(standing, role)
       return false
     },
@@ -86,16 +92,19 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
     return sent.length === 0
   })
 
-  /** Whether the person counts as one more beside the author and those who signed. */
-  const isAnother = Effect.fnUntraced(function* (
+  /** Fails where the person does not count as one more beside the author and those who signed. */
+  const mustBeAnother = Effect.fnUntraced(function* (
     personId: string,
     review: PolicyReviewRow,
     signed: ReadonlyArray<string>,
-  ): Effect.fn.Return<boolean, SqlError.SqlError> {
-    for (const other of [review.author, ...signed]) if (yield* isSame(personId, other)) return false
+  ): Effect.fn.Return<void, FourEyesRequired | SqlError.SqlError> {
+    for (const other of [review.author, ...signed]) {
+      if (yield* isSame(personId, other)) return yield* yield* roles.fourEyes(personId, other)
+    }
     const beside = (yield* firstEnrollment(personId, review)) ? signed : [review.author, ...signed]
-    return yield* countsBeside(review, personId, beside)
+    const other = yield* bound(review, personId, beside)
+    if (other !== null) return yield* yield* roles.fourEyes(personId, other, ownersOf(review))
   })
 
-  return { inRole, isAnother, isSame }
+  return { inRole, mustBeAnother, isSame }
 }

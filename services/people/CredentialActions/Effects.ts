@@ -4,14 +4,14 @@ import type { SqlError } from "effect/sql"
 import type { Caller } from "../../../schemas/api/Management.ts"
 import type { Proof } from "../../../schemas/identity/CredentialActions.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import type { InvalidState } from "../../../schemas/problems/Identity.ts"
 import { type Authenticator, type Authenticators, credentialTypeOf } from "../Authenticators.ts"
 import { stepOf } from "../Authenticators/Totp.ts"
 import { registered, type RelyingParty } from "../Authenticators/Webauthn.ts"
 import type { Sessions } from "../Sessions.ts"
 import type { Happening } from "../Tellings.ts"
 import type { Intent } from "./Intents.ts"
-import { fits, unavailable } from "./Rules.ts"
+import { fits, refusedFor, unavailable } from "./Rules.ts"
 
 /** The proof does not hold; `member` of it is at fault. */
 export class ProofRejected extends Schema.TaggedError<ProofRejected>()("ProofRejected", {
@@ -66,7 +66,7 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
   // Another one may have been added since the action was started.
   const room = Effect.fnUntraced(function* ({ kind }: Intent, owned: ReadonlyArray<Authenticator>) {
     const reason = unavailable(kind, owned)
-    if (reason !== null) return yield* new InvalidState({ state: reason, allowed: [] })
+    if (reason !== null) return yield* refusedFor(reason)
   })
 
   const register = Effect.fnUntraced(function* (
@@ -115,7 +115,7 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
     const one = owned.find(({ id }) => id === intent.target_id)
     if (one === undefined || !fits(intent.kind, one)) return yield* new NotFound()
     const reason = unavailable(intent.kind, owned, one)
-    return reason === null ? one : yield* new InvalidState({ state: reason, allowed: [] })
+    return reason === null ? one : yield* refusedFor(reason, one)
   })
 
   const rename = Effect.fnUntraced(function* (intent: Intent, owned: ReadonlyArray<Authenticator>) {

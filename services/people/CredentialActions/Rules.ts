@@ -7,6 +7,7 @@ import {
   intentTtlSeconds,
 } from "../../../schemas/identity/CredentialActions.ts"
 import type { Freshness } from "../../../schemas/identity/Account.ts"
+import { InvalidState } from "../../../schemas/problems/Identity.ts"
 import { acrOf } from "../../../schemas/identity/Assurance.ts"
 import type { Caller } from "../../../schemas/api/Management.ts"
 import { type Authenticator, isStrong, keptFor } from "../Authenticators.ts"
@@ -43,6 +44,19 @@ export const unavailable = (
   if (about.length === 0) return "none_enrolled"
   if (kind === "authenticator.rename" || about.some((one) => keptFor(one, owned) === null)) return null
   return "last_authenticator"
+}
+
+/** The refusal of an action that cannot be taken, with the way on. */
+export const refusedFor = (reason: string, target?: Authenticator) => {
+  const named = target === undefined ? "It" : `'${target.label}' (${target.kind})`
+  const says: Readonly<Record<string, string>> = {
+    last_authenticator:
+      `${named} is the last passkey, security key or one-time code: register another one, then remove it.`,
+    limit_reached: `A person may have ${most} authenticators: remove one first.`,
+    none_enrolled: "There is none that this could be about: enroll one first.",
+  }
+  const detail = says[reason]
+  return new InvalidState({ state: reason, allowed: [], ...(detail === undefined ? {} : { detail }) })
 }
 
 type SignedIn = Pick<Caller["Service"], "authTime" | "aal" | "acr" | "amr" | "expiresAt">

@@ -2,18 +2,12 @@
 import { Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
-import {
-  InvalidState,
-  LastOwner,
-  OwnerNotActive,
-  RoleRequired,
-  VersionConflict,
-} from "../../../schemas/problems/Identity.ts"
+import { InvalidState, LastOwner, OwnerNotActive, VersionConflict } from "../../../schemas/problems/Identity.ts"
 import { stamp } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
 import { persons } from "../../people/Persons.ts"
-import { needs, type ProjectStanding, Roles } from "../../people/Roles.ts"
+import { needs, type ProjectStanding, roleRequired, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
 import { mustBeOpen } from "../../platform/Installation.ts"
@@ -26,7 +20,9 @@ import { type ProjectRow, projectRows } from "./Rows.ts"
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
 
 const administers = (standing: ProjectStanding) =>
-  standing.institution === null ? Effect.fail(new RoleRequired()) : needs(standing.institution, "administrator")
+  standing.institution === null
+    ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
+    : needs(standing.institution, "administrator")
 
 export const changes = Effect.gen(function* () {
   const { sql } = yield* Database

@@ -34,7 +34,7 @@ export const kinds = {
     },
   },
   RequestCreate: { schema: RequestCreate, minimal: { reason, institution_id: "", project_id: "" } },
-  PersonCreate: { schema: PersonCreate, minimal: { reason, issuer: "", subject: "s" } },
+  PersonCreate: { schema: PersonCreate, minimal: { reason, issuer: "i", subject: "s" } },
   Transition: { schema: Transition, minimal: { reason, expected_version: 1 } },
   EnrollmentCreate: { schema: EnrollmentCreate, minimal: { reason, recipient: "abc" } },
   LaunchCreate: { schema: LaunchCreate, minimal: { reason, launch_url: "https://a" } },
@@ -208,7 +208,7 @@ export const rows: ReadonlyArray<Row> = [
   text("RequestCreate", "institution_id", 0, null),
   text("RequestCreate", "project_id", 0, null),
   text("PersonCreate", "reason", 8, 500),
-  text("PersonCreate", "issuer", 0, null),
+  text("PersonCreate", "issuer", 1, null),
   text("PersonCreate", "subject", 1, null),
   {
     ...{ kind: "Transition", field: "expected_version", required: true },

@@ -37,6 +37,11 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
       yield* sql`update institution_memberships set made_by = ${w.sam}, created_at = ${new Date(start - day)}
         where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "FourEyesRequired")
+      const { fourEyes } = yield* Roles
+      const until = new Date(start + 89 * day).toISOString()
+      const { detail } = yield* fourEyes(w.ada, w.sam)
+      assert.include(detail, `Beside person ${w.sam} the caller does not count until ${until}:`)
+      assert.include((yield* fourEyes(w.sam, w.sam)).detail, "another person has to do this")
       yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
       const theirs = yield* propose({ ...w, accessId: yield* access(w.fern, w.portal, w.ada) })

@@ -120,6 +120,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       const { ask, app } = yield* withApp
       const refused = yield* ask("POST", actions, { kind: "totp.remove", target_id: app })
       assert.deepStrictEqual([...codeOf(refused), refused.body.state], [409, "invalid_state", "last_authenticator"])
+      assert.match(refused.body.detail, /^'.+' \(totp\) is the last .*: register another one, then remove it\.$/)
       const key = bodyOf(yield* passkey(ask)).authenticator.authenticator_id
       const [one, two] = [
         yield* start(ask, { kind: "totp.remove", target_id: app }),

@@ -32,6 +32,7 @@ import mergedNames from "../migrations/0024_merged_names.ts"
 import jobLeases from "../migrations/0025_job_leases.ts"
 import auditMonths from "../migrations/0026_audit_months.ts"
 import reads from "../migrations/0027_reads.ts"
+import missingMessages from "../migrations/0028_missing_messages.ts"
 import { Database } from "../services/platform/Database.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
@@ -64,6 +65,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [25, "job_leases", Effect.succeed(jobLeases)],
   [26, "audit_months", Effect.succeed(auditMonths)],
   [27, "reads", Effect.succeed(reads)],
+  [28, "missing_messages", Effect.succeed(missingMessages)],
 ]
 
 /** The number of the newest migration. */

@@ -43,11 +43,20 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
       (select max(last_seen_at) from worker_sightings)) as alive`
   const known = restoredFrom ?? alive ?? now
   const since = new Date(Math.min(known.getTime(), millis) - doubtMillis)
+  // Of a time when nothing was lost.
   yield* sql`
-    update installation set epoch = epoch + 1, state = 'held', held_since = ${now},
+    update relay_streams set went_back_to = null
+    where went_back_to is not null and exists (select from installation where state = 'open' or lost_since is null)`
+  yield* sql`
+    update installation i set epoch = epoch + 1, state = 'held', held_since = ${now},
       held_reason = ${restoredFrom === null ? "failed_over" : "restored"}, restored_from = null,
       lost_since = case when state = 'held' then least(lost_since, ${since}) else ${since} end,
       streams = coalesce((select jsonb_object_agg(stream, created) from relay_streams), '{}'),
+      told = coalesce((
+        -- The lowest of what was known in holds that followed each other.
+        select jsonb_object_agg(r.stream,
+          least(r.last_seq, case when i.state = 'held' and i.lost_since is not null then (i.told ->> r.stream)::bigint end))
+        from relay_streams r), '{}'), missing = '[]',
       sessions_before = ${now}, intake_rewound_at = null, tokens_renewed_at = null, reapplied_at = null,
       opened_at = null`
   yield* sql`select from lifecycle_heads order by project_id for update`
@@ -57,7 +66,11 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     from lifecycle_heads h, installation i
     where s.project_id = h.project_id and (s.epoch, s.position) >= (h.epoch, h.position)`
   yield* sql`
-    update lifecycle_heads set epoch = i.epoch, position = 0, digest = ${genesis} from installation i`
+    update lifecycle_heads h set epoch = i.epoch, position = 0, digest = ${genesis},
+      was_epoch = case when h.position > 0 then h.epoch else h.was_epoch end,
+      was_position = case when h.position > 0 then h.position else h.was_position end,
+      was_digest = case when h.position > 0 then h.digest else h.was_digest end
+    from installation i`
   // Products end the sessions of everybody whom they let in: the state says so, before any event does.
   yield* sql`
     insert into lifecycle_state (project_id, key, value, position)

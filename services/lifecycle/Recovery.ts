@@ -3,8 +3,8 @@
  * links that were mailed are made and mailed anew, what was taken away is taken away again, and then, by itself, it opens.
  *
  * It opens only when all of it was seen: while the broker is away, or the stream that would know is not the one that
- * this database told, or some of its messages cannot be verified, it stays held until an operator says otherwise
- * (`cli installation open`). Every step may be repeated: killed anywhere, it begins again, and what is done is found done.
+ * this database told, or some of its messages are missing or cannot be verified, it stays held until an operator says
+ * otherwise (`cli installation open`). Every step may be repeated: killed anywhere, it begins again, and what is done is found done.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -14,11 +14,17 @@ import { Audit } from "../platform/Audit.ts"
 import { Bus, type BusError } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
-import { type HeldReason, type InstallationRow, readInstallation } from "../platform/Installation.ts"
+import {
+  type HeldReason,
+  type InstallationRow,
+  type MissingMessages,
+  readInstallation,
+} from "../platform/Installation.ts"
 import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/LostTransfers.ts"
 import { ensureEpoch, settleEpoch } from "./Epochs.ts"
 import { lostDecisions } from "./Epochs/Decided.ts"
 import { lostHistory } from "./Epochs/Lost.ts"
+import { missingMessages, tellingStreams } from "./Epochs/Missing.ts"
 import { KeyRotation } from "./KeyRotation.ts"
 import { reapplying } from "./Epochs/Reapplied.ts"
 
@@ -26,6 +32,14 @@ import { reapplying } from "./Epochs/Reapplied.ts"
 const taken = ["DIRECTORY_IN", "EVENTS"] as const
 
 const leaseMillis = 30_000
+
+/** Stretches of missing messages that are named. */
+const namedAtMost = 100
+
+const keyOf = (holes: ReadonlyArray<MissingMessages>) =>
+  holes.map(({ epoch, first, last, project_id, stream }) => [stream, first, last, project_id, epoch].join(" ")).join(
+    "\n",
+  )
 
 type Failure = SqlError.SqlError | BusError | DependencyUnavailable
 
@@ -43,9 +57,12 @@ export class Recovery extends Context.Service<Recovery, {
       const history = yield* lostHistory
       const invited = yield* invitations
       const keys = yield* KeyRotation
+      const missing = yield* missingMessages
       const transfers = yield* lostTransfers
       const { hold, reapply } = yield* reapplying
       const mine = crypto.randomUUID()
+      // What the streams lacked when this process read them last: they are read again once that changes.
+      let lackedBefore: string | null = null
 
       const stays = (because: HeldReason) =>
         Effect.as(
@@ -70,7 +87,7 @@ export class Recovery extends Context.Service<Recovery, {
       /** Whether the stream is the one that this database told, or it had told none. */
       const knows = Effect.fnUntraced(function* (
         { streams }: InstallationRow,
-        stream: "LIFECYCLE" | "TRANSFERS" | "DIRECTORY",
+        stream: typeof tellingStreams[number],
         since: number,
       ) {
         const { created } = yield* bus.mark(stream)
@@ -139,13 +156,31 @@ export class Recovery extends Context.Service<Recovery, {
         yield* recorded("recovery.looked-back", found.epoch, {
           ...{ lost_events: lost.events, reapplied, unverifiable, unknown_transfers: unknown },
         })
-        return { unverifiable, reapplied }
+        return { unverifiable, places: lost.places }
       })
+
+      /** It stays held for what is not there any more, and says what that is. */
+      const lacks = Effect.fnUntraced(function* (found: InstallationRow, holes: ReadonlyArray<MissingMessages>) {
+        const { epoch, missing } = found
+        const named = holes.slice(0, namedAtMost)
+        yield* sql`
+          update installation set held_reason = 'messages_missing', missing = ${sql.json(named)}
+          where epoch = ${epoch} and state = 'held'`
+        if (keyOf(missing) === keyOf(named)) return false
+        yield* audit.append(...named.map((hole) => ({
+          ...{ action: "recovery.messages-missing", actor: "system", subject: `installation:${epoch}` },
+          ...{ outcome: "failed" as const, details: { ...hole } },
+        })))
+        yield* Effect.logWarning(
+          `epoch ${epoch}: ${holes.length} stretches of messages are missing: type "deno task cli installation show"`,
+        )
+        return false
+      }, sql.withTransaction)
 
       const open = Effect.fnUntraced(function* (epoch: number) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const opened = yield* sql`
-          update installation set state = 'open', held_since = null, held_reason = null, opened_at = ${now}
+          update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}
           where epoch = ${epoch} and state = 'held' returning 1`
         if (opened.length === 0) return
         yield* recorded("installation.opened", epoch, {})
@@ -170,9 +205,11 @@ export class Recovery extends Context.Service<Recovery, {
           yield* done("tokens_renewed_at", epoch)
           yield* faultPoint("recovery.renewed")
         }
-        for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
+        for (const stream of tellingStreams) {
           if (!(yield* knows(found, stream, since))) return yield* stays("stream_gone")
         }
+        const gaps = yield* missing.ofStreams(found, since)
+        if (found.held_reason === "messages_missing" && lackedBefore === keyOf(gaps)) return false
         // Once at once, and once more when all that came in meanwhile is there to be taken away from.
         const waiting = yield* bus.unanswered("DIRECTORY_IN")
         if (found.reapplied_at !== null && waiting > 0) return yield* stays("intake_behind")
@@ -181,6 +218,11 @@ export class Recovery extends Context.Service<Recovery, {
         if (seen.unverifiable > 0) return yield* stays("unverifiable_messages")
         yield* done("reapplied_at", epoch)
         if (waiting > 0) return yield* stays("intake_behind")
+        const holes = [...gaps, ...(yield* missing.ofProjects(seen.places))]
+        if (holes.length > 0) {
+          lackedBefore = keyOf(gaps)
+          return yield* lacks(found, holes)
+        }
         yield* open(epoch)
         yield* Effect.logWarning(`epoch ${epoch}: all that was revoked in the lost time is; the installation is open`)
         return true

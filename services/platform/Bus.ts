@@ -7,7 +7,7 @@
  * comes again after any doubt.
  */
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Context, Effect, Latch, Layer, Result, Scope } from "effect"
+import { Clock, Context, Effect, Latch, Layer, Result, Scope } from "effect"
 import type { StreamName } from "../../schemas/bus/Streams.ts"
 import { BusError } from "./Bus/BusError.ts"
 import type { BusConfig } from "./Bus/Connection.ts"
@@ -18,11 +18,13 @@ import type { BusMessage } from "./Bus/Messages.ts"
 import type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 import { publishOn } from "./Bus/Publisher.ts"
 import { openHistory, type PastMessage, rewind, unanswered } from "./Bus/History.ts"
+import { type MissingRange, missingRanges } from "./Bus/Missing.ts"
 import { makePuller } from "./Bus/Puller.ts"
 
 export { BusError } from "./Bus/BusError.ts"
 export type { BusConfig } from "./Bus/Connection.ts"
 export type { PastMessage } from "./Bus/History.ts"
+export type { MissingRange } from "./Bus/Missing.ts"
 export { BusMessage } from "./Bus/Messages.ts"
 export type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 
@@ -92,6 +94,12 @@ export class Bus extends Context.Service<Bus, {
     sinceMillis: number,
     take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
   ) => Effect.Effect<number, BusError | E, R>
+  /** Sequences after the one that was seen last (null: none was) that should hold a message of since then, and do not. */
+  readonly missing: (
+    stream: StreamName,
+    after: number | null,
+    sinceMillis: number,
+  ) => Effect.Effect<ReadonlyArray<MissingRange>, BusError>
   /** Hands out again, to every worker of a stream, what it took since then. */
   readonly rewind: (stream: StreamName, sinceMillis: number) => Effect.Effect<void, BusError>
   /** How many messages of a stream its workers have not answered. */
@@ -248,6 +256,13 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
         }
         return length
       }).pipe(Effect.scoped),
+    missing: Effect.fnUntraced(function* (stream, after, since) {
+      const [nc, now] = [yield* awaited, yield* Clock.currentTimeMillis]
+      return yield* Effect.tryPromise({
+        try: () => missingRanges(nc, stream, after, { now, since }),
+        catch: unavailable,
+      })
+    }),
     rewind: (stream, sinceMillis) =>
       Effect.flatMap(
         awaited,

@@ -19,8 +19,20 @@ export type HeldReason =
   | "stream_gone"
   /** Messages of the time that was lost that no key of ours verifies. */
   | "unverifiable_messages"
+  /** Messages of the time that was lost are not on the streams any more: `missing` says which. */
+  | "messages_missing"
   /** What came in since has not all been taken in again. */
   | "intake_behind"
+
+/** What a stream lacks of the time that was lost: sequences, or positions in the history of a project. */
+export interface MissingMessages {
+  readonly stream: string
+  /** With `epoch`: they are positions. */
+  readonly project_id?: string
+  readonly epoch?: number
+  readonly first: number
+  readonly last: number
+}
 
 export interface InstallationRow {
   readonly epoch: number
@@ -29,6 +41,9 @@ export interface InstallationRow {
   readonly held_reason: HeldReason | null
   readonly lost_since: Date | null
   readonly streams: Readonly<Record<string, string>>
+  /** How far each stream had come when this database knew it last before the hold. */
+  readonly told: Readonly<Record<string, number>>
+  readonly missing: ReadonlyArray<MissingMessages>
   readonly intake_rewound_at: Date | null
   readonly tokens_renewed_at: Date | null
   readonly reapplied_at: Date | null
@@ -38,11 +53,16 @@ export interface InstallationRow {
 export const readInstallation = (sql: PgClient.PgClient): Effect.Effect<InstallationRow, SqlError.SqlError> =>
   Effect.map(
     sql<InstallationRow>`
-      select epoch, state, held_since, held_reason, lost_since, streams, intake_rewound_at, tokens_renewed_at,
-        reapplied_at, opened_at
+      select epoch, state, held_since, held_reason, lost_since, streams, told, missing, intake_rewound_at,
+        tokens_renewed_at, reapplied_at, opened_at
       from installation`,
     ([row]) => row!,
   )
+
+/** SQL of whether this is another database than the epoch's, over the one row of `installation`. */
+export const isAnother = (sql: PgClient.PgClient) =>
+  sql.literal(`(restored_from is not null or (server is distinct from running_on()
+    and (system_identifier <> server_identifier() or timeline_id <> right(running_on(), 8)))) is true`)
 
 /** The way back is looked at every second; it takes longer where an operator must say something. */
 const retryAfterSeconds = 5
@@ -59,8 +79,6 @@ export const mustBeOpen = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<void, Held | SqlError.SqlError> {
   const [row] = yield* sql<{ held: boolean }>`
-    select (state = 'held' or restored_from is not null or (server is distinct from running_on()
-      and (system_identifier <> server_identifier() or timeline_id <> right(running_on(), 8)))) is true as held
-    from installation`
+    select state = 'held' or ${isAnother(sql)} as held from installation`
   if (row!.held) return yield* heldMeanwhile()
 })

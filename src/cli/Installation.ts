@@ -3,9 +3,10 @@ import { Clock, Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Audit } from "../../services/platform/Audit.ts"
 import { Database } from "../../services/platform/Database.ts"
-import { type HeldReason, readInstallation } from "../../services/platform/Installation.ts"
+import { type HeldReason, type MissingMessages, readInstallation } from "../../services/platform/Installation.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
+import { printable } from "./Printable.ts"
 
 const opening = '"deno task cli installation open --reason R"'
 
@@ -19,18 +20,32 @@ export const meanings: Readonly<Record<HeldReason, string>> = {
   unverifiable_messages:
     "messages of the lost time cannot be verified: see recovery.looked-back in the audit, revoke by hand, then type " +
     opening,
+  messages_missing:
+    "messages that may say what was revoked are missing on the broker: once it has them again it goes on by itself; " +
+    `otherwise revoke by hand what they may have said, then type ${opening}`,
   intake_behind:
     "what came in during the lost time is still being taken in: see that an instance with the role intake runs",
+}
+
+/** What a stream lacks, in words. */
+export const missingText = ({ epoch, first, last, project_id, stream }: MissingMessages): string => {
+  const range = first === last ? `${first}` : `${first} to ${last}`
+  return project_id === undefined
+    ? `missing on ${stream}: sequence ${range}`
+    : `missing on ${stream}: position ${range} of epoch ${epoch} of project ${project_id}`
 }
 
 const show = Command.make(
   "show",
   {},
   Effect.fn("cli.installation.show")(function* () {
-    const { epoch, held_reason, held_since, lost_since, state } = yield* readInstallation((yield* Database).sql)
+    const { epoch, held_reason, held_since, lost_since, missing, state } = yield* readInstallation(
+      (yield* Database).sql,
+    )
     if (state === "open") return yield* Console.log(`epoch ${epoch}, open`)
     yield* Console.log(`epoch ${epoch}, held since ${held_since!.toISOString()}: ${meanings[held_reason!]}`)
     yield* Console.log(`decisions may be lost since ${(lost_since ?? held_since)!.toISOString()}`)
+    for (const one of missing) yield* Console.log(printable(missingText(one)))
   }, Effect.provide(database)),
 ).pipe(Command.withDescription("Says which epoch it is, and why it is held where it is"))
 
@@ -51,7 +66,7 @@ const open = Command.make(
         select epoch, held_reason from installation where state = 'held' for update`
       if (row === undefined) return null
       yield* sql`
-        update installation set state = 'open', held_since = null, held_reason = null, opened_at = ${now}`
+        update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}`
       yield* audit.append({
         ...{ action: "installation.opened", actor: "operator", subject: `installation:${row.epoch}`, outcome: "done" },
         details: { reason, held_reason: row.held_reason },

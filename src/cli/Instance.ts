@@ -109,6 +109,7 @@ const unconnected = Layer.succeed(
     serverVersion: Effect.succeed(null),
     mark: () => Effect.fail(nowhere),
     history: () => Effect.fail(nowhere),
+    missing: () => Effect.fail(nowhere),
     rewind: () => Effect.fail(nowhere),
     unanswered: () => Effect.fail(nowhere),
     subscribers: () => Effect.fail(nowhere),

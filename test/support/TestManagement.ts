@@ -69,7 +69,7 @@ const settings = (more: Readonly<Record<string, string>>) => ({
 const served = (more: Readonly<Record<string, string>>, traced: boolean) =>
   Layer.unwrap(Effect.gen(function* () {
     const { ownerUrl, url } = yield* TestDatabase
-    const bus = yield* TestBus.make
+    const bus = yield* TestBus
     const folder = yield* home
     const provider = ConfigProvider.fromUnknown(settings({ ...more, BAILIWICK_HOME: folder }))
     const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
@@ -80,6 +80,9 @@ const served = (more: Readonly<Record<string, string>>, traced: boolean) =>
     )
   })).pipe(Layer.provide(logs(traced)))
 
+/** A broker of each app's own, also where two of them stand on one database. */
+const ground = Layer.mergeAll(TestDatabase.layer, Layer.fresh(TestBus.layer), Logged.layer)
+
 /** The app; `more` are variables of its environment (INTERFACE). No limit on requests unless it is named. */
 export const management = (more: Readonly<Record<string, string>> = {}, { traced = false } = {}) =>
-  served(more, traced).pipe(Layer.provideMerge(Layer.merge(TestDatabase.layer, Logged.layer)), Layer.orDie)
+  served(more, traced).pipe(Layer.provideMerge(ground), Layer.orDie)

@@ -11,6 +11,7 @@ import { Uuid } from "../../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../../platform/Bus.ts"
 import { Database } from "../../platform/Database.ts"
 import { changesOf } from "../Fold.ts"
+import type { LostPlace } from "./Missing.ts"
 
 type Told = Parameters<typeof changesOf>[0]
 type Value = ReturnType<typeof changesOf>[number]["value"]
@@ -29,6 +30,8 @@ export interface Lost {
   readonly events: number
   /** Messages that no key of ours verifies. */
   readonly unverifiable: number
+  /** Where they stand, each once. */
+  readonly places: ReadonlyArray<LostPlace>
   /** The highest epoch among them. */
   readonly epoch: number
   /** Projects whose rollout failed since. */
@@ -46,7 +49,12 @@ const Claims = Schema.Struct({
   events: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)),
 })
 const claimsOf = Schema.decodeUnknownOption(Claims)
-const Place = Schema.Struct({ epoch: Schema.Int })
+const Place = Schema.Struct({
+  epoch: Schema.Int,
+  position: Schema.Int,
+  digest: Schema.String,
+  prev_digest: Schema.String,
+})
 const placeOf = Schema.decodeUnknownOption(Place)
 const audience = "urn:bailiwick:project:"
 const kinds = new Map<string, FactKind>(
@@ -61,9 +69,10 @@ const claimed = (token: string) => {
     const kind = kinds.get(told?.[0] ?? "")
     if (claims === null || told === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
     const { lifecycle, ...payload } = told[1]
-    const epoch = Option.match(placeOf(lifecycle), { onNone: () => 0, onSome: (place) => place.epoch })
+    const place = Option.getOrNull(placeOf(lifecycle))
+    if (place === null) return null
     const projectId = claims.aud.slice(audience.length)
-    return { id: claims.jti, projectId, epoch, kind, subId: claims.sub_id, payload } as const
+    return { id: claims.jti, projectId, place, kind, subId: claims.sub_id, payload } as const
   } catch {
     return null
   }
@@ -99,6 +108,7 @@ export const lostHistory = Effect.gen(function* () {
     const failedRollouts = new Set<string>()
     const stolenKeys = new Set<string>()
     const used = new Set<string>()
+    const places = new Map<string, LostPlace>()
     let events = 0
     let epoch = 0
     let unverifiable = 0
@@ -132,8 +142,10 @@ export const lostHistory = Effect.gen(function* () {
         }
         used.add(String(decodeProtectedHeader(token).kid))
         events++
-        epoch = Math.max(epoch, event.epoch)
-        const { id, kind, payload, projectId, subId } = event
+        const { id, kind, payload, place, projectId, subId } = event
+        epoch = Math.max(epoch, place.epoch)
+        const { digest, position, prev_digest: prevDigest } = place
+        places.set(digest, { projectId, epoch: place.epoch, position, digest, prevDigest })
         for (const { key, value } of changesOf(event)) {
           changes.set(`${projectId}\n${key}`, { projectId, key, value, event: { id, kind, subId, payload } })
         }
@@ -146,7 +158,7 @@ export const lostHistory = Effect.gen(function* () {
 
     yield* bus.history("LIFECYCLE", sinceMillis, take)
     const found = { events, unverifiable, epoch, failedRollouts, stolenKeys, keys: used }
-    return { ...found, changes: [...changes.values()] } satisfies Lost
+    return { ...found, changes: [...changes.values()], places: [...places.values()] } satisfies Lost
   })
 
   return { read }

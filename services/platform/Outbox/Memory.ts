@@ -12,6 +12,7 @@ import { Clock, Effect, Result } from "effect"
 import type { StreamName } from "../../../schemas/bus/Streams.ts"
 import { streamNames } from "../../../schemas/bus/Streams.ts"
 import type { Bus } from "../Bus.ts"
+import { isAnother } from "../Installation.ts"
 import { leaseMillis } from "./Unordered.ts"
 
 const unsyncedMillis = 15 * 60_000
@@ -38,13 +39,18 @@ const compare = Effect.fnUntraced(
     const restarted = server !== known.server
     if (!lost && !restarted && BigInt(lastSeq) === known.last_seq) return true
     const now = yield* Clock.currentTimeMillis
+    const back = created === known.created && BigInt(lastSeq) < known.last_seq
+      ? sql`, went_back_to = least(went_back_to, ${lastSeq})`
+      : sql``
     const since = lost ? sql`'-infinity'::timestamptz` : sql`${new Date(now - unsyncedMillis)}::timestamptz`
     const again = lost || restarted
       ? sql`, swept = false, again_until = ${new Date(now)}, again_since = least(again_since, ${since})`
       : sql``
     yield* sql`
-      update relay_streams set created = ${created}, last_seq = ${lastSeq}, server = ${server} ${again}
-      where stream = ${stream} and created = ${known.created} and last_seq = ${known.last_seq} and server = ${known.server}`
+      update relay_streams set created = ${created}, last_seq = ${lastSeq}, server = ${server} ${again} ${back}
+      where stream = ${stream} and created = ${known.created} and last_seq = ${known.last_seq} and server = ${known.server}
+        -- A database that took another's place keeps what it knew until its epoch has begun, which compares with it.
+        and not exists (select from installation where ${isAnother(sql)})`
     return true
   },
 )

@@ -88,7 +88,7 @@ export const fill = async (
     // What an earlier restore had lost, an installation that was open had found.
     await db.rows(
       `update installation set restored_from = $1, state = 'held', held_since = $2, held_reason = 'restored',
-        lost_since = case when state = 'held' then lost_since end`,
+        lost_since = case when state = 'held' then lost_since end, missing = '[]'`,
       [made_at, now.toISOString()],
     )
     await db.rows("commit")

@@ -2,12 +2,13 @@
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
 import { readInstallation } from "../../../services/platform/Installation.ts"
-import { meanings } from "../Installation.ts"
+import { meanings, missingText } from "../Installation.ts"
 import { ok, warn } from "./Finding.ts"
 
 export const installation = Effect.gen(function* () {
-  const { epoch, held_reason, state } = yield* readInstallation((yield* Database).sql)
-  return state === "open"
-    ? ok("installation", `epoch ${epoch}, open`)
-    : warn("installation", `epoch ${epoch} is held: ${meanings[held_reason!]}`)
+  const { epoch, held_reason, missing, state } = yield* readInstallation((yield* Database).sql)
+  return state === "open" ? ok("installation", `epoch ${epoch}, open`) : warn(
+    "installation",
+    [`epoch ${epoch} is held: ${meanings[held_reason!]}`, ...missing.slice(0, 10).map(missingText)].join("; "),
+  )
 })

@@ -1,0 +1,17 @@
+/**
+ * What a held installation compares the streams with: how far each had come when this database knew it last, whether it
+ * went back since, and where each project's history ended before the epoch began. `missing` lists what is not there.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+const statements = [
+  `alter table installation add column told jsonb not null default '{}', add column missing jsonb not null default '[]'`,
+  `alter table relay_streams add column went_back_to bigint`,
+  `alter table lifecycle_heads add column was_epoch integer, add column was_position bigint, add column was_digest text`,
+]
+
+export default Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of statements) yield* sql.unsafe(statement)
+})

@@ -1,0 +1,229 @@
+/** Messages that the broker lost: they keep a held installation from opening, and are named; a whole history opens it. */
+import { assert, layer } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Redacted } from "effect"
+import { settleEpoch } from "../../../services/lifecycle/Epochs.ts"
+import { memberships } from "../../../services/people/Memberships.ts"
+import { Bus } from "../../../services/platform/Bus.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { type InstallationRow, readInstallation } from "../../../services/platform/Installation.ts"
+import { Outbox } from "../../../services/platform/Outbox.ts"
+import { transact } from "../../../services/platform/Transact.ts"
+import { meanings, missingText } from "../../../src/cli/Installation.ts"
+import { installation as doctor } from "../../../src/cli/doctor/InstallationCheck.ts"
+import { until } from "../../e2e/support/until.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import { access, institution, person, project } from "../../support/TestIdentity.ts"
+import { management } from "../../support/TestManagement.ts"
+
+type Stream = "LIFECYCLE" | "TRANSFERS" | "DIRECTORY"
+
+const installation = Effect.flatMap(Database, ({ sql }) => readInstallation(sql))
+const comes = (what: string, good: (row: InstallationRow) => boolean) => until(what, installation, good)
+
+/** The manager of the test's broker, beside the program's own connection. */
+const broker = Effect.gen(function* () {
+  const { url } = yield* TestBus
+  const nc = yield* Effect.acquireRelease(
+    Effect.promise(() => {
+      const { host, password, username } = new URL(Redacted.value(url))
+      return connect({ servers: host, user: username, pass: password })
+    }),
+    (nc) => Effect.promise(() => nc.close()),
+  )
+  return yield* Effect.promise(() => jetstreamManager(nc))
+})
+
+const lastOf = (stream: Stream) => Effect.flatMap(Bus, (bus) => Effect.map(bus.mark(stream), ({ lastSeq }) => lastSeq))
+
+/** Nothing waits to be published. */
+const published = Effect.flatMap(
+  Database,
+  ({ sql }) => until("published", sql`select from outbox where published_at is null`, (rows) => rows.length === 0),
+)
+
+/** Some decisions, told on LIFECYCLE and DIRECTORY and published; and a message of a transfer that nobody here knows. */
+const decided = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { seat } = memberships(sql, yield* Outbox)
+  const [fern, pat] = [yield* institution(), yield* person()]
+  const portal = yield* project(fern)
+  for (const _ of [1, 2, 3]) yield* access(fern, portal, yield* person())
+  for (const role of ["sponsor", "administrator"] as const) {
+    for (const state of ["active", "ended"] as const) {
+      yield* transact(seat({ institutionId: fern, personId: pat, role, state, madeBy: "sam", approvedBy: ["ada"] }))
+    }
+  }
+  const told = { id: crypto.randomUUID(), domain_id: crypto.randomUUID(), target_org_id: null }
+  for (const status of ["pending", "accepted", "cancelled"]) {
+    yield* (yield* Bus).publish(`transfers.v1.${told.domain_id}.${status}`, JSON.stringify({ ...told, status }))
+  }
+  yield* until(
+    "signed",
+    sql`
+    select from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
+    where (s.epoch, s.position) is distinct from (h.epoch, h.position) and h.position > 0`,
+    (rows) => rows.length === 0,
+  )
+  yield* published
+  return { project: portal }
+})
+
+/**
+ * As a backup finds it that was made when the streams had come to `known`: at once, since the relay looks at them, too.
+ * `lost`: events of this project after this position are not in it.
+ */
+const putBack = Effect.fnUntraced(function* (
+  known: Readonly<Record<Stream, number>>,
+  lost?: { readonly project: string; readonly after: number },
+) {
+  const { owner, sql } = yield* Database
+  if (lost !== undefined) {
+    yield* owner.unsafe("alter table lifecycle_events disable trigger user")
+    yield* owner`delete from lifecycle_events where project_id = ${lost.project} and position > ${lost.after}`
+    yield* owner.unsafe("alter table lifecycle_events enable trigger user")
+    yield* sql`
+      update lifecycle_heads h set position = e.position, digest = e.digest from lifecycle_events e
+      where h.project_id = ${lost.project} and e.project_id = h.project_id and e.position = ${lost.after}`
+  }
+  yield* sql.withTransaction(Effect.gen(function* () {
+    for (const [stream, seq] of Object.entries(known)) {
+      yield* sql`
+        insert into relay_streams (stream, created, last_seq, server)
+        values (${stream}, ${(yield* (yield* Bus).mark(stream as Stream)).created}, ${seq}, 'before')
+        on conflict (stream) do update set last_seq = excluded.last_seq, went_back_to = null`
+    }
+    yield* sql`update installation set timeline_id = '0000FFFF', server = 'another'`
+    assert.isTrue(yield* settleEpoch(sql))
+  }))
+})
+
+const marks = Effect.gen(function* () {
+  return {
+    LIFECYCLE: yield* lastOf("LIFECYCLE"),
+    TRANSFERS: yield* lastOf("TRANSFERS"),
+    DIRECTORY: yield* lastOf("DIRECTORY"),
+  }
+})
+
+/** Waits until it is held for these, and gives what is written of them; then an operator opens it. */
+const heldFor = Effect.fnUntraced(function* (missing: InstallationRow["missing"]) {
+  const { sql } = yield* Database
+  const row = yield* comes("held for what is missing", ({ held_reason }) => held_reason === "messages_missing")
+  assert.deepStrictEqual(row.missing, missing)
+  const { says } = yield* doctor
+  assert.include(says, meanings.messages_missing)
+  for (const one of missing) assert.include(says, missingText(one))
+  const audited = yield* sql<{ details: object; outcome: string }>`
+    select details, outcome from audit_records
+    where action = 'recovery.messages-missing' and subject = ${`installation:${row.epoch}`} order by id`
+  assert.deepStrictEqual(audited, missing.map((details) => ({ details, outcome: "failed" })))
+  yield* sql`
+    update installation set state = 'open', held_since = null, held_reason = null, missing = '[]'`
+})
+
+layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "2 minutes" })(
+  "What the broker lost of the lost time",
+  (it) => {
+    it.effect("nothing: it opens by itself", () =>
+      Effect.gen(function* () {
+        const before = yield* marks
+        const { project } = yield* decided
+        yield* putBack(before, { project, after: 1 })
+        const { epoch } = yield* installation
+        yield* comes("open", (row) => row.epoch === epoch && row.state === "open")
+        assert.deepStrictEqual((yield* installation).missing, [])
+      }), 120_000)
+
+    for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
+      it.effect(`${stream}, in the middle and at the end`, () =>
+        Effect.gen(function* () {
+          const { streams } = yield* broker
+          const before = yield* marks
+          yield* decided
+          const first = before[stream] + 1
+          const last = yield* lastOf(stream)
+          assert.isAbove(last, first + 1)
+          yield* Effect.promise(() => streams.deleteMessage(stream, first + 1))
+          yield* Effect.promise(() => streams.deleteMessage(stream, last))
+          yield* putBack(before)
+          yield* heldFor(
+            last === first + 2
+              ? [{ stream, first: first + 1, last }]
+              : [{ stream, first: first + 1, last: first + 1 }, { stream, first: last, last }],
+          )
+        }), 120_000)
+    }
+
+    it.effect("all of a stream, and what came before the backup is no loss", () =>
+      Effect.gen(function* () {
+        const { streams } = yield* broker
+        yield* decided
+        const known = yield* marks
+        yield* Effect.promise(() => streams.purge("TRANSFERS", { seq: known.TRANSFERS }))
+        yield* Effect.promise(() => streams.deleteMessage("DIRECTORY", known.DIRECTORY - 1))
+        yield* putBack(known)
+        const { epoch } = yield* installation
+        yield* comes("open", (row) => row.epoch === epoch && row.state === "open")
+
+        yield* decided
+        const last = yield* lastOf("TRANSFERS")
+        yield* Effect.promise(() => streams.purge("TRANSFERS"))
+        yield* putBack(known)
+        yield* heldFor([{ stream: "TRANSFERS", first: known.TRANSFERS + 1, last }])
+      }), 120_000)
+
+    it.effect("the end of a stream, whose sequence went back, whoever looks first", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const known = yield* marks
+        yield* putBack({ ...known, DIRECTORY: known.DIRECTORY + 2 })
+        yield* heldFor([{ stream: "DIRECTORY", first: known.DIRECTORY + 1, last: known.DIRECTORY + 2 }])
+        // The relay had seen it, and published again since.
+        yield* sql.withTransaction(Effect.gen(function* () {
+          yield* putBack(known)
+          yield* sql`update relay_streams set went_back_to = ${known.LIFECYCLE - 1} where stream = 'LIFECYCLE'`
+        }))
+        yield* heldFor([{ stream: "LIFECYCLE", first: known.LIFECYCLE, last: known.LIFECYCLE }])
+      }), 120_000)
+
+    it.effect("what is there again: it goes on by itself", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const known = yield* marks
+        yield* putBack({ ...known, DIRECTORY: known.DIRECTORY + 1 })
+        yield* comes("held", ({ held_reason }) => held_reason === "messages_missing")
+        yield* (yield* Bus).publish("directory.v1.domain.again", JSON.stringify({ kind: "domain" }))
+        yield* sql`update relay_streams set went_back_to = null`
+        yield* comes("open", ({ state }) => state === "open")
+        assert.deepStrictEqual((yield* installation).missing, [])
+      }), 120_000)
+
+    it.effect(
+      "events of a project that the stream's sequence does not miss: positions and digests do",
+      () =>
+        Effect.gen(function* () {
+          const { streams } = yield* broker
+          const { project } = yield* decided
+          const found = yield* Effect.promise(() =>
+            streams.info("LIFECYCLE", { subjects_filter: `lifecycle.v1.${project}.*` })
+          )
+          assert.isAbove(Object.values(found.state.subjects ?? {}).reduce((sum, n) => sum + n, 0), 3)
+          // Lost before the last sequence that the backup knows, as when the broker's numbers were given once more.
+          const known = yield* marks
+          const own: Array<number> = []
+          for (let seq = 1; seq <= known.LIFECYCLE; seq++) {
+            const message = yield* Effect.promise(() => streams.getMessage("LIFECYCLE", { seq }))
+            if (message?.subject.startsWith(`lifecycle.v1.${project}.`)) own.push(seq)
+          }
+          yield* Effect.promise(() => streams.deleteMessage("LIFECYCLE", own[2]!))
+          const epoch = (yield* installation).epoch
+          yield* putBack(known, { project, after: 1 })
+          const lost = own.indexOf(own[2]!) + 1
+          yield* heldFor([{ stream: "LIFECYCLE", project_id: project, epoch, first: lost, last: lost }])
+        }),
+      120_000,
+    )
+  },
+)

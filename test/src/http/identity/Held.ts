@@ -20,8 +20,8 @@ const sealed = (value: Schema): Schema => {
   return closes && typeof value.type === "string" ? { ...parts, additionalProperties: false } : parts
 }
 
-const validators = (document: Schema, id: string) => {
-  const ajv = new Ajv2020({ strict: false, allErrors: true, formats })
+const validators = (document: Schema, id: string, held: typeof formats = formats) => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true, formats: held })
   ajv.addSchema(document, id)
   const known = new Map<string, ValidateFunction>()
   return (...path: ReadonlyArray<string>) => {
@@ -34,10 +34,16 @@ const validators = (document: Schema, id: string) => {
 
 const ofDocument = validators(spec, "document")
 const ofSealed = validators(sealed(spec), "sealed")
+const ofAnyId = validators(spec, "any-id", { ...formats, uuid: /^/ })
+
+const bodyIn = (document: typeof ofDocument, { method, template }: Operation) =>
+  document("paths", template, method.toLowerCase(), "requestBody", "content", "application/json", "schema")
 
 /** Whether a body is one that the document admits. */
-export const admits = ({ method, template }: Operation, body: unknown): boolean =>
-  ofDocument("paths", template, method.toLowerCase(), "requestBody", "content", "application/json", "schema")(body)
+export const admits = (operation: Operation, body: unknown): boolean => bodyIn(ofDocument, operation)(body)
+
+/** The same where any text is taken for an id: one that is no UUID belongs to nothing, and is not found. */
+export const admitsBeyondIds = (operation: Operation, body: unknown): boolean => bodyIn(ofAnyId, operation)(body)
 
 export interface Failure {
   readonly operation: string

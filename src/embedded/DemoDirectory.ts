@@ -225,10 +225,13 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string,
 /** Nobody of the demo is let in any more. */
 export const disableDemo = Effect.gen(function* () {
   const { sql } = yield* Database
-  const accounts = yield* sql<{ id: string }>`
-    update accounts set status = 'disabled'
-    where id in (select id from demo_rows where kind = 'account') and status = 'active' returning id::text as id`
-  yield* mark(accounts.map(({ id }) => ({ kind: off("account"), id })))
+  // In one statement: an account that is disabled without its mark would stay so for ever.
+  yield* sql`
+    with ended as (
+      update accounts set status = 'disabled'
+      where id in (select id from demo_rows where kind = 'account') and status = 'active' returning id
+    )
+    insert into demo_rows (kind, id) select ${off("account")}, id from ended on conflict do nothing`
   yield* setPeople("disabled", "person")
 }).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))
 

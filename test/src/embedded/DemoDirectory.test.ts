@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -120,6 +120,20 @@ layer(services, { excludeTestServices: true })("DemoDirectory beside a process t
       yield* endDemo
       assert.strictEqual(yield* active, 0)
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
+})
+
+layer(services)("DemoDirectory cut off while it is disabled", (it) => {
+  it.effect("disables no account that a start with DEMO would not let in again", () =>
+    Effect.gen(function* () {
+      const folder = yield* home
+      const { owner } = yield* Database
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      yield* owner`alter table demo_rows add constraint cut_off check (kind <> 'account_off') not valid`
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(disableDemo)))
+      yield* owner`alter table demo_rows drop constraint cut_off`
+      assert.isTrue(yield* fillDemo(folder, randomUUID()))
+      yield* byKey(demoIn(folder).accounts.alice.api_key)
+    }).pipe(Effect.scoped))
 })
 
 layer(services)("DemoDirectory's file", (it) => {

@@ -34,6 +34,11 @@ export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.
     }),
     Effect.interruptible,
   )
+  // Over HTTP/2 alone: limits, media types and CSRF go by these two headers, and would take it for a request without a body.
+  const { "content-length": length, "transfer-encoding": coding } = request.headers
+  if (bytes.byteLength > 0 && length === undefined && coding === undefined) {
+    return yield* new MalformedRequest({ detail: "The length of the body is not told: send Content-Length" })
+  }
   return yield* Effect.try({
     try: () => decoder.decode(bytes),
     catch: () => new MalformedRequest({ detail: "The body is not UTF-8" }),

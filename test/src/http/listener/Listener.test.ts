@@ -1,6 +1,7 @@
 /** Both servers of this runtime, with connections that hold on to their descriptors. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { connect as http2 } from "node:http2"
 import { connect } from "node:net"
 import { Audit } from "../../../../services/platform/Audit.ts"
 import { Refusals } from "../../../../src/http/floor/Refusals.ts"
@@ -124,6 +125,35 @@ for (const nodeHttp of kinds) {
         assert.deepStrictEqual(yield* asked(`put /v1/current HTTP/1.1\r\n${host}\r\n`), put)
         assert.deepStrictEqual(yield* asked(`foo /v1/current HTTP/1.1\r\n${host}\r\n`), put)
       })))
+
+    it.effect.skipIf(nodeHttp || !("Deno" in globalThis))(
+      "takes no body over HTTP/2 of which no length is told",
+      () =>
+        Effect.scoped(Effect.gen(function* () {
+          const { server } = yield* started({ nodeHttp })
+          const client = http2(`http://${server.host}:${server.port}`)
+          yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy()))
+          const posted = (body: string, headers: Record<string, string>) =>
+            Effect.promise(() =>
+              new Promise<unknown>((resolve, reject) => {
+                const request = client.request({
+                  ":method": "POST",
+                  ":path": "/v1/strict",
+                  host: "localhost",
+                  ...headers,
+                })
+                request.once("response", (response) => resolve(response[":status"]))
+                request.once("error", reject)
+                request.end(body)
+              })
+            )
+          const json = { "content-type": "application/json" }
+          const body = '{"name":"a"}'
+          assert.strictEqual(yield* posted(body, { ...json, "content-length": String(body.length) }), 200)
+          assert.strictEqual(yield* posted(body, json), 400)
+          assert.strictEqual(yield* posted(body, { "content-type": "text/plain" }), 400)
+        })),
+    )
 
     it.effect("does not close a connection whose request is being answered", () =>
       Effect.scoped(Effect.gen(function* () {

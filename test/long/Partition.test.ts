@@ -24,7 +24,8 @@ describe("a database that does not answer", () => {
       const { api, instance, way } = yield* apart
       way.cut()
       yield* until("not ready", api.get("/ready"), ({ json }) => json.status === "not_ready")
-      assert.strictEqual(yield* instance.end("SIGTERM"), 1)
+      // By itself, once every wait has come to its bound; or by the last resort, on a machine that is slow as well.
+      assert.include([0, 1], yield* instance.end("SIGTERM"))
     }).pipe(Effect.scoped), 240_000)
 
   it.live(

@@ -109,7 +109,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.match(variable.stderr, /^NATS_URL: .*for example NATS_URL=nats:/)
       assert.strictEqual(help.code, 0)
       assert.include(help.stdout, "--since")
-      for (const said of ["service-management", "bailiwick-cli", "0s", "10m"]) {
+      for (const said of ["service-management", "bailiwick-cli", "0s", "10m, at most 24h"]) {
         assert.include(token.stdout, `(default ${said})`)
       }
     }), slow)

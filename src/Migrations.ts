@@ -113,11 +113,11 @@ const appendOnly = [
 /** Tables that a migration writes and the program only reads. */
 const readOnly = ["schema_meta", "effect_sql_migrations"]
 
-/** What stands in the schema beside `tables`: views, partitions, the migrators' own tables, those of the cluster. */
-const others = (owner: PgClient.PgClient) =>
+/** What stands in the schema: tables, views, partitions, the migrators' own tables, those of the cluster. */
+const relations = (owner: PgClient.PgClient) =>
   owner<{ name: string; view: boolean; partition: boolean }>`
     select c.relname as name, c.relkind = 'v' as view, c.relispartition as partition from pg_class c
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v') and c.relname <> all(${[...tables]})`
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')`
 
 /**
  * Gives the program's role what it needs and takes back what an older version gave. A partition gets nothing of its own: a
@@ -127,13 +127,16 @@ const others = (owner: PgClient.PgClient) =>
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)
   const names = (of: ReadonlyArray<string>) => owner.literal(of.map((name) => `"${name}"`).join(", "))
-  const found = yield* others(owner)
+  const found = yield* relations(owner)
+  // A table that is not there is for readiness to say: the start waits for it.
+  const there = tables.filter((table) => found.some(({ name }) => name === table))
+  const kept = appendOnly.filter((table) => there.includes(table))
   const closed = found.filter(({ name, partition, view }) => view || partition || name.endsWith("_migrations"))
   const read = [...readOnly, ...found.filter(({ view }) => view).map(({ name }) => name)]
   yield* owner`grant usage on schema public to ${app}`
   yield* owner`revoke all on ${names(closed.map(({ name }) => name))} from ${app}`
-  yield* owner`grant select, insert, update, delete on ${names(tables)} to ${app}`
-  yield* owner`revoke update, delete on ${names(appendOnly)} from ${app}`
+  yield* owner`grant select, insert, update, delete on ${names(there)} to ${app}`
+  yield* owner`revoke update, delete on ${names(kept)} from ${app}`
   yield* owner`revoke insert, update, delete on ${names(readOnly)} from ${app}`
   yield* owner`grant select on ${names(read)} to ${app}`
   yield* owner`grant usage, select on all sequences in schema public to ${app}`

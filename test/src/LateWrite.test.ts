@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process"
 import process from "node:process"
 import { expect, it } from "vitest"
+import { isEndedTwice } from "../../src/LateWrite.ts"
 
 const run = (whose: string) =>
   new Promise<{ code: number; stdout: string }>((resolve) => {
@@ -14,4 +15,15 @@ it("outlives the library's late write, and no other error that nobody caught", a
   expect(library).toEqual({ code: 0, stdout: "still here\n" })
   expect(reset).toEqual({ code: 0, stdout: "still here\n" })
   expect(other).toEqual({ code: 1, stdout: "" })
+})
+
+it("knows the error of a connection that Deno's server ends twice by its name and its place", () => {
+  const thrown = (name: string, place: string) =>
+    Object.assign(new Error("Bad resource ID"), {
+      name,
+      stack: `${name}: Bad resource ID\n    at AbortSignal (${place})`,
+    })
+  expect(isEndedTwice(thrown("BadResource", "ext:deno_http/00_serve.ts:1:7297"))).toBe(true)
+  expect(isEndedTwice(thrown("BadResource", "ext:deno_net/01_net.js:1:1"))).toBe(false)
+  expect(isEndedTwice(thrown("Error", "ext:deno_http/00_serve.ts:1:7297"))).toBe(false)
 })

@@ -1,6 +1,5 @@
 /**
- * A client that sends one body again and again, whatever it is answered, over keep-alive connections in a process of its
- * own. An order is a line of JSON: it ends after `count` answers or after `seconds`.
+ * A client in a process of its own that repeats one body over keep-alive connections, after any answer. An order is a line of JSON: it ends after `count` answers or after `seconds`.
  */
 import { Agent, request } from "node:http"
 import process from "node:process"

@@ -143,7 +143,7 @@ const cutText = (text: string, length: number) => `${text.slice(0, length).repla
 /** A member's name or a tag, cut where it is longer than any of ours. */
 export const shortName = (name: string): string => name.length > maxName ? cutText(name, maxName) : name
 
-/** Whether a value is written in so many characters; what is longer is not looked at to its end. */
+/** Whether a value takes at most `room.left` characters; stops looking at a longer one once the room is used up. */
 const fits = (value: unknown, room: { left: number }): boolean => {
   if ((room.left -= typeof value === "string" ? value.length : 1) < 0) return false
   if (Array.isArray(value)) return value.every((item) => fits(item, room))

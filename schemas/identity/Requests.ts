@@ -44,7 +44,7 @@ export type RequestCreate = typeof RequestCreate.Type
 
 export const PersonCreate = Schema.Struct({
   reason: Reason,
-  // An identity without an issuer is nobody's: no token could ever name it.
+  // No token could ever name an identity without an issuer.
   issuer: Schema.String.check(minCodePoints(1)),
   subject: Schema.String.check(minCodePoints(1)),
 }).annotate({ identifier: "PersonCreate" })

@@ -159,7 +159,7 @@ export class Recovery extends Context.Service<Recovery, {
         return { unverifiable, places: lost.places }
       })
 
-      /** It stays held for what is not there any more, and says what that is. */
+      /** Keeps the installation held for messages that the broker lost, and names them. */
       const lacks = Effect.fnUntraced(function* (found: InstallationRow, holes: ReadonlyArray<MissingMessages>) {
         const { epoch, missing } = found
         const named = holes.slice(0, namedAtMost)

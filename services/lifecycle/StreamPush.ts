@@ -106,7 +106,7 @@ export class StreamPush extends Context.Service<StreamPush, {
             }),
             work: Effect.fnUntraced(function* (streams) {
               if (streams.length === 0) return false
-              // Whoever could not be read here reads for itself, or gives its claim back.
+              // A stream that could not be read here reads its own record, or gives its claim back.
               const opened = yield* open(streams, false).pipe(
                 Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
               )

@@ -32,8 +32,8 @@ export interface Notice {
   /** A path of the app, beginning with one slash. */
   readonly href: string
   /**
-   * What is said again under the same key within an hour is one notification with a count, dated as the last of them, and
-   * told by other channels once.
+   * Notices with the same key within an hour become one notification with a count and the time of the last one; other
+   * channels send it once.
    */
   readonly coalesceKey?: string
   /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */

@@ -24,7 +24,7 @@ export interface AuditRecord {
 }
 
 export interface AuditQuery {
-  /** As an answer has it, whoever chose it, or as a record has it: `client:<id>` finds a client's alone. */
+  /** The id as an answer shows it, or `client:<id>`, which finds only records whose id the client chose. */
   readonly requestId?: string | undefined
   /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone, for which there is no index. */
   readonly subject?: string | undefined

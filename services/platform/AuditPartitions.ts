@@ -73,7 +73,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
             if (!(yield* isOurTurn(owner))) return
             const there = yield* existing(owner, auditTable)
             if (!there.some(({ name }) => name === partition.name)) return
-            // What is kept of a month is looked for in all of it.
+            // Finding the records that outlive their month reads the whole month.
             yield* owner`set local statement_timeout = '5min'`
             yield* drop(owner, auditTable, partition.name)
           }).pipe(owner.withTransaction, allowLonger)

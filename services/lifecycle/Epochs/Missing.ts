@@ -1,6 +1,6 @@
 /**
- * What is missing of what was told in the lost time. Revocations may be among it, so nothing opens by itself before it is
- * there, or an operator has spoken.
+ * Finds messages that were published in the lost time and that the broker lost. Revocations may be among them, so the
+ * installation stays held until the messages are there again or an operator opens it.
  *
  * - Of the streams: sequences after the last that this database had known. A message up to that one was committed here
  *   before it was published, so nothing of it was lost.

@@ -24,7 +24,7 @@ const silent = /closed unexpectedly|does not answer|timed? ?out/i
 const answerSeconds = 5
 const onceMore = Schedule.spaced("500 millis")
 
-/** Whether a later attempt may succeed though nobody changes the configuration. */
+/** Whether a later attempt may succeed with the same configuration. */
 export const isAway = ({ reason }: SqlError.SqlError): boolean => {
   let at: unknown = reason
   for (let depth = 0; depth < 6 && Predicate.isObject(at); depth++) {

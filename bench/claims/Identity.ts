@@ -8,7 +8,15 @@ import type { Claim, Finding, Run, Table } from "../harness/Claim.ts"
 import { fill, institutions, listers, readers, seats } from "../harness/IdentityFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import { connections, reads, readsTables } from "./Identity/Reads.ts"
-import { accessesOf, type Round as Written, secondsEach, sustained, writes, writesTable } from "./Identity/Writes.ts"
+import {
+  accessesOf,
+  type Round as Written,
+  secondsEach,
+  sustained,
+  writeCost,
+  writes,
+  writesTable,
+} from "./Identity/Writes.ts"
 import { verification, verificationTable } from "./Identity/Verification.ts"
 
 const template = "identity"
@@ -53,7 +61,8 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
       yield* run.tell(`round ${n} of ${run.rounds}: writes`)
       rounds.push(yield* writes(run, template, tokens))
     }
-    tables.push(writesTable(rounds))
+    yield* run.tell("counting statements")
+    tables.push(writesTable(rounds), yield* writeCost(run, template, tokens))
     raw.writes = rounds
   }
   return { tables, raw }

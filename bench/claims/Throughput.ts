@@ -7,21 +7,26 @@ import { Effect, Schedule, type Scope } from "effect"
 import { type BenchError, BenchError as Failed } from "../harness/Child.ts"
 import * as Child from "../harness/Child.ts"
 import { type Claim, type Finding, median, rounded, type Run, type Table } from "../harness/Claim.ts"
-import { cpuMillis } from "../harness/Cpu.ts"
+import { cpuMillis, peakMegabytes } from "../harness/Cpu.ts"
 import { fill, type Hook, hooksOn, publish } from "../harness/Fixture.ts"
+import { node24 } from "../harness/Node24.ts"
 import * as Product from "../harness/Product.ts"
-import { broker, type World } from "../harness/Servers.ts"
+import { broker, costOf, costTable, type DatabaseUse, type World } from "../harness/Servers.ts"
 
 interface Figures {
-  /** Deliveries a second from the first to the last arrival, and after the first 5,000. */
+  /** Deliveries a second from the first to the last arrival. */
   readonly rate: number
-  readonly warmRate: number
+  /** Deliveries a second between the first 5,000 and the last twentieth, and the seconds that this twentieth takes. */
+  readonly steadyRate: number
+  readonly tailSeconds: number
   /** Deliveries a second from the first arrival until everything was recorded. */
   readonly settledRate: number
   /** Microseconds of CPU a delivery, after the first 5,000. */
   readonly runtime: number
   readonly postgres: number
   readonly nats: number
+  /** Resident memory at its most, MB, of all processes of the contender. */
+  readonly memory: number
   readonly repeats: number
 }
 
@@ -34,6 +39,8 @@ interface Setting extends Run {
 interface Done {
   readonly first: number
   readonly warmAt: number
+  /** When 95 of 100 had arrived. */
+  readonly mostAt: number
   readonly last: number
 }
 
@@ -50,15 +57,19 @@ type Contender = (setting: Setting, world: World) => Effect.Effect<
 >
 
 const template = "throughput"
-/** Our own contender for as long as a queue of results needs to show itself: once, not in rounds. */
-const sustained = "bailiwick, sustained"
-const sustainedEvents = 150_000
 
-const product = (...splits: ReadonlyArray<string>): Contender => (setting, world) =>
+const thisRuntime = Effect.succeed(undefined)
+
+const product = (
+  splits: ReadonlyArray<string>,
+  command: Effect.Effect<ReadonlyArray<string> | undefined, BenchError> = thisRuntime,
+): Contender =>
+(setting, world) =>
   Effect.gen(function* () {
+    const runs = yield* command
     const processes = yield* Effect.forEach(
       splits,
-      (roles) => Product.start(setting.servers, world, { ROLES: roles }, setting.profile),
+      (roles) => Product.start(setting.servers, world, { ROLES: roles }, setting.profile, runs),
       { concurrency: "unbounded" },
     )
     const left = Effect.flatMap(
@@ -92,19 +103,34 @@ const peer = (module: string): Contender => ({ events, hooks }, world) =>
 
 const others = "api,actors,relay,timers,intake,mail,lifecycle"
 
+const bare = "bare undici loop"
+const boss = "pg-boss + undici"
+
 const contenders: Readonly<Record<string, Contender>> = {
-  "bare undici loop": peer("bench/programs/bare.ts"),
-  "bailiwick": product("all"),
-  [sustained]: product("all"),
-  "bailiwick, delivery split off": product("delivery", others),
-  "pg-boss + undici": peer("bench/programs/pgBoss.ts"),
+  [bare]: peer("bench/programs/bare.ts"),
+  "bailiwick": product(["all"]),
+  "bailiwick on Node 24": product(["all"], node24),
+  "bailiwick, delivery split off": product(["delivery", others]),
+  [boss]: peer("bench/programs/pgBoss.ts"),
   "graphile-worker + undici": peer("bench/programs/graphileWorker.ts"),
 }
 
-const once = (setting: Setting, name: string): Effect.Effect<Figures, BenchError> =>
+/** Those that go on for as long as a queue of results needs to show itself. */
+const sustained: ReadonlyArray<string> = [bare, "bailiwick", "bailiwick on Node 24", boss]
+const sustainedEvents = 150_000
+
+interface Once extends Figures {
+  /** What PostgreSQL was used for; statements only where they were counted. */
+  readonly use: DatabaseUse
+}
+
+/** `counted` counts statements as well, at the cost of time. */
+const once = (setting: Setting, name: string, counted = false): Effect.Effect<Once, BenchError> =>
   Effect.gen(function* () {
     const { events, hooks, servers, sink } = setting
     const world = yield* servers.world(name.startsWith("bailiwick") ? template : undefined)
+    if (counted) yield* world.count
+    const unused = yield* world.used
     if (!name.startsWith("bare")) yield* publish(yield* broker(world.natsUrl), hooks, 0, events)
     yield* sink.tell(`expect ${events}`)
     yield* sink.event("expecting")
@@ -123,93 +149,112 @@ const once = (setting: Setting, name: string): Effect.Effect<Figures, BenchError
     yield* sink.tell("count")
     const { requests, unique } = yield* sink.event<Counted>("counted")
     const repeats = requests - unique
+    const memory = processes.reduce((sum, { pid }) => sum + (peakMegabytes(pid) ?? 0), 0)
     if (name.startsWith("bailiwick") && repeats > 0) {
       return yield* new Failed({ message: `${repeats} of ${events} deliveries were sent again` })
     }
     const each = (what: keyof typeof before) => (after[what] - before[what]) * 1000 / (events - warm)
     return {
       rate: events * 1000 / (done.last - done.first),
-      warmRate: (events - warm) * 1000 / (done.last - done.warmAt),
+      steadyRate: (Math.ceil(0.95 * events) - warm) * 1000 / (done.mostAt - done.warmAt),
+      tailSeconds: (done.last - done.mostAt) / 1000,
       settledRate: events * 1000 / (end - done.first),
       runtime: each("runtime"),
       postgres: each("postgres"),
       nats: each("nats"),
+      memory,
       repeats,
+      use: costOf(unused, yield* world.used, events),
     }
   }).pipe(
     Effect.scoped,
     Effect.mapError(({ message }) => new Failed({ message: `${name}: ${message}` })),
   )
 
-type Rounds = ReadonlyArray<Readonly<Record<string, Figures>>>
+type Rounds = ReadonlyArray<Readonly<Record<string, Once>>>
 
-const tableOf = (rounds: Rounds): Table => {
+const tableOf = (title: string, rounds: Rounds): Table => {
   const of = (name: string, pick: (figures: Figures) => number) => median(rounds.map((round) => pick(round[name]!)))
-  const ratio = (name: string, to: string) => median(rounds.map((round) => round[name]!.rate / round[to]!.rate))
+  const ratio = (name: string, to: string) =>
+    to in rounds[0]! ? rounded(median(rounds.map((round) => round[name]!.rate / round[to]!.rate)), 2) : ""
   return {
-    title: "Deliveries a second",
-    columns: ["", "/s", "/s after 5,000", "/s until settled", "of bare undici", "CPU µs: runtime", "postgres", "nats"],
+    title,
+    columns: [
+      ...["", "/s", "steady /s", "tail s", "/s until settled", "of bare undici", "to pg-boss"],
+      ...["CPU µs: runtime", "postgres", "nats", "MB at most"],
+    ],
     rows: Object.keys(rounds[0]!).map((name) => [
       name,
       Math.round(of(name, (f) => f.rate)),
-      Math.round(of(name, (f) => f.warmRate)),
+      Math.round(of(name, (f) => f.steadyRate)),
+      rounded(of(name, (f) => f.tailSeconds), 2),
       Math.round(of(name, (f) => f.settledRate)),
-      "bare undici loop" in rounds[0]! ? rounded(ratio(name, "bare undici loop"), 2) : "",
+      ratio(name, bare),
+      ratio(name, boss),
       Math.round(of(name, (f) => f.runtime)),
       Math.round(of(name, (f) => f.postgres)),
       Math.round(of(name, (f) => f.nats)),
+      Math.round(of(name, (f) => f.memory)),
     ]),
   }
 }
 
-const sustainedTable = (events: number, figures: Figures): Table => ({
-  title: `${events} events at a stretch`,
-  columns: ["", "/s", "/s after 5,000", "/s until settled", "sent again"],
-  rows: [["bailiwick", ...[figures.rate, figures.warmRate, figures.settledRate, figures.repeats].map(Math.round)]],
+const interleaved = Effect.fnUntraced(function* (setting: Setting, names: ReadonlyArray<string>) {
+  const rounds: Array<Record<string, Once>> = []
+  for (let round = 1; names.length > 0 && round <= setting.rounds; round++) {
+    const figures: Record<string, Once> = {}
+    for (const name of names) {
+      yield* setting.tell(`round ${round} of ${setting.rounds}, ${setting.events} events: ${name}`)
+      figures[name] = yield* once(setting, name)
+    }
+    rounds.push(figures)
+  }
+  return rounds
 })
 
-/** `only` names the contenders, for work on one of them. */
+const sustainedPrefix = "sustained: "
+
+/** `only` names the contenders, `sustained: …` those of the long run, for work on one of them. */
 export const throughput = (only?: ReadonlyArray<string>): Claim => ({
   name: "throughput",
   title: "Webhook deliveries a second, end to end, every attempt durable",
   measure: (run) =>
     Effect.gen(function* () {
       const events = run.quick ? 10_000 : 30_000
+      const many = run.quick ? 20_000 : sustainedEvents
       const sink = yield* Child.start({ module: "bench/programs/sink.ts", env: { SINK_PORTS: "4" } })
       const { ports } = yield* sink.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const hooks = hooksOn(ports)
       yield* run.servers.template(template, fill(hooks, Product.keysFileOf(run.servers)))
       const setting = { ...run, hooks, sink, events }
       const wanted = (name: string) => only === undefined || only.includes(name)
-      const names = Object.keys(contenders).filter((name) => name !== sustained && wanted(name))
       yield* run.tell("warming the receivers up")
-      yield* once({ ...setting, events: 10_000 }, "bare undici loop")
-      const rounds: Array<Record<string, Figures>> = []
-      for (let round = 1; names.length > 0 && round <= run.rounds; round++) {
-        const figures: Record<string, Figures> = {}
-        for (const name of names) {
-          yield* run.tell(`round ${round} of ${run.rounds}: ${name}`)
-          figures[name] = yield* once(setting, name)
-        }
-        rounds.push(figures)
-      }
-      const long = { ...setting, events: run.quick ? events : sustainedEvents }
-      yield* wanted(sustained) ? run.tell(`${long.events} events at a stretch`) : Effect.void
-      const stretch = wanted(sustained) ? yield* once(long, sustained) : undefined
-      const finding: Finding = {
+      yield* once({ ...setting, events: 10_000 }, bare)
+      const short = yield* interleaved(setting, Object.keys(contenders).filter(wanted))
+      const long = yield* interleaved(
+        { ...setting, events: many },
+        sustained.filter((name) => wanted(`${sustainedPrefix}${name}`)),
+      )
+      yield* run.tell("counting statements")
+      const counted = wanted("bailiwick") ? [yield* once(setting, "bailiwick", true)] : []
+      return {
         tables: [
-          ...(rounds.length > 0 ? [tableOf(rounds)] : []),
-          ...(stretch === undefined ? [] : [sustainedTable(long.events, stretch)]),
+          ...(short.length > 0 ? [tableOf(`Deliveries a second, ${events} events from a cold start`, short)] : []),
+          ...(long.length > 0 ? [tableOf(`Deliveries a second, ${many} events at a stretch`, long)] : []),
+          ...(counted.length > 0
+            ? [costTable("a delivery", counted.map(({ use }) => ["bailiwick", use] as const))]
+            : []),
         ],
         notes: [
-          `${events} events on JetStream beforehand, 20 webhooks of 4 accounts, fan-out 1, receivers on the same machine.`,
-          "A delivery of ours that arrives a second time fails the run; what is sustained runs once, alone.",
+          "Events on JetStream beforehand, 20 webhooks of 4 accounts, fan-out 1, receivers on the same machine.",
+          "A delivery of ours that arrives a second time fails the run.",
           "Medians over interleaved rounds, ratios within a round; every contender starts cold.",
+          "Steady: from the 5,000th arrival until 95 of 100 have arrived; the tail is the time that the rest takes.",
           "CPU is of the deliveries after the first 5,000, until all are settled; the receivers' is not shown.",
+          "Statements are counted in a run of their own, since counting takes time.",
           "The peers sign and send the same, without address policy, dedupe, attempt log and fairness.",
         ],
-        raw: stretch === undefined ? rounds : [...rounds, { [sustained]: stretch }],
-      }
-      return finding
+        raw: { short, long, counted },
+      } satisfies Finding
     }),
 })

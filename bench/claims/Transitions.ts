@@ -9,6 +9,7 @@ import { BenchError } from "../harness/Child.ts"
 import { type Claim, type Finding, median, rounded, type Run, type Table } from "../harness/Claim.ts"
 import { cpuMillis } from "../harness/Cpu.ts"
 import * as Product from "../harness/Product.ts"
+import { costOf, costTable, type DatabaseUse } from "../harness/Servers.ts"
 import { type Look, looks as look } from "../harness/TimerLooks.ts"
 import { due, fill } from "../harness/TransferFixture.ts"
 import type { Order as BareOrder } from "../programs/bareTransitions.ts"
@@ -104,10 +105,20 @@ const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
     )
   }).pipe(Effect.scoped, Effect.mapError(broken))
 
-/** Offers and accepts through the API of `processes` processes: as fast as they go, or at a steady rate. */
-const commanded = (run: Run, processes: number, count: number, rate: number | null): Measured =>
+/**
+ * Offers and accepts through the API of `processes` processes: as fast as they go, or at a steady rate. `counted` counts
+ * statements as well, at the cost of time.
+ */
+const commanded = (
+  run: Run,
+  processes: number,
+  count: number,
+  rate: number | null,
+  counted = false,
+): Effect.Effect<Figures & { readonly use: DatabaseUse }, BenchError> =>
   Effect.gen(function* () {
     const world = yield* run.servers.world(template)
+    if (counted) yield* world.count
     yield* world.sql`vacuum analyze`
     yield* world.sql`checkpoint`
     const env = { ROLES: "api,actors,relay,timers", INITIATE_TRANSFER_RATE: "10000" }
@@ -131,7 +142,9 @@ const commanded = (run: Run, processes: number, count: number, rate: number | nu
       drive({ from: 300, count, rate }),
       ({ p50, p99, rate }) => ({ seconds: 2 * count / rate, p50, p99 }),
     )
-    return yield* costing(run, programs, 2 * count, measured)
+    const unused = yield* world.used
+    const figures = yield* costing(run, programs, 2 * count, measured)
+    return { ...figures, use: costOf(unused, yield* world.used, 2 * count) }
   }).pipe(Effect.scoped, Effect.mapError(broken))
 
 interface Driven {
@@ -271,14 +284,17 @@ export const transitions = (only?: ReadonlyArray<string>): Claim => ({
         }
         rounds.push(figures)
       }
+      yield* run.tell("counting statements")
+      const { use } = yield* commanded(run, 1, sizes.commands / 4, 200, true)
       return {
-        tables: tablesOf(rounds, looks, sizes),
+        tables: [...tablesOf(rounds, looks, sizes), costTable("an offer or accept", [["API of one process", use]])],
         notes: [
+          "Statements are counted in a run of their own at 200 commands a second, since counting takes time; those of the relay and of other workers are among them.",
           "A transition of ours writes state, fence, timer, two audit records, two notifications, its mails and a message for each of them; a bare statement writes state, fence, timer, two audit records and one message, and decides nothing.",
           `Timers: one process, ${sizes.timers} transfers of as many domains and 2,000 accounts, all due at one moment. Commands: 32 connections from a client on the same machine; at a steady rate a latency counts from when the command was to be sent.`,
           "Medians over interleaved rounds, ratios within a round; every contender starts cold on a database of its own.",
         ],
-        raw: { rounds, looks },
+        raw: { rounds, looks, use },
       } satisfies Finding
     }),
 })

@@ -34,12 +34,21 @@ const profiled = [
   ...["--cpu-prof", "--cpu-prof-dir=bench/results/tmp"],
 ]
 
-/** Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends. */
-export const start = (servers: Servers, world: World, env?: Readonly<Record<string, string>>, profile = false) =>
+/**
+ * Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends, on
+ * this runtime; `command` is what runs it where that is not this runtime.
+ */
+export const start = (
+  servers: Servers,
+  world: World,
+  env?: Readonly<Record<string, string>>,
+  profile = false,
+  command: ReadonlyArray<string> | undefined = profile ? profiled : undefined,
+) =>
   Child.start({
     module: "src/main.ts",
     env: environment(servers, world, env),
-    ...(profile ? { command: profiled } : {}),
+    ...(command === undefined ? {} : { command }),
   })
 
 /** Waits until it is ready and gives its address ("" without the role `api`). */

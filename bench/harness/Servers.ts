@@ -16,8 +16,10 @@ import { Database } from "../../services/platform/Database.ts"
 import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
 import * as Home from "../../src/embedded/Home.ts"
+import { app } from "../../src/embedded/PostgresData.ts"
 import { migrate } from "../../src/Migrations.ts"
 import { BenchError } from "./Child.ts"
+import { rounded, type Table } from "./Claim.ts"
 import { cpuMillis } from "./Cpu.ts"
 
 const accounts = 128
@@ -28,6 +30,18 @@ export interface World {
   readonly natsUrl: string
   /** As the owner. */
   readonly sql: PgClient.PgClient
+  /** Counts the statements of connections that are made from now on; it costs a few percent, so not where time is measured. */
+  readonly count: Effect.Effect<void, BenchError>
+  /** Since the servers started; the statements are those of the program's role that were counted. */
+  readonly used: Effect.Effect<DatabaseUse, BenchError>
+}
+
+export interface DatabaseUse {
+  /** With BEGIN and COMMIT. */
+  readonly statements: number
+  readonly walBytes: number
+  /** Of the write-ahead log. */
+  readonly fsyncs: number
 }
 
 export interface Servers {
@@ -41,6 +55,24 @@ export interface Servers {
   /** Milliseconds of CPU of PostgreSQL and of nats-server so far. */
   readonly cpu: () => { readonly postgres: number; readonly nats: number }
 }
+
+/** What each of `count` things took between two looks. */
+export const costOf = (before: DatabaseUse, after: DatabaseUse, count: number): DatabaseUse => ({
+  statements: (after.statements - before.statements) / count,
+  walBytes: (after.walBytes - before.walBytes) / count,
+  fsyncs: (after.fsyncs - before.fsyncs) / count,
+})
+
+export const costTable = (what: string, uses: ReadonlyArray<readonly [string, DatabaseUse]>): Table => ({
+  title: `What ${what} takes of PostgreSQL`,
+  columns: ["", "statements", "bytes of WAL", "fsyncs of it"],
+  rows: uses.map(([name, { fsyncs, statements, walBytes }]) => [
+    name,
+    rounded(statements, statements < 1 ? 4 : 1),
+    Math.round(walBytes),
+    rounded(fsyncs, fsyncs < 1 ? 4 : 2),
+  ]),
+})
 
 const failed = (cause: unknown) => new BenchError({ message: `the servers: ${String(cause)}` })
 
@@ -66,7 +98,10 @@ export const start = Effect.gen(function* () {
   const password = randomBytes(16).toString("hex")
   const users = Array.from({ length: accounts }, (_, n) => ({ user: `b${n}`, password }))
   const [postgres, nats] = yield* Effect.all([
-    EmbeddedPostgres.start({ home }),
+    EmbeddedPostgres.start({
+      home,
+      settings: { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track": "none" },
+    }),
     EmbeddedNats.start({ home, accounts: users }),
   ], { concurrency: 2 })
   const at = (url: Redacted.Redacted, name: string) => {
@@ -75,10 +110,26 @@ export const start = Effect.gen(function* () {
     return named.href
   }
   const maintenance = yield* clientOf(Redacted.value(postgres.ownerUrl), 1)
-  let used = 0
+  yield* maintenance`create extension pg_stat_statements`
+  let taken = 0
+
+  const use = (name: string) =>
+    Effect.map(
+      maintenance<{ statements: number; walBytes: number; fsyncs: number }>`
+        select (select coalesce(sum(s.calls), 0)::int from pg_stat_statements s
+            join pg_database d on d.oid = s.dbid and d.datname = ${name}
+            join pg_roles r on r.oid = s.userid and r.rolname = ${app}) as statements,
+          (select wal_bytes::float8 from pg_stat_wal) as "walBytes",
+          (select sum(fsyncs)::int from pg_stat_io where object = 'wal') as fsyncs`,
+      ([row]) => row!,
+    ).pipe(
+      // A backend tells its figures a second after it became idle at the latest.
+      Effect.delay("1500 millis"),
+      Effect.mapError(failed),
+    )
 
   const world: Servers["world"] = Effect.fnUntraced(function* (template) {
-    const n = used++
+    const n = taken++
     const name = `bench_${n}`
     const user = users[n]
     if (user === undefined) return yield* new BenchError({ message: "every broker account of this run is used" })
@@ -103,7 +154,10 @@ export const start = Effect.gen(function* () {
     yield* maintenance`checkpoint`.pipe(Effect.mapError(failed))
     const ownerUrl = at(postgres.ownerUrl, name)
     const sql = yield* clientOf(ownerUrl, 2).pipe(Effect.mapError(failed))
-    return { databaseUrl: at(postgres.appUrl, name), ownerUrl, natsUrl, sql }
+    const count = maintenance`alter database ${maintenance(name)} set pg_stat_statements.track = 'top'`.pipe(
+      Effect.mapError(failed),
+    )
+    return { databaseUrl: at(postgres.appUrl, name), ownerUrl, natsUrl, sql, count, used: use(name) }
   })
 
   const template: Servers["template"] = (name, fill) =>

@@ -10,11 +10,14 @@ import { listenBelow, now, say } from "./speak.ts"
 
 /** The time before this arrival is spent on starting and compiling; the rate after it is shown beside the whole. */
 const warm = 5_000
+/** The rate up to this share of the deliveries is the steady one; what follows is the tail. */
+const most = 0.95
 
 let expected = 0
 let requests = 0
 let first = 0
 let warmAt = 0
+let mostAt = 0
 let seen = new Set<string>()
 
 const arrived = (id: string) => {
@@ -26,8 +29,9 @@ const arrived = (id: string) => {
     warmAt = at
     say("warm", { warm })
   }
+  if (mostAt === 0 && seen.size >= most * expected) mostAt = at
   if (seen.size !== expected) return
-  say("done", { first, warmAt, last: at })
+  say("done", { first, warmAt, mostAt, last: at })
   expected = 0
 }
 
@@ -48,7 +52,11 @@ const ports = await Promise.all(
 createInterface({ input: process.stdin }).on("line", (line) => {
   if (line === "count") return say("counted", { requests, unique: seen.size })
   expected = Number(line.split(" ")[1])
-  requests = first = warmAt = 0
+  requests =
+    first =
+    warmAt =
+    mostAt =
+      0
   seen = new Set()
   say("expecting", {})
 }).on("close", () => process.exit(0))

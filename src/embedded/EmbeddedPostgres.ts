@@ -22,6 +22,8 @@ export interface PostgresOptions {
   readonly port?: number
   /** Faster and not durable: for data that die with the run. */
   readonly throwaway?: boolean
+  /** Beside the settings that every server gets. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 export interface EmbeddedPostgres {
@@ -84,9 +86,13 @@ const ready = (data: string, pid: number) =>
 
 class Refused extends EmbeddedError {}
 
-const launch = Effect.fnUntraced(function* (place: PostgresData, port: number, log: string, throwaway: boolean) {
+const launch = Effect.fnUntraced(function* (
+  place: PostgresData,
+  log: string,
+  given: Readonly<Record<string, string | number>>,
+) {
   yield* clear(place.data)
-  const args = Object.entries(settings(port, throwaway)).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+  const args = Object.entries(given).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const command = {
     file: place.binaries.postgres,
     args: ["-D", place.data, ...args],
@@ -117,7 +123,8 @@ export const start = Effect.fn("EmbeddedPostgres.start")(function* (options: Pos
   )
   const attempt = Effect.gen(function* () {
     const port = options.port ?? (yield* freePort())
-    return { port, child: yield* launch(place, port, join(home, "postgres.log"), throwaway) }
+    const given = { ...settings(port, throwaway), ...options.settings }
+    return { port, child: yield* launch(place, join(home, "postgres.log"), given) }
   })
   const { port, child } = yield* attempt.pipe(
     Effect.retry({

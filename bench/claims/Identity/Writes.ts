@@ -5,6 +5,7 @@ import { median, rounded, type Run, type Table } from "../../harness/Claim.ts"
 import { cpuMillis } from "../../harness/Cpu.ts"
 import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
 import * as Product from "../../harness/Product.ts"
+import { costOf, costTable } from "../../harness/Servers.ts"
 import type { Decided, Order } from "../../programs/decide.ts"
 
 /** Writes a second. */
@@ -26,11 +27,12 @@ interface Figures extends Decided {
 
 export type Round = ReadonlyArray<Figures>
 
-/** All rates, one after the other, on a database of the round's own. */
-export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
+/** What drives writes through a program on a database of its own; with `counted` their statements are counted, too. */
+const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boolean) =>
   Effect.gen(function* () {
     const { servers } = run
     const world = yield* servers.world(template)
+    if (counted) yield* world.count
     yield* world.sql`vacuum analyze`.pipe(Effect.orDie)
     const program = yield* Product.start(servers, world, {
       ROLES: "api,actors,relay,timers",
@@ -57,7 +59,24 @@ export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
     yield* drive(warmingRate, warming)
     // Plans that were made while there was no review hold none of the indexes.
     yield* world.sql`analyze`.pipe(Effect.orDie)
-    return yield* Effect.forEach(rates, (rate) => drive(rate, rate * secondsEach(run)))
+    return { world, drive }
+  })
+
+/** All rates, one after the other, on a database of the round's own. */
+export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
+  driver(run, template, tokens, false).pipe(
+    Effect.flatMap(({ drive }) => Effect.forEach(rates, (rate) => drive(rate, rate * secondsEach(run)))),
+    Effect.scoped,
+  )
+
+/** What one write takes of PostgreSQL, in a run of its own since counting takes time. */
+export const writeCost = (run: Run, template: string, tokens: PeopleTokens) =>
+  Effect.gen(function* () {
+    const { drive, world } = yield* driver(run, template, tokens, true)
+    const count = 200 * secondsEach(run)
+    const before = yield* world.used
+    yield* drive(200, count)
+    return costTable("a write", [["API of one process", costOf(before, yield* world.used, count)]])
   }).pipe(Effect.scoped)
 
 export const writesTable = (rounds: ReadonlyArray<Round>): Table => ({

@@ -33,6 +33,7 @@ import jobLeases from "../migrations/0025_job_leases.ts"
 import auditMonths from "../migrations/0026_audit_months.ts"
 import reads from "../migrations/0027_reads.ts"
 import missingMessages from "../migrations/0028_missing_messages.ts"
+import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
@@ -66,6 +67,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [26, "audit_months", Effect.succeed(auditMonths)],
   [27, "reads", Effect.succeed(reads)],
   [28, "missing_messages", Effect.succeed(missingMessages)],
+  [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
 ]
 
 /** The number of the newest migration. */

@@ -33,7 +33,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       headers: keyed,
       payload: LifecycleServiceProposal,
       success: GrantRead.pipe(HttpApiSchema.status(201)),
-      error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.EnvironmentMismatch, Problems.InvalidState],
     }).annotate(OpenApi.Summary, "Propose that a service may read the project's lifecycle, as an owner"),
     HttpApiEndpoint.get("listLifecycleServiceGrants", path, {
       params: project,
@@ -51,6 +51,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
         ...Problems.roleProblems,
         ...receiptProblems,
         Problems.EnvironmentHeld,
+        Problems.EnvironmentMismatch,
         Problems.FourEyesRequired,
         Problems.Held,
         Problems.InsufficientUserAuthentication,

@@ -95,7 +95,7 @@ export const Candidate = Schema.Struct({
   role: Schema.String,
   granted_at: Timestamp,
   grant_event_id: Id,
-  /** Whether the caller may propose it, and why not. */
+  /** Whether the caller may propose it; why not, by the code that a proposal is refused with. */
   proposable: Schema.Boolean,
   blocked_by: Schema.Array(Schema.String),
 }).annotate({ identifier: "GrantCandidate" })

@@ -69,6 +69,15 @@ export class PortalBindingMismatch extends Problem<PortalBindingMismatch>()(
 export class EnvironmentHeld
   extends Problem<EnvironmentHeld>()("EnvironmentHeld", "environment_held", 403, "New activation is held") {}
 
+/** A service grant names an environment that is not its project's; `project_environment` is the one that is. */
+export class EnvironmentMismatch extends Problem<EnvironmentMismatch>()(
+  "EnvironmentMismatch",
+  "environment_mismatch",
+  409,
+  "The project is in another environment",
+  { project_environment: Schema.Literals(["staging", "production"]) },
+) {}
+
 export class VersionConflict
   extends Problem<VersionConflict>()("VersionConflict", "version_conflict", 409, "The version is another one by now", {
     current_version: Schema.Int,

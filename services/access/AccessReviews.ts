@@ -19,6 +19,7 @@ import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
 import { activeVersion, type VersionFault } from "./AccessReviews/Active.ts"
 import { decisionDigest, evidence } from "./AccessReviews/Evidence.ts"
+import { places } from "./AccessReviews/Expiry.ts"
 import { listing } from "./AccessReviews/Listing.ts"
 import { type LockedRow, receiptOf, reviewColumns, reviewedPerson, type ReviewRow } from "./AccessReviews/Rows.ts"
 
@@ -88,6 +89,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const roles = yield* Roles
       const chain = evidence(sql)
       const active = activeVersion(sql)
+      const { take } = yield* places
       const list = yield* listing
 
       const columns = sql.literal(reviewColumns)
@@ -137,6 +139,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
             grant_event_position: access.position,
             decision_digest: decisionDigest(decided),
             state: "proposed",
+            lapsed: false,
             approved_by: null,
             approved_at: null,
             approval_event_id: null,
@@ -146,7 +149,9 @@ export class AccessReviews extends Context.Service<AccessReviews, {
             evidence_count: 1,
           }
           const entry = yield* chain.next(row, [], { action: "propose", personId, reason })
-          const [made] = yield* sql<ReviewRow>`
+          const made = yield* take(
+            row,
+            sql<ReviewRow>`
             insert into access_reviews (id, institution_id, project_id, access_id, access_version, access_digest,
               person_id, grant_event_id, grant_event_position, grant_event_digest, state, decision_id, decision_digest,
               proposed_by, proposed_at, sponsor_reason, evidence_digest, evidence_count)
@@ -156,8 +161,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
               ${row.decision_id}::uuid, ${row.decision_digest}, ${personId}, ${row.proposed_at}, ${reason},
               ${entry.digest}, 1)
             on conflict (access_id, access_version) where state in ('proposed', 'approved') do nothing
-            returning ${columns}`
-          if (made === undefined) return yield* new Problems.ReviewExists()
+            returning ${columns}`,
+          )
           yield* chain.add(entry, made.id)
           return receiptOf(made, [entry], yield* recorded("propose", made, personId))
         },
@@ -222,8 +227,11 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           )
           const row = yield* lock(decision)
           yield* mustBeSeen(decision, row)
-          if (row.state !== "proposed") {
-            return yield* new Problems.InvalidState({ state: row.state, allowed: ["proposed"] })
+          if (row.lapsed || row.state !== "proposed") {
+            return yield* new Problems.InvalidState({
+              state: row.lapsed ? "expired" : row.state,
+              allowed: ["proposed"],
+            })
           }
           const access = yield* version
           if (access.digest !== row.grant_event_digest || access.access_digest !== row.access_digest) {

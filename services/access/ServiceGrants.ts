@@ -20,7 +20,16 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
-import { after, expiryOf, type GrantRow, stateOf, viewOf } from "./ServiceGrants/Rows.ts"
+import {
+  after,
+  expiryOf,
+  type GrantRow,
+  mustFit,
+  mustStand,
+  type ProjectRow,
+  stateOf,
+  viewOf,
+} from "./ServiceGrants/Rows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type RoleFault =
@@ -43,7 +52,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     proposal: LifecycleServiceProposal & { readonly personId: string; readonly projectId: string },
   ) => Effect.Effect<
     GrantRead,
-    RoleFault | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
+    RoleFault | Problems.EnvironmentMismatch | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
   >
   /** `stepUp` is asked after the caller's rights and before the state. */
   readonly approve: (
@@ -52,6 +61,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     GrantRead,
     | RoleFault
     | Problems.EnvironmentHeld
+    | Problems.EnvironmentMismatch
     | Problems.FourEyesRequired
     | Problems.Held
     | Problems.InsufficientUserAuthentication
@@ -128,8 +138,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         /** The project, which the caller's standing has locked. */
         const projectOf = Effect.fnUntraced(function* (projectId: string) {
-          const [project] = yield* sql<{ state: string; rollout: string | null; institution_id: string }>`
-            select state, rollout, institution_id from projects where id = ${projectId} and not removed`
+          const [project] = yield* sql<ProjectRow>`
+            select state, rollout, environment, institution_id from projects where id = ${projectId} and not removed`
           return project ?? (yield* new NotFound())
         })
 
@@ -162,12 +172,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const expires = yield* expiryOf(proposal.expires_at, now)
             const issuer = yield* issuerOf(proposal.service_issuer)
             const project = yield* projectOf(projectId)
-            if (project.state === "withdrawn") {
-              return yield* new Problems.InvalidState({
-                state: project.state,
-                allowed: ["registered", "launch_proposed", "launched", "held"],
-              })
-            }
+            yield* mustStand(project)
+            yield* mustFit(project, proposal.environment)
             const id = yield* nextId(projectId)
             yield* sql`
               insert into service_grants (id, project_id, service_id, service_issuer, capabilities, environment, state,
@@ -225,6 +231,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             if (grant.revision !== expectedVersion) {
               return yield* new Problems.VersionConflict({ current_version: grant.revision })
             }
+            yield* mustFit(project, grant.environment)
             const eventId = yield* tell("service-grant-approved", grant, project.institution_id, personId)
             yield* sql`
               update service_grants set state = 'approved', revision = revision + 1, approved_by = ${personId},

@@ -50,7 +50,7 @@ export class Drift extends Context.Service<Drift, {
             where project_id = ${projectId} and state = 'approved'
             union all
             select 'review/' || id, 'version ' || access_version from access_reviews
-            where project_id = ${projectId} and state = 'approved'
+            where project_id = ${projectId} and (state = 'approved' or state = 'lapsed' and approved_at is not null)
             union all
             select 'project', 'there' from projects
             where id = ${projectId} and institution_id is not null and not removed and state <> 'withdrawn'

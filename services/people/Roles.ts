@@ -56,19 +56,23 @@ export const roleRequired = (holder: string) => new RoleRequired({ detail: `This
 
 const lapsed = "it has to be accepted and active, begun and not over, in an active institution"
 
-/** Fails with the reason why none of the roles is held: the nearest miss first. */
-export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect.Effect<void, RoleFault> => {
-  if (standing.held.some(({ effective, role }) => effective && roles.includes(role))) return Effect.void
+/** The reason why none of the roles is held, the nearest miss first; null where one is. */
+export const lacking = (standing: Standing, ...roles: ReadonlyArray<Role>): RoleFault | null => {
+  if (standing.held.some(({ effective, role }) => effective && roles.includes(role))) return null
   const has = (role: Role) => roles.includes(role) && standing.held.some((held) => held.role === role)
   const detailOf = (role: Role) => `The caller's membership as ${role} does not count now: ${lapsed}.`
-  if (has("administrator")) return Effect.fail(new AdministratorNotEffective({ detail: detailOf("administrator") }))
-  if (has("sponsor")) return Effect.fail(new NotCurrentSponsor({ detail: detailOf("sponsor") }))
+  if (has("administrator")) return new AdministratorNotEffective({ detail: detailOf("administrator") })
+  if (has("sponsor")) return new NotCurrentSponsor({ detail: detailOf("sponsor") })
   const needed = `an effective membership as ${roles.join(" or ")}`
-  return Effect.fail(
-    standing.member
-      ? roleRequired(`${needed} in the institution`)
-      : new MembershipNotActive({ detail: `No membership of the caller counts now: ${lapsed}. This needs ${needed}.` }),
-  )
+  return standing.member
+    ? roleRequired(`${needed} in the institution`)
+    : new MembershipNotActive({ detail: `No membership of the caller counts now: ${lapsed}. This needs ${needed}.` })
+}
+
+/** Fails with the reason why none of the roles is held. */
+export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect.Effect<void, RoleFault> => {
+  const reason = lacking(standing, ...roles)
+  return reason === null ? Effect.void : Effect.fail(reason)
 }
 
 /** Fails with the reason why somebody who sees the project is no active owner of it. */

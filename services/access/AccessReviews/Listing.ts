@@ -16,15 +16,10 @@ import {
   type Given,
   type Stood,
 } from "../../lifecycle/Facts.ts"
-import { needs, Roles, type Standing } from "../../people/Roles.ts"
+import { lacking, needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/Database.ts"
+import { expiredAt, isExpired } from "./Expiry.ts"
 import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
-
-const day = 86_400_000
-
-/** How long a proposal, and an approval, counts. */
-export const proposalMillis = 7 * day
-export const approvalMillis = 365 * day
 
 interface ListedRow extends ReviewRow {
   /** Null in the row of what stands beside the reviews. */
@@ -64,10 +59,7 @@ const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> =
   if (row.current_version !== row.access_version) reasons.push("access_version_superseded")
   if (!row.sponsor_current) reasons.push("sponsor_not_current")
   if (row.membership_ended) reasons.push("membership_ended")
-  const until = row.approved_at === null
-    ? row.proposed_at.getTime() + proposalMillis
-    : row.approved_at.getTime() + approvalMillis
-  if (until <= now) reasons.push("review_expired")
+  if (isExpired(row, now)) reasons.push("review_expired")
   if (row.state === "revoked") reasons.push("review_revoked")
   return reasons
 }
@@ -122,11 +114,12 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: numbe
   }
 }
 
-const candidateOf = (row: CandidateRow, { sponsor }: Standing): Candidate => ({
+/** `refusal`: what a proposal by the caller is refused with. */
+const candidateOf = (row: CandidateRow, refusal: { readonly code: string } | null): Candidate => ({
   ...row,
   granted_at: new Date(row.granted_at).toISOString(),
-  proposable: sponsor,
-  blocked_by: sponsor ? [] : ["not_current_sponsor"],
+  proposable: refusal === null,
+  blocked_by: refusal === null ? [] : [refusal.code],
 })
 
 /** The list as `AccessReviews.list` gives it. */
@@ -178,7 +171,8 @@ export const listing = Effect.gen(function* () {
         where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
           and not exists (
             select from access_reviews r
-            where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved'))
+            where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved')
+              and not (${expiredAt(sql, now)}))
       ), consumers as (
         select c.project_id, c.delivered_epoch, c.delivered_position, c.delivered_at, c.acknowledged_epoch,
           c.acknowledged_position, c.acknowledged_at, c.installed_version
@@ -214,7 +208,7 @@ export const listing = Effect.gen(function* () {
       institution_id: institutionId,
       as_of: new Date(now).toISOString(),
       reviews: found.flatMap((row) => row.beside === null ? [viewOf(row, facts, now)] : []),
-      candidates: candidates.map((row) => candidateOf(row, standing)),
+      candidates: candidates.map((row) => candidateOf(row, lacking(standing, "sponsor"))),
     }
   })
 })

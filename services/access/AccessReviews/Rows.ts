@@ -12,7 +12,10 @@ export interface ReviewRow {
   readonly grant_event_id: string
   readonly grant_event_position: bigint
   readonly grant_event_digest: string
+  /** As it was decided; of a lapsed review, too. */
   readonly state: ReviewState
+  /** Whether it expired and another proposal has its place. */
+  readonly lapsed: boolean
   readonly decision_id: string
   readonly decision_digest: string
   readonly proposed_by: string
@@ -29,8 +32,9 @@ export interface ReviewRow {
 
 /** Of a `ReviewRow`. */
 export const reviewColumns = `id::text as id, institution_id, project_id, access_id, access_version, access_digest,
-  person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest, state,
-  decision_id::text as decision_id, decision_digest, proposed_by, proposed_at, sponsor_reason, approved_by,
+  person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest,
+  case when state <> 'lapsed' then state when approved_at is null then 'proposed' else 'approved' end as state,
+  state = 'lapsed' as lapsed, decision_id::text as decision_id, decision_digest, proposed_by, proposed_at, sponsor_reason, approved_by,
   approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
   evidence_count`
 

@@ -1,6 +1,7 @@
 /** The row of a service grant, and what the API makes of it. */
 import { Effect } from "effect"
 import { acknowledgementOf, deliveryOf, type FactRow } from "../../lifecycle/Facts.ts"
+import { EnvironmentMismatch, InvalidState } from "../../../schemas/problems/Identity.ts"
 import type { Capability, GrantRead, ServiceGrantState } from "../../../schemas/identity/ServiceGrants.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 
@@ -27,6 +28,32 @@ export interface GrantRow {
   readonly revoked_at: Date | null
   readonly expires_at: Date | null
 }
+
+/** The project of a grant. */
+export interface ProjectRow {
+  readonly state: string
+  readonly rollout: string | null
+  readonly environment: GrantRow["environment"]
+  readonly institution_id: string
+}
+
+/** Refuses to propose a grant for a project that is withdrawn. */
+export const mustStand = ({ state }: ProjectRow): Effect.Effect<void, InvalidState> =>
+  state === "withdrawn"
+    ? Effect.fail(new InvalidState({ state, allowed: ["registered", "launch_proposed", "launched", "held"] }))
+    : Effect.void
+
+/** Refuses a grant of an environment that is not the project's: the service could read nothing by it. */
+export const mustFit = (
+  { environment }: ProjectRow,
+  asked: GrantRow["environment"],
+): Effect.Effect<void, EnvironmentMismatch> =>
+  environment === asked ? Effect.void : Effect.fail(
+    new EnvironmentMismatch({
+      project_environment: environment,
+      detail: `The grant is for ${asked}, the project is in ${environment}: propose a grant for ${environment}.`,
+    }),
+  )
 
 /** The state now: the clock ends a grant, nobody has to. */
 export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGrantState =>

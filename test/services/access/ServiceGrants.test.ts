@@ -3,6 +3,7 @@ import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { EnvironmentMismatch } from "../../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
@@ -199,6 +200,29 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       yield* TestClock.adjust(1)
       assert.deepInclude(yield* now, { state: "expired", effective: "not_effective" })
       assert.strictEqual((yield* revoke(w, w.ada, id)).state, "revoked")
+    })))
+
+  it.effect("is for its project's environment, when it is proposed and when it is approved", () =>
+    noon(Effect.gen(function* () {
+      const w = yield* world
+      const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.flip(effect).pipe(Effect.map((error) => error instanceof EnvironmentMismatch ? error : null))
+      assert.deepInclude(yield* refusal(propose(w, { environment: "staging" })), {
+        ...{ code: "environment_mismatch", status: 409, project_environment: "production" },
+        detail: "The grant is for staging, the project is in production: propose a grant for production.",
+      })
+      assert.lengthOf(yield* list(w, w.ada), 0)
+      const { id } = yield* propose(w)
+      // The directory moves the project to staging before the approval.
+      const { sql } = yield* Database
+      yield* sql`update projects set environment = 'staging' where id = ${w.portal}`
+      assert.deepInclude(yield* refusal(approve(w, w.ada, id)), { project_environment: "staging" })
+      assert.deepStrictEqual(yield* told(w), [])
+      yield* sql`update projects set environment = 'production' where id = ${w.portal}`
+      assert.strictEqual((yield* approve(w, w.ada, id)).effective, "effective")
+      const staging = { ...w, portal: yield* project(w.fern, { environment: "staging" }) }
+      yield* owner(staging.portal, w.olga)
+      assert.strictEqual((yield* propose(staging, { environment: "staging" })).environment, "staging")
     })))
 
   it.effect("is shown to owners, administrators and operators only", () =>

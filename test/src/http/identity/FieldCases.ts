@@ -42,6 +42,8 @@ export const judged: Readonly<Record<string, ReadonlyArray<number>>> = {
   "GrantProposal | access_id": [404],
   "GrantProposal | access_version": [201, 409],
   "GrantProposal | grant_event_id": [201, 409],
+  // The stage's project is in production.
+  "LifecycleServiceProposal | environment": [201, 409],
   "LifecycleServiceApproval | expected_version": [200, 409],
   // A time that is more than a year off; a target of an action that has none.
   "LifecycleServiceProposal | expires_at": [201, 422],

@@ -34,6 +34,7 @@ import auditMonths from "../migrations/0026_audit_months.ts"
 import reads from "../migrations/0027_reads.ts"
 import missingMessages from "../migrations/0028_missing_messages.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
+import fences from "../migrations/0033_fences.ts"
 import { Database } from "../services/platform/Database.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
@@ -68,6 +69,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [27, "reads", Effect.succeed(reads)],
   [28, "missing_messages", Effect.succeed(missingMessages)],
   [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
+  [33, "fences", Effect.succeed(fences)],
 ]
 
 /** The number of the newest migration. */

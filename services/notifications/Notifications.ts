@@ -14,14 +14,14 @@ import type { NotificationAnnounced } from "../../schemas/bus/Notification.ts"
 import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
-import { write } from "../platform/Gathered.ts"
+import { afterCommit, write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/Mails.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { type Entry, merged, newEntries, raise, type Reachable, reachable, store } from "./Notifications/Store.ts"
 import { notificationMail } from "./NotificationMail.ts"
 import { chosen } from "./Preferences.ts"
-import { addSlack } from "./SlackMessages.ts"
+import { slackMessages } from "./SlackMessages.ts"
 
 export interface Notice {
   readonly accountId: string
@@ -40,7 +40,7 @@ export interface Notice {
   readonly without?: ReadonlyArray<Channel>
 }
 
-export type { Reachable } from "./Notifications/Store.ts"
+export { type Reachable, reachColumns } from "./Notifications/Store.ts"
 
 /** Where accounts are reached, by id; whoever is unknown is not in it. */
 export type Reach = ReadonlyMap<string, Reachable>
@@ -71,11 +71,12 @@ export class Notifications extends Context.Service<Notifications, {
       const outbox = yield* Outbox
 
       const entries = newEntries(sql)
+      const addSlack = slackMessages(sql, bells)
 
       /** Writes what is told; gives what of it is new, and so is told by other channels. */
       const keep = Effect.fnUntraced(function* (told: ReadonlyArray<Entry & Ways>, now: Date) {
         const shown = told.filter(({ web }) => web)
-        if (shown.length > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
+        if (shown.length > 0) yield* afterCommit(sql, bells.ring(inboxesTopic))
         if (told.every(({ key }) => key === null)) {
           const at = now.toISOString()
           yield* write(sql, entries, told.map((entry) => ({ ...entry, now: at })))
@@ -127,7 +128,7 @@ export class Notifications extends Context.Service<Notifications, {
           ...anew.flatMap(({ email, id, notice }) => email === null ? [] : [notificationMail(id, email, notice)]),
         )
         const slack = anew.filter((entry) => entry.slack)
-        if (slack.length > 0) yield* addSlack(sql, bells, slack, new Date(now))
+        if (slack.length > 0) yield* addSlack(slack, new Date(now))
       })
 
       const announce = Effect.fn("Notifications.announce")(function* (...notices: ReadonlyArray<Notice>) {

@@ -10,6 +10,7 @@ import type { SqlError } from "effect/sql"
 import { Bells } from "../platform/Bells.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
+import { afterCommit, insertion, write } from "../platform/Gathered.ts"
 import {
   claimDue,
   claimed,
@@ -66,23 +67,24 @@ export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body"
     text: [`*${escaped(title)}*`, escaped(body), `<${escaped(new URL(href, publicUrl).href)}>`].join("\n"),
   })
 
-/** Adds messages in the current transaction. */
-export const addSlack = (
-  sql: PgClient.PgClient,
-  bells: Bells["Service"],
-  entries: ReadonlyArray<{ readonly id: string; readonly notice: Notice }>,
-  now: Date,
-): Effect.Effect<void, SqlError.SqlError> => {
-  const rows = entries.map(({ id, notice: { accountId: account_id, body, href, severity, title } }) => ({
-    ...{ id, account_id, severity, title, body, href },
-  }))
-  return Effect.andThen(
-    sql`insert into slack_messages (id, account_id, severity, title, body, href, created_at, not_before)
-      select id, account_id, severity, title, body, href, ${now}, ${now}
-      from json_to_recordset(${JSON.stringify(rows)}::json)
-        r(id uuid, account_id uuid, severity text, title text, body text, href text)`,
-    sql.afterCommit(bells.ring(slackTopic)),
-  )
+/** Adds messages in the current transaction (Gathered.ts). */
+export const slackMessages = (sql: PgClient.PgClient, bells: Bells["Service"]) => {
+  const added = insertion(sql, "slack_messages", {
+    id: "uuid",
+    account_id: "uuid",
+    severity: "text",
+    title: "text",
+    body: "text",
+    href: "text",
+    created_at: "timestamptz",
+    not_before: "timestamptz",
+  })
+  return (entries: ReadonlyArray<{ readonly id: string; readonly notice: Notice }>, now: Date) => {
+    const rows = entries.map(({ id, notice: { accountId: account_id, body, href, severity, title } }) => ({
+      ...{ id, account_id, severity, title, body, href, created_at: now, not_before: now },
+    }))
+    return Effect.andThen(write(sql, added, rows), afterCommit(sql, bells.ring(slackTopic)))
+  }
 }
 
 type Verdict = { readonly state: "sent" } | { readonly state: "failed" | "later"; readonly error: string }

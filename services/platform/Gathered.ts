@@ -28,9 +28,20 @@ interface Heap {
   readonly items: globalThis.Array<unknown>
 }
 
-class Heaps extends Context.Reference<Map<string, Heap> | null>("bailiwick/services/platform/Gathered/Heaps", {
+interface Gathering {
+  readonly heaps: Map<string, Heap>
+  /** Where there is no transaction that would keep it: what is to run after the commit. */
+  readonly after: globalThis.Array<Effect.Effect<void>> | null
+}
+
+class Current extends Context.Reference<Gathering | null>("bailiwick/services/platform/Gathered/Current", {
   defaultValue: () => null,
 }) {}
+
+// In one order, so that the same heaps are the same text.
+const partsOf = (heaps: Map<string, Heap>) =>
+  [...heaps.values()].sort((a, b) => a.kind.name < b.kind.name ? -1 : 1)
+    .flatMap(({ items, kind }) => Array.isArrayNonEmpty(items) ? kind.parts(items) : [])
 
 const run = (
   sql: PgClient.PgClient,
@@ -48,13 +59,38 @@ export const gathered = <A, E, R>(
 ): Effect.Effect<A, E | SqlError.SqlError, R> =>
   Effect.suspend(() => {
     const heaps = new Map<string, Heap>()
-    return Effect.tap(Effect.provideService(effect, Heaps, heaps), () => {
-      // In one order, so that the same heaps are the same text.
-      const all = [...heaps.values()].sort((a, b) => a.kind.name < b.kind.name ? -1 : 1)
-      const parts = all.flatMap(({ items, kind }) => Array.isArrayNonEmpty(items) ? kind.parts(items) : [])
+    return Effect.tap(Effect.provideService(effect, Current, { heaps, after: null }), () => {
+      const parts = partsOf(heaps)
       return Array.isReadonlyArrayNonEmpty(parts) ? run(sql, parts) : Effect.void
     })
   })
+
+/** What an effect gathered, for a statement that writes it and more (FencedWrite.ts). */
+export interface Collected<A> {
+  readonly result: A
+  readonly parts: ReadonlyArray<Part>
+  /** What is to run once that statement has committed. */
+  readonly after: Effect.Effect<void>
+}
+
+/** Runs `effect`, in no transaction, and gives what it gathered instead of writing it. */
+export const collected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Collected<A>, E, R> =>
+  Effect.suspend(() => {
+    const heaps = new Map<string, Heap>()
+    const after: globalThis.Array<Effect.Effect<void>> = []
+    return Effect.map(Effect.provideService(effect, Current, { heaps, after }), (result) => ({
+      result,
+      parts: partsOf(heaps),
+      after: Effect.all(after, { discard: true }),
+    }))
+  })
+
+/** Runs `effect` after the commit of what is being gathered, or of the transaction; at once where there is neither. */
+export const afterCommit = (sql: PgClient.PgClient, effect: Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.flatMap(
+    Current,
+    (gathering) => gathering?.after ? Effect.sync(() => void gathering.after!.push(effect)) : sql.afterCommit(effect),
+  )
 
 /** Writes items: at the end of what is gathered around it, else at once. */
 export const write = <A>(
@@ -63,10 +99,10 @@ export const write = <A>(
   items: ReadonlyArray<A>,
 ): Effect.Effect<void, SqlError.SqlError> =>
   Array.isReadonlyArrayNonEmpty(items)
-    ? Effect.flatMap(Heaps, (heaps) => {
-      if (heaps === null) return run(sql, kind.parts(items))
-      const heap = heaps.get(kind.name)
-      if (heap === undefined) heaps.set(kind.name, { kind: kind as Kind<unknown>, items: [...items] })
+    ? Effect.flatMap(Current, (gathering) => {
+      if (gathering === null) return run(sql, kind.parts(items))
+      const heap = gathering.heaps.get(kind.name)
+      if (heap === undefined) gathering.heaps.set(kind.name, { kind: kind as Kind<unknown>, items: [...items] })
       else heap.items.push(...items)
       return Effect.void
     })

@@ -11,7 +11,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Bells } from "./Bells.ts"
 import { Database } from "./Database.ts"
-import { insertion, write } from "./Gathered.ts"
+import { afterCommit, insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { claim, free, giveBack, settle, startSending } from "./Mails/Claims.ts"
@@ -112,7 +112,7 @@ export class Mails extends Context.Service<Mails, {
           subject: "mailer.v1.send",
           payload: JSON.stringify({ mail_id: id }),
         })))
-        yield* sql.afterCommit(bells.ring(mailsTopic))
+        yield* afterCommit(sql, bells.ring(mailsTopic))
         return ids
       })
 

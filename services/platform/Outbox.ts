@@ -13,7 +13,7 @@ import type { StreamName } from "../../schemas/bus/Streams.ts"
 import { Bells } from "./Bells.ts"
 import { Bus } from "./Bus.ts"
 import { Database } from "./Database.ts"
-import { insertion, write } from "./Gathered.ts"
+import { afterCommit, insertion, write } from "./Gathered.ts"
 import { Ids } from "./Ids.ts"
 import { freeExpired, soonDone, stopTime } from "./Leases.ts"
 import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
@@ -79,7 +79,7 @@ export class Outbox extends Context.Service<Outbox, {
       const owner = crypto.randomUUID()
       let held: ReadonlyArray<HeldLane> = []
 
-      const ringAfterCommit = sql.afterCommit(bells.ring(topic))
+      const ringAfterCommit = afterCommit(sql, bells.ring(topic))
 
       const outboxRows = insertion(sql, "outbox", {
         id: "uuid",

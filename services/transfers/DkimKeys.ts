@@ -7,7 +7,9 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
+import { Buffer } from "node:buffer"
 import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
+import { insertion, type Kind, write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Vault } from "../platform/Vault.ts"
 
@@ -76,17 +78,24 @@ export const keyOf = (
     ([row]) => row ?? null,
   )
 
-/** Drops the keys of transfers that do not take effect, in the current transaction. */
+/** Drops the keys of transfers that do not take effect, in the current transaction (Gathered.ts). */
 export const dropKeys = (
   sql: PgClient.PgClient,
   transfers: ReadonlyArray<{ readonly domainId: string; readonly id: string }>,
-): Effect.Effect<void, SqlError.SqlError> =>
-  transfers.length === 0 ? Effect.void : Effect.asVoid(sql`
-    delete from dkim_keys
-    where domain_id = any(${transfers.map(({ domainId }) => domainId)}::uuid[])
-      and transfer_id = any(${transfers.map(({ id }) => id)}::uuid[])`)
+): Effect.Effect<void, SqlError.SqlError> => write(sql, dropped(sql), transfers)
 
-/** Keeps a pair for a domain, in the current transaction. */
+const dropped = (sql: PgClient.PgClient): Kind<{ readonly domainId: string; readonly id: string }> => ({
+  name: "dropped_dkim_keys",
+  parts: (transfers) => [{
+    name: "dropped_dkim_keys",
+    statement: sql`
+      delete from dkim_keys
+      where domain_id = any(${transfers.map(({ domainId }) => domainId)}::uuid[])
+        and transfer_id = any(${transfers.map(({ id }) => id)}::uuid[])`,
+  }],
+})
+
+/** Keeps a pair for a domain, in the current transaction (Gathered.ts). */
 export const keepPair = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   vault: Vault["Service"],
@@ -95,17 +104,28 @@ export const keepPair = Effect.fnUntraced(function* (
 ) {
   const id = yield* (yield* Ids).next
   const sealed = vault.seal(pair.privateKey, { table: "dkim_keys", column: "private_key", row: id })
-  yield* sql`insert into dkim_keys ${
-    sql.insert({
-      id,
-      domain_id: place.domainId,
-      transfer_id: place.transferId,
-      selector: pair.selector,
-      algorithm: pair.algorithm,
-      public_key: pair.publicKey,
-      private_kid: sealed.kid,
-      private_key: sealed.bytes,
-      created_at: new Date(place.now),
-    })
-  }`
+  yield* write(sql, kept(sql), [{
+    id,
+    domain_id: place.domainId,
+    transfer_id: place.transferId,
+    selector: pair.selector,
+    algorithm: pair.algorithm,
+    public_key: pair.publicKey,
+    private_kid: sealed.kid,
+    private_key: `\\x${Buffer.from(sealed.bytes).toString("hex")}`,
+    created_at: new Date(place.now),
+  }])
 })
+
+const kept = (sql: PgClient.PgClient) =>
+  insertion(sql, "dkim_keys", {
+    id: "uuid",
+    domain_id: "uuid",
+    transfer_id: "uuid",
+    selector: "text",
+    algorithm: "text",
+    public_key: "text",
+    private_kid: "text",
+    private_key: "bytea",
+    created_at: "timestamptz",
+  })

@@ -35,6 +35,10 @@ export interface Reachable {
   readonly choices: unknown
 }
 
+/** Of a `Reachable`, of `accounts a left join notification_preferences p`. */
+export const reachColumns = `a.email, a.status = 'active' and not a.removed as active,
+  a.slack_webhook_url is not null as slack, p.choices`
+
 /** The accounts among these that are known. */
 export const reachable = (
   sql: PgClient.PgClient,
@@ -42,8 +46,7 @@ export const reachable = (
 ): Effect.Effect<ReadonlyMap<string, Reachable>, SqlError.SqlError> =>
   Effect.map(
     sql<Reachable & { readonly id: string }>`
-      select a.id::text as id, a.email, a.status = 'active' and not a.removed as active,
-        a.slack_webhook_url is not null as slack, p.choices
+      select a.id::text as id, ${sql.literal(reachColumns)}
       from accounts a left join notification_preferences p on p.account_id = a.id
       where a.id = any(${[...new Set(accountIds)]}::uuid[])`,
     (rows) => new Map(rows.map((row) => [row.id, row])),

@@ -6,9 +6,10 @@
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
-import { type Notice, Notifications, type Reachable } from "../../notifications/Notifications.ts"
+import { type Notice, Notifications, type Reach, type Reachable } from "../../notifications/Notifications.ts"
 import { Audit, type AuditEntry } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
+import type { Fence } from "../../platform/FencedWrite.ts"
 import { Mails } from "../../platform/Mails.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
@@ -39,6 +40,13 @@ export interface Change {
 export interface Telling {
   readonly notice: Notice
   readonly to: Reachable | undefined
+}
+
+/** A change that stands on what was loaded, for a fenced write. */
+export interface FencedChange extends Change {
+  readonly revision: bigint
+  /** Where its parties are reached. */
+  readonly reach: Reach
 }
 
 /** A change that changes something. */
@@ -72,6 +80,11 @@ export class Changes extends Context.Service<Changes, {
   readonly write: (
     ...changes: ReadonlyArray<Change>
   ) => Effect.Effect<ReadonlyArray<Telling>, SqlError.SqlError | Conflict>
+  /** The same of one change by a fenced write: its last fences, and what gathers all else, the notices too. */
+  readonly fenced: (change: FencedChange) => {
+    readonly fences: ReadonlyArray<Fence>
+    readonly gather: Effect.Effect<void, SqlError.SqlError>
+  }
   /** Tells all that was written in the current transaction, as its last step: inboxes are locked after all else. */
   readonly tell: (tellings: ReadonlyArray<Telling>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/transfers/Changes") {
@@ -84,16 +97,23 @@ export class Changes extends Context.Service<Changes, {
       const notifications = yield* Notifications
       const outbox = yield* Outbox
       const timers = yield* Timers
-      const { write: put } = rows(sql)
+      const { fences, write: put } = rows(sql)
 
-      const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Change>) {
-        const made = changes.flatMap((change): ReadonlyArray<Made> => {
-          const { events: [event], state } = change.after
-          if (event === undefined) return []
-          return [{ ...change, event, state, circumstances: { ...plain, ...change.circumstances } }]
-        })
-        if (!Array.isArrayNonEmpty(made)) return []
-        const seqs = yield* put(Array.map(made, (change) => ({ tokens: {}, ...change })))
+      const madeOf = (change: Change): ReadonlyArray<Made> => {
+        const { events: [event], state } = change.after
+        if (event === undefined) return []
+        return [{ ...change, event, state, circumstances: { ...plain, ...change.circumstances } }]
+      }
+
+      const noticesFor = ({ circumstances, event, state }: Made) =>
+        noticesOf(state, event, circumstances, mailedBy(event, state))
+
+      /** All that goes with the rows but the notices; `seqs` are the domains' new fences. */
+      const record = Effect.fnUntraced(function* (
+        made: ReadonlyArray<Made>,
+        seqs: ReadonlyMap<string, bigint>,
+        reach: Reach,
+      ) {
         yield* dropKeys(
           sql,
           made.flatMap(({ before, state }) => before?.state.rotateDkim && state.status === "reversed" ? [state] : []),
@@ -108,22 +128,41 @@ export class Changes extends Context.Service<Changes, {
             order: { aggregateId: state.domainId, seq: seqs.get(state.domainId)! },
           }]
         ))
-        const notices = made.flatMap(({ circumstances, event, state }) =>
-          noticesOf(state, event, circumstances, mailedBy(event, state))
+        yield* mails.add(
+          ...made.flatMap(({ circumstances, event, state }) =>
+            mailsOf(event, state, circumstances, (id) => reach.get(id)?.email)
+          ),
         )
+      })
+
+      const write = Effect.fnUntraced(function* (...changes: ReadonlyArray<Change>) {
+        const made = changes.flatMap(madeOf)
+        if (!Array.isArrayNonEmpty(made)) return []
+        const seqs = yield* put(Array.map(made, (change) => ({ tokens: {}, ...change })))
+        const notices = made.flatMap(noticesFor)
         const reach = yield* notifications.reach([
           ...new Set([
             ...notices.map(({ accountId }) => accountId),
             ...made.flatMap(({ event, state }) => addressed(event, state)),
           ]),
         ])
-        yield* mails.add(
-          ...made.flatMap(({ circumstances, event, state }) =>
-            mailsOf(event, state, circumstances, (id) => reach.get(id)?.email)
-          ),
-        )
+        yield* record(made, seqs, reach)
         return notices.map((notice) => ({ notice, to: reach.get(notice.accountId) }))
       })
+
+      const fenced = (change: FencedChange) => {
+        const [made] = madeOf(change)
+        if (made === undefined) return { fences: [], gather: Effect.void }
+        const { reach, revision } = change
+        const { state } = made
+        return {
+          fences: fences({ tokens: {}, ...made, revision }),
+          gather: Effect.andThen(
+            record([made], new Map([[state.domainId, revision + 1n]]), reach),
+            notifications.tell(reach, noticesFor(made)),
+          ),
+        }
+      }
 
       const tell = (tellings: ReadonlyArray<Telling>) =>
         notifications.tell(
@@ -131,7 +170,7 @@ export class Changes extends Context.Service<Changes, {
           tellings.map(({ notice }) => notice),
         )
 
-      return Changes.of({ write, tell })
+      return Changes.of({ write, fenced, tell })
     }),
   )
 }

@@ -1,23 +1,24 @@
 /**
- * The commands on a transfer that exists: accept, decline, cancel, stop. Each decides under its locks; where it finds
- * there that the clock has come, it lets go of them, settles the transfer, and begins anew.
+ * The commands on a transfer that exists: accept, decline, cancel, stop. Each loads, decides and writes; where it finds
+ * that the clock has come, it settles the transfer first, and begins anew.
  */
-import { Clock, Effect, Result } from "effect"
+import { Array, Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
+import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
+import { type Fence, holds, repeated, writeFenced } from "../../platform/FencedWrite.ts"
 import { heldMeanwhile } from "../../platform/Installation.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { type DkimAlgorithm, type DkimPair, keepPair, makePair } from "../DkimKeys.ts"
 import { Vault } from "../../platform/Vault.ts"
 import { Changes } from "./Changes.ts"
-import { facts, limitOf } from "./Facts.ts"
-import { locked } from "./Locked.ts"
-import { rows, type Stored, type Tokens } from "./Rows.ts"
+import { limitOf } from "./Facts.ts"
+import { type LoadedTransfer, loads, type Seat, type Standing, standing } from "./Load.ts"
+import { rows, type Tokens } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./Settle.ts"
 import { isDue, type TransferState, viewOf } from "./state.ts"
-import { transact } from "./Transact.ts"
-import type { DomainFacts, Party, TransferCommand } from "./commands.ts"
+import type { Party, TransferCommand, Transition } from "./commands.ts"
 import { transition } from "./transition.ts"
 
 /** A command's own id: the same command twice is answered as once. */
@@ -40,112 +41,122 @@ export interface PartyCommand extends Command {
 
 export type StopCommand = Command
 
+/** What a transition is written with. */
+interface Writing extends Standing {
+  readonly step: TransferStep
+  readonly actor: string
+  readonly commandId: string
+  readonly now: number
+  readonly tokens?: Tokens
+  /** The domain's new key, where this command brings one. */
+  readonly pair?: DkimPair | null
+  /** Beside what the rows say. */
+  readonly while?: ReadonlyArray<Fence>
+}
+
 export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWindow: number, dkim: DkimAlgorithm) {
-  const { sql } = yield* Database
+  const { reads, sql } = yield* Database
   const changes = yield* Changes
-  const tokens = yield* OneShotTokens
+  const oneShot = yield* OneShotTokens
   const vault = yield* Vault
-  const { lockAccounts, lockRole, lockRoom } = facts(sql)
-  const { byId } = rows(sql)
-  const { lockTransfer } = locked(sql)
-  const run = transact(sql)
+  const load = loads(reads)
+  const { byId } = rows(reads)
 
   /** Whoever was disabled since authentication does nothing any more. */
-  const lockCaller = Effect.fnUntraced(function* (id: string, strength: "share" | "no key update") {
-    const caller = (yield* lockAccounts([id], strength)).get(id)
-    return caller?.active ? caller : yield* new InvalidCredentials()
-  })
+  const callerOf = ({ people }: LoadedTransfer, id: string) => {
+    const caller = people.get(id)
+    return caller?.active ? Effect.succeed(caller) : Effect.fail(new InvalidCredentials())
+  }
 
-  const lock = Effect.fnUntraced(function* (id: string) {
-    return (yield* lockTransfer(id)) ?? (yield* new TransferNotFound())
-  })
-
+  /** What the command makes of what was loaded; null where it was here before, and its answer was lost. */
   const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
-    stored: Stored,
+    { stored }: LoadedTransfer,
     command: C,
-    { actor, commandId, issued, pair = null, revision, settled }: {
-      readonly actor: string
-      /** What was overdue was written down before, where that could be. */
-      readonly settled: boolean
-      readonly commandId: string
-      readonly revision: bigint | null
-      readonly issued?: Tokens
-      /** The domain's new key, where this command brings one. */
-      readonly pair?: DkimPair | null
-    },
+    { commandId, now, settled }: { readonly commandId: string; readonly now: number; readonly settled: boolean },
   ) {
-    const now = yield* Clock.currentTimeMillis
-    // This command was here before, and its answer was lost.
-    if (stored.commandId === commandId) return viewOf(stored.state, now)
+    if (stored.commandId === commandId) return null
     if (!settled && isDue(stored.state, now)) return yield* new Overdue()
     const after = transition(stored.state, command, now)
-    if (Result.isFailure(after)) return yield* Effect.fail(after.failure)
-    const { events, state: { domainId, id: transferId } } = after.success
-    const key = events.includes("accepted") ? pair : null
-    if (key !== null) yield* keepPair(sql, vault, key, { domainId, transferId, now })
-    const notices = yield* changes.write({
-      before: stored,
-      after: after.success,
-      actor,
-      commandId,
-      revision,
-      circumstances: { key },
-      now,
-      ...(issued === undefined ? {} : { tokens: issued }),
-    })
-    yield* changes.tell(notices)
-    return viewOf(after.success.state, now)
+    return Result.isFailure(after) ? yield* Effect.fail(after.failure) : after.success
   })
 
-  /** Before the transaction, since a key pair takes long to make; none where the acceptance is refused anyway. */
+  /** The transition, and all that goes with it, in one statement; nothing where what it stands on has changed. */
+  const write = Effect.fnUntraced(function* (loaded: LoadedTransfer, after: Transition, how: Writing) {
+    const { actor, commandId, now, pair = null, step, tokens = {} } = how
+    const { domainId, id: transferId } = after.state
+    const { fences, gather } = changes.fenced({
+      ...{ before: loaded.stored, after, actor, commandId, now, tokens },
+      ...{ revision: loaded.revision, reach: loaded.reach, circumstances: { key: pair } },
+    })
+    const all = [...standing(sql, how), ...(how.while ?? []), ...fences]
+    if (!Array.isArrayNonEmpty(all)) return
+    yield* writeFenced(
+      sql,
+      all,
+      gather.pipe(
+        Effect.andThen(pair === null ? Effect.void : keepPair(sql, vault, pair, { domainId, transferId, now })),
+        Effect.andThen(faultPoint(`transfer.${step}.written`)),
+      ),
+    )
+    yield* faultPoint(`transfer.${step}.committed`)
+  })
+
+  /** Before the command, since a key pair takes long to make; none where the acceptance is refused anyway. */
   const pairFor = Effect.fnUntraced(function* ({ accountId, rotateDkim, transferId }: AcceptCommand) {
     const read = rotateDkim ? yield* byId(transferId).pipe(Effect.orDie) : null
     const open = read?.state.status === "pending" && read.state.targetUserId === accountId
     return open ? yield* makePair(dkim) : null
   })
 
-  const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
+  const limited = (limit: number, owned: number, coming: number) =>
+    new DomainLimit({
+      detail: `The plan allows ${limit} ${limit === 1 ? "domain" : "domains"}: ${owned} are the account's, and ` +
+        `${coming} on their way to it.`,
+    })
+
+  const acceptOnce = Effect.fnUntraced(function* (command: AcceptCommand, pair: DkimPair | null, settled: boolean) {
     const { accountId, commandId, transferId } = command
+    const loaded = (yield* load.forAccept(transferId, accountId)) ?? (yield* new TransferNotFound())
+    const caller = yield* callerOf(loaded, accountId)
+    const now = yield* Clock.currentTimeMillis
+    const { coming, domain, owned, seats } = loaded
+    const limit = limitOf(caller)
+    const after = yield* decide(loaded, {
+      _tag: "Accept",
+      byToken: command.byToken,
+      caller: { id: accountId, email: caller.email ?? "" },
+      orgId: command.orgId,
+      rotateDkim: command.rotateDkim,
+      workspaces: [...new Set(seats.map(({ workspace }) => workspace.id))],
+      room: limit < 0 || owned + coming < limit,
+      domain,
+      safetyWindow,
+    }, { commandId, now, settled }).pipe(
+      Effect.catchTag("DomainLimit", () => Effect.fail(limited(limit, owned, coming))),
+    )
+    if (after === null) return viewOf(loaded.stored.state, now)
+    const accepted = after.state.status === "accepted"
+    // That it was ended is not known yet where that was in the lost time. What is refused, or is over, is so anyhow.
+    if (accepted && loaded.installationHeld) return yield* heldMeanwhile()
+    const seat = accepted ? seats.find(({ workspace }) => workspace.id === after.state.targetOrgId)! : null
+    yield* write(loaded, after, {
+      ...{ step: "accept", actor: `account:${accountId}`, commandId, now, pair: accepted ? pair : null },
+      tokens: { stop: oneShot.issue("transfer-stop", transferId) },
+      // The limit is exact because all that begins to count against it raises the same number.
+      ...(accepted && limit >= 0 ? { accounts: [], arrival: caller } : { accounts: [caller] }),
+      ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
+      while: accepted ? [holds(sql, sql`(select state <> 'held' from installation)`)] : [],
+    })
+    return viewOf(after.state, now)
+  })
+
+  const accept = Effect.fn("Transfers.accept")(function* (command: AcceptCommand) {
+    const { accountId, transferId } = command
     const pair = yield* pairFor(command)
-    const shown = yield* settledFirst(settle.transfer(transferId), (settled) =>
-      run(
-        "accept",
-        Effect.gen(function* () {
-          // The limit is exact because the account's row is held from the count to the commit.
-          const caller = yield* lockCaller(accountId, "no key update")
-          const { coming, owned, workspaces } = yield* lockRoom(accountId)
-          const { domain, held, stored } = yield* lock(transferId)
-          const limit = limitOf(caller)
-          const shown = yield* decide(stored, {
-            _tag: "Accept",
-            byToken: command.byToken,
-            caller,
-            orgId: command.orgId,
-            rotateDkim: command.rotateDkim,
-            workspaces,
-            room: limit < 0 || owned + coming < limit,
-            domain,
-            safetyWindow,
-          }, {
-            actor: `account:${accountId}`,
-            commandId,
-            revision: revisionOf(domain),
-            settled,
-            pair,
-            issued: { stop: tokens.issue("transfer-stop", transferId) },
-          }).pipe(Effect.catchTag("DomainLimit", () =>
-            Effect.fail(
-              new DomainLimit({
-                detail:
-                  `The plan allows ${limit} ${limit === 1 ? "domain" : "domains"}: ${owned} are the account's, and ` +
-                  `${coming} on their way to it.`,
-              }),
-            )))
-          // That it was ended is not known yet where that was in the lost time. What is refused, or is over, is so anyhow.
-          const begins = shown.status === "accepted" && stored.commandId !== commandId
-          return held && begins ? yield* heldMeanwhile() : shown
-        }),
-      ))
+    const shown = yield* settledFirst(
+      settle.transfer(transferId),
+      (settled) => repeated({ turn: accountId, finds: true }, acceptOnce(command, pair, settled)),
+    )
     // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
     return shown.status === "cancelled"
       ? yield* new NotPending({ detail: `Transfer ${transferId} is cancelled: the domain went another way.` })
@@ -153,58 +164,63 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   })
 
   /** What the caller is to the transfer; whoever is on both sides is what the command asks for. */
-  const partyOf = Effect.fnUntraced(function* (state: TransferState, accountId: string, asked: "recipient" | "source") {
-    const role = yield* lockRole(accountId, state.sourceOrgId)
-    const recipient = accountId === state.targetUserId
-    const source = accountId === state.sourceUserId || role === "owner" || role === "admin"
-    const party: Party = recipient && asked === "recipient"
-      ? "recipient"
-      : source
-      ? "source"
-      : recipient
-      ? "recipient"
-      : role !== null || accountId === state.initiatedBy
-      ? "onlooker"
-      : "stranger"
-    return party
-  })
-
-  const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
-    const name = _tag === "Decline" ? "decline" : "cancel"
-    return Effect.fn(`Transfers.${name}`)(function* ({ accountId, commandId, transferId }: PartyCommand) {
-      return yield* settledFirst(settle.transfer(transferId), (settled) =>
-        run(
-          name,
-          Effect.gen(function* () {
-            // Unlocked: whose it is never changes.
-            const read = (yield* byId(transferId)) ?? (yield* new TransferNotFound())
-            yield* lockCaller(accountId, "share")
-            const party = yield* partyOf(read.state, accountId, _tag === "Decline" ? "recipient" : "source")
-            const { domain, stored } = yield* lock(transferId)
-            return yield* decide(stored, { _tag, party } as Extract<TransferCommand, { _tag: Tag }>, {
-              actor: `account:${accountId}`,
-              commandId,
-              revision: revisionOf(domain),
-              settled,
-            })
-          }),
-        ))
-    })
+  const partyOf = (
+    { initiatedBy, sourceUserId, targetUserId }: TransferState,
+    accountId: string,
+    seat: Seat | null,
+    asked: "recipient" | "source",
+  ): Party => {
+    const recipient = accountId === targetUserId
+    const source = accountId === sourceUserId || seat !== null && seat.role !== "member"
+    if (recipient && asked === "recipient") return "recipient"
+    if (source) return "source"
+    if (recipient) return "recipient"
+    return seat !== null || accountId === initiatedBy ? "onlooker" : "stranger"
   }
 
-  const stop = Effect.fn("Transfers.stop")(function* ({ commandId, transferId }: StopCommand) {
-    return yield* settledFirst(settle.transfer(transferId), (settled) =>
-      run(
-        "stop",
-        Effect.gen(function* () {
-          const { domain, stored } = yield* lock(transferId)
-          const revision = revisionOf(domain)
-          return yield* decide(stored, { _tag: "Stop" }, { actor: "stop-token", commandId, revision, settled })
-        }),
-      ))
+  const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
+    const [step, asked] = _tag === "Decline" ? ["decline", "recipient"] as const : ["cancel", "source"] as const
+    const once = Effect.fnUntraced(
+      function* ({ accountId, commandId, transferId }: PartyCommand, settled: boolean) {
+        const loaded = (yield* load.forParty(transferId, accountId)) ?? (yield* new TransferNotFound())
+        const caller = yield* callerOf(loaded, accountId)
+        const now = yield* Clock.currentTimeMillis
+        const { seat, stored: { state } } = loaded
+        const party = partyOf(state, accountId, seat, asked)
+        const command = { _tag, party } as Extract<TransferCommand, { _tag: Tag }>
+        const after = yield* decide(loaded, command, { commandId, now, settled })
+        if (after === null) return viewOf(state, now)
+        const bySeat = party === "source" && accountId !== state.sourceUserId
+        yield* write(loaded, after, {
+          ...{ step, actor: `account:${accountId}`, commandId, now, accounts: [caller] },
+          ...(bySeat ? { seats: [seat!] } : {}),
+        })
+        return viewOf(after.state, now)
+      },
+    )
+    return Effect.fn(`Transfers.${step}`)((command: PartyCommand) =>
+      settledFirst(
+        settle.transfer(command.transferId),
+        (settled) => repeated({ turn: command.transferId, finds: true }, once(command, settled)),
+      )
+    )
+  }
+
+  const stopOnce = Effect.fnUntraced(function* ({ commandId, transferId }: StopCommand, settled: boolean) {
+    const loaded = (yield* load.forStop(transferId)) ?? (yield* new TransferNotFound())
+    const now = yield* Clock.currentTimeMillis
+    const after = yield* decide(loaded, { _tag: "Stop" }, { commandId, now, settled })
+    if (after === null) return viewOf(loaded.stored.state, now)
+    yield* write(loaded, after, { step: "stop", actor: "stop-token", commandId, now, accounts: [] })
+    return viewOf(after.state, now)
   })
+
+  const stop = Effect.fn("Transfers.stop")((command: StopCommand) =>
+    settledFirst(
+      settle.transfer(command.transferId),
+      (settled) => repeated({ turn: command.transferId, finds: true }, stopOnce(command, settled)),
+    )
+  )
 
   return { accept, decline: byParty("Decline"), cancel: byParty("Cancel"), stop }
 })
-
-const revisionOf = (domain: (DomainFacts & { readonly revision: bigint }) | null) => domain?.revision ?? null

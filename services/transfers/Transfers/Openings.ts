@@ -199,7 +199,9 @@ export const openings = Effect.fnUntraced(function* (settle: Settling, config: O
           circumstances: { silent: parties(after.state) },
         })
         const revoked = yield* revoke(sql, [after.state], now)
-        const { domainId, id: transferId } = after.state
+        const { domainId, id: transferId, targetUserId } = after.state
+        // It asks for no limit, and counts against it: an accept that was decided before this begins anew.
+        yield* sql`update accounts set arrivals = arrivals + 1 where id = ${targetUserId}::uuid`
         if (pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
         const circumstances = {
           key: pair,

@@ -5,6 +5,7 @@ import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/OneShotTokens.ts"
 import type { TransferState } from "./state.ts"
+import { type Fence, raised } from "../../platform/FencedWrite.ts"
 import { Conflict } from "./Transact.ts"
 
 export interface Row {
@@ -197,6 +198,18 @@ export const rows = (sql: PgClient.PgClient) => {
         select ${columns} from transfers
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
         order by id desc limit 1`),
+
+    /** The fences of one change, which write its row: the domain at the revision that was read, the row at its version. */
+    fences: (change: Written & { readonly revision: bigint }): ReadonlyArray<Fence> => {
+      const { before, revision, state } = change
+      return [raised(sql, "domains", "revision", { id: state.domainId, version: revision }), {
+        rows: 1,
+        statement: (earlier) =>
+          before === null
+            ? sql`${inserted([newRow(change)])} where ${earlier} returning 1`
+            : sql`${updated([rewrite(before, change)])} and ${earlier} returning 1`,
+      }]
+    },
 
     /**
      * Writes rows and raises the fences of their domains, in one statement: new rows, and others under the version that

@@ -1,0 +1,176 @@
+/**
+ * What the commands on transfers decide on, each read by one statement, outside of a transaction and without locks, with
+ * the versions that the write fences. Addresses are compared in ASCII lower case.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { Statement } from "effect/sql"
+import type { WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
+import { type Fence, held, raised, type Version } from "../../platform/FencedWrite.ts"
+import { type Account, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
+import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
+
+/** An account that has to do with a command: its facts, and where it is reached. */
+export interface Person extends Omit<Account, "email">, Reachable {
+  /** The feed's. */
+  readonly version: number
+  /** Raised by whatever begins to count against its limit of domains. */
+  readonly arrivals: number
+}
+
+/** A membership of the caller's; without its workspace where only the role counts. */
+export interface Seat extends Version {
+  readonly role: WorkspaceRole
+}
+
+export interface WorkspaceSeat extends Seat {
+  readonly workspace: Version
+}
+
+/** As JSON has it. */
+interface DomainJson extends Omit<DomainRow, "revision"> {
+  readonly revision: number
+  readonly removed: boolean
+}
+
+export interface Loaded {
+  /** Null where it is unknown or removed. */
+  readonly domain: Domain | null
+  /** The domain's fence, also of a removed one. */
+  readonly revision: bigint
+  readonly installationHeld: boolean
+  readonly people: ReadonlyMap<string, Person>
+  readonly reach: Reach
+}
+
+export interface LoadedTransfer extends Loaded {
+  readonly stored: Stored
+}
+
+type Common = {
+  readonly domain: DomainJson | null
+  readonly held: boolean
+  readonly people: ReadonlyArray<Person> | null
+}
+
+const commonOf = ({ domain, held, people }: Common): Loaded => {
+  const byId = new Map((people ?? []).map((person) => [person.id, person]))
+  // A domain that was never known has no fence: what stands on it finds none.
+  const revision = BigInt(domain?.revision ?? 0)
+  return {
+    domain: domain === null || domain.removed ? null : domainOf({ ...domain, revision }),
+    revision,
+    installationHeld: held,
+    people: byId,
+    reach: byId,
+  }
+}
+
+/** Of several seats in one workspace the one that may do more. */
+export const strongest = (seats: ReadonlyArray<Seat>): Seat | null =>
+  seats.find(({ role }) => role !== "member") ?? seats[0] ?? null
+
+export const loads = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(transferColumns)
+  const isHeld = sql`(select state = 'held' from installation) as held`
+  const domain = (id: Statement.Fragment) =>
+    sql`(select row_to_json(d) from (
+      select ${sql.literal(domainColumns)}, removed from domains where id = ${id}) d) as domain`
+  const people = (ids: Statement.Fragment) =>
+    sql`(select json_agg(a) from (
+      select a.id::text as id, coalesce(a.name, '') as name, coalesce(a.plan, 'free') as plan, a.domain_limit,
+        a.version, a.arrivals, ${sql.literal(reachColumns)}
+      from accounts a left join notification_preferences p on p.account_id = a.id where a.id in (${ids})) a) as people`
+
+  const transfer = <More>(id: string, callerId: string | null, more: Statement.Fragment) =>
+    Effect.map(
+      sql<Row & Common & More>`
+        with t as materialized (select ${columns} from transfers where id = ${id}::uuid)
+        select t.*, ${domain(sql`t.domain_id::uuid`)}, ${isHeld}, ${
+        people(sql`${callerId}::uuid, t.source_user_id::uuid, t.initiated_by::uuid, t.target_user_id::uuid`)
+      }${more} from t`,
+      ([row]): (LoadedTransfer & { readonly row: More }) | null =>
+        row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
+    )
+
+  return {
+    /** A transfer and its domain, and its parties. */
+    forStop: (id: string) => transfer(id, null, sql``),
+
+    /** The same with the caller, and the caller's seats in the workspace that the domain was in. */
+    forParty: (id: string, callerId: string) =>
+      Effect.map(
+        transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
+          id,
+          callerId,
+          sql`, (select json_agg(m) from (
+            select id, version, role from workspace_memberships
+            where account_id = ${callerId}::uuid and workspace_id = t.source_org_id::uuid and not removed
+            order by id) m) as seats`,
+        ),
+        (found) => found && { ...found, seat: strongest(found.row.seats ?? []) },
+      ),
+
+    /**
+     * The same with the caller's workspaces, the oldest first, and how many domains the caller has, and how many come: one
+     * snapshot, so a completion is counted once.
+     */
+    forAccept: (id: string, callerId: string) =>
+      Effect.map(
+        transfer<{
+          readonly seats: ReadonlyArray<WorkspaceSeat> | null
+          readonly owned: number
+          readonly coming: number
+        }>(
+          id,
+          callerId,
+          sql`, (select json_agg(m) from (
+              select m.id, m.version, m.role, json_build_object('id', w.id, 'version', w.version) as workspace
+              from workspace_memberships m join workspaces w on w.id = m.workspace_id
+              where m.account_id = ${callerId}::uuid and not m.removed and not w.removed
+              order by w.created_at, w.id, m.id) m) as seats,
+            (select count(*)::int from domains where account_id = ${callerId}::uuid and not removed) as owned,
+            (select count(*)::int from transfers x
+              where x.target_user_id = ${callerId}::uuid and x.status = 'accepted') as coming`,
+        ),
+        (found) => {
+          if (found === null) return null
+          const { coming, owned, seats } = found.row
+          return { ...found, coming, owned, seats: seats ?? [] }
+        },
+      ),
+  }
+}
+
+/** What a decision stands on beside the domain and the transfer: fences in the global order of locks. */
+export interface Standing {
+  /** As the directory has them. */
+  readonly accounts: ReadonlyArray<Person>
+  /** One more domain comes to it, within its limit. */
+  readonly arrival?: Person | undefined
+  readonly workspaces?: ReadonlyArray<Version>
+  readonly seats?: ReadonlyArray<Version>
+}
+
+export const standing = (
+  sql: PgClient.PgClient,
+  { accounts, arrival, seats = [], workspaces = [] }: Standing,
+): ReadonlyArray<Fence> => {
+  const counted = arrival === undefined ? [] : [
+    raised(
+      sql,
+      "accounts",
+      "arrivals",
+      { id: arrival.id, version: arrival.arrivals },
+      sql`version = ${arrival.version}`,
+    ),
+  ]
+  return [
+    ...[["accounts", accounts] as const, ["workspaces", workspaces] as const, ["workspace_memberships", seats] as const]
+      .flatMap(([table, rows], i) => [
+        ...(rows.length === 0 ? [] : [held(sql, table, rows)]),
+        ...(i === 0 ? counted : []),
+      ]),
+  ]
+}

@@ -3,12 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 import { Slots } from "../../../../services/webhooks/Sender/Slots.ts"
-
-interface Job {
-  readonly webhookId: string
-  readonly accountId: string
-  readonly host: string
-}
+import { type Job, SimpleSlots } from "./SimpleSlots.ts"
 
 const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
 
@@ -276,7 +271,7 @@ describe("Slots", () => {
   })
 
   it("first tries never wait behind what is later, which still gets one send in eight", () => {
-    const slots = new Slots<Job & { readonly later?: boolean }>({
+    const slots = new Slots<Job>({
       active: 40,
       claimed: 400,
       perHost: 100,
@@ -292,7 +287,7 @@ describe("Slots", () => {
     slots.done(slots.next()!, true)
     for (const account of ["x", "y", "z"]) put(account, true, 16)
     const all = () => {
-      const started: Array<Job & { readonly later?: boolean }> = []
+      const started: Array<Job> = []
       for (let next = slots.next(); next !== undefined; next = slots.next()) started.push(next)
       return started
     }
@@ -309,5 +304,170 @@ describe("Slots", () => {
     assert.deepStrictEqual(mixed.slice(0, 16).map(({ later }) => later === true).indexOf(true) < 8, true)
     assert.isAtLeast(mixed.filter(({ later }) => later === true).length, Math.floor(mixed.length / 8))
     assert.isAtMost(mixed.filter(({ later }) => later === true).length, Math.ceil(mixed.length / 8) + 1)
+  })
+
+  it("sends something whenever a look at every waiting line finds something that may be sent", () => {
+    const deed = fc.record({ n: fc.nat(11), later: fc.boolean(), host: fc.nat(4), what: fc.nat(9), at: fc.nat(100) })
+    fc.assert(
+      fc.property(fc.array(deed, { maxLength: 200, size: "max" }), (deeds) => {
+        const slots = new Slots<Job>({ ...limits, claimed: 10_000 })
+        const simple = new SimpleSlots(limits)
+        const wire: Array<Job> = []
+        const waiting: Array<Job> = []
+        const pump = () => {
+          for (let job = slots.next(); job !== undefined; job = slots.next()) {
+            assert.isTrue(simple.admits(job), "went beyond a limit")
+            simple.start(job)
+            waiting.splice(waiting.indexOf(job), 1)
+            wire.push(job)
+          }
+          assert.isUndefined(simple.next(), "left one waiting that may go")
+        }
+        const end = (at: number, answered: boolean | null) => {
+          const [job] = wire.splice(at % wire.length, 1)
+          slots.done(job!, answered)
+          simple.done(job!, answered)
+        }
+        for (const { at, host, later, n, what } of deeds) {
+          if (what < 5) {
+            // A webhook's address may change while some of it waits.
+            const job = { webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${what < 4 ? n % 5 : host}`, later }
+            if (slots.reserve(job.webhookId, job.accountId, 1) === 0) continue
+            slots.add(job)
+            simple.add(job)
+            waiting.push(job)
+          } else if (wire.length > 0) end(at, what === 5 ? null : what > 6)
+          if (at % 3 > 0) pump()
+        }
+        for (let rounds = 0; wire.length + waiting.length > 0; rounds++) {
+          pump()
+          assert.isAbove(wire.length, 0)
+          end(rounds, rounds % 3 !== 0)
+        }
+        assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("gives accounts the same shares as a look at every waiting line, whoever waits where", () => {
+    const shape = fc.record({ webhooks: fc.integer({ min: 1, max: 12 }), shared: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(shape, { minLength: 2, maxLength: 5 }), fc.nat(7), (accounts, silence) => {
+        const most = { active: 24, claimed: 100_000, perHost: 5, perSilentHost: 4 }
+        const jobs = accounts.flatMap(({ shared, webhooks }, a) =>
+          Array.from({ length: webhooks }, (_, n) => ({
+            webhookId: `w${a}-${n}`,
+            accountId: `a${a}`,
+            host: shared ? "gateway" : `h${a}-${n % 4}`,
+          }))
+        )
+        const served = (slots: Pick<SimpleSlots, "add" | "next" | "done">) => {
+          const counts = accounts.map(() => 0)
+          const wire: Array<Job> = []
+          for (const job of jobs) for (let n = 0; n < 8; n++) slots.add(job)
+          for (let n = 0; n < 3_000; n++) {
+            for (let job = slots.next(); job !== undefined; job = slots.next()) {
+              wire.push(job)
+              counts[Number(job.accountId.slice(1))]!++
+              slots.add(job)
+            }
+            const job = wire.shift()!
+            // A gateway's silence is everybody's; others answer.
+            slots.done(job, !(job.host === "gateway" && silence === 0))
+          }
+          return counts
+        }
+        const real = served(new Slots<Job>(most))
+        const simple = served(new SimpleSlots(most))
+        for (const [a, n] of real.entries()) {
+          assert.isAtLeast(n, simple[a]! * 0.8 - 30, `${real} instead of ${simple}`)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it("a send costs as many looks beside 3,800 webhooks that wait for a full destination as beside ten", () => {
+    const looksOf = (webhooks: number, accounts: number) => {
+      let looks = 0
+      const slots = new Slots<Job>()
+      for (let n = 0; n < webhooks; n++) {
+        const job = {
+          webhookId: `w${n}`,
+          accountId: `a${n % accounts}`,
+          get host() {
+            looks++
+            return "gateway"
+          },
+        }
+        fill(slots, job, 1)
+      }
+      const wire = pumpAll(slots)
+      looks = 0
+      for (let n = 0; n < 1_000; n++) {
+        const job = wire.shift()!
+        slots.done(job, true)
+        fill(slots, job, 1)
+        wire.push(...pumpAll(slots))
+      }
+      return looks / 1_000
+    }
+    for (const accounts of [1, 100, 3_800]) assert.isAtMost(looksOf(3_800, accounts), looksOf(100, 1) + 2)
+    assert.isAtMost(looksOf(3_800, 3_800), 12)
+  })
+
+  it("silence costs no more looks, however many webhooks wait for destinations that do not answer", () => {
+    let looks = 0
+    const slots = new Slots<Job>()
+    for (let n = 0; n < 3_800; n++) {
+      const host = () => {
+        looks++
+        return `h${n % 1_900}`
+      }
+      fill(slots, {
+        webhookId: `w${n}`,
+        accountId: `a${n % 700}`,
+        get host() {
+          return host()
+        },
+      }, 1)
+    }
+    const wire = pumpAll(slots)
+    assert.lengthOf(wire, 256)
+    looks = 0
+    for (let n = 0; n < 1_000; n++) {
+      slots.done(wire.shift()!, false)
+      wire.push(...pumpAll(slots))
+    }
+    assert.lengthOf(wire, 256)
+    assert.isAtMost(looks / 1_000, 12)
+  })
+
+  it("a bite costs what it claims, however many webhooks have a backlog", () => {
+    let looks = 0
+    const slots = new Slots<Job>({
+      ...{ active: 512, perHost: 64, perSilentHost: 64 },
+      get claimed() {
+        looks++
+        return 400_000
+      },
+    })
+    for (let n = 0; n < 10_000; n++) slots.markHungry(`w${n}`, `a${n % 300}`)
+    for (let n = 0; n < 100; n++) {
+      looks = 0
+      const fed = slots.feed(12)
+      assert.lengthOf(fed, 12)
+      assert.isAtMost(looks, 40)
+      for (const { accountId, webhookId } of fed) slots.markHungry(webhookId, accountId)
+    }
+    // Ten thousand that are sated are looked at once, and again when they change.
+    for (let n = 0; n < 10_000; n++) slots.reserve(`w${n}`, `a${n % 300}`, 17)
+    while (slots.hasHungry) slots.feed(64)
+    looks = 0
+    assert.deepStrictEqual(slots.feed(64), [])
+    assert.isAtMost(looks, 4)
+    slots.drop("w7", 16)
+    assert.deepStrictEqual(slots.feed(64).map(({ webhookId }) => webhookId), ["w7"])
   })
 })

@@ -1,0 +1,106 @@
+/**
+ * What it costs to choose the next send, and the next webhooks to claim for, beside ever more that wait: looks and CPU of
+ * this process. Counts say whether the cost grows; microseconds say how much it is.
+ */
+import { Effect } from "effect"
+import process from "node:process"
+import { defaultLimits } from "../../services/webhooks/Sender/SlotLimits.ts"
+import { Slots } from "../../services/webhooks/Sender/Slots.ts"
+import { type Claim, median, rounded } from "../harness/Claim.ts"
+
+interface Figures {
+  readonly looks: number
+  readonly micros: number
+}
+
+const cycles = 20_000
+
+/** Runs `cycle` many times and gives what one costs; `looks` counts. */
+const each = (looks: () => number, cycle: (n: number) => void): Figures => {
+  const before = looks()
+  const from = process.cpuUsage()
+  for (let n = 0; n < cycles; n++) cycle(n)
+  const { system, user } = process.cpuUsage(from)
+  return { looks: (looks() - before) / cycles, micros: (system + user) / cycles }
+}
+
+/** Webhooks of as many accounts that share one destination, which has all the sends that it may. */
+const sending = (webhooks: number): Figures => {
+  let looks = 0
+  const slots = new Slots()
+  const jobs = Array.from({ length: webhooks }, (_, n) => ({
+    webhookId: `w${n}`,
+    accountId: `a${n}`,
+    get host() {
+      looks++
+      return "gateway"
+    },
+  }))
+  const put = (job: typeof jobs[number]) => {
+    if (slots.reserve(job.webhookId, job.accountId, 1) === 1) slots.add(job)
+  }
+  const wire: Array<typeof jobs[number]> = []
+  const pump = () => {
+    for (let job = slots.next(); job !== undefined; job = slots.next()) wire.push(job as typeof jobs[number])
+  }
+  for (const job of jobs) put(job)
+  pump()
+  return each(() => looks, () => {
+    const job = wire.shift()!
+    slots.done(job, true)
+    put(job)
+    pump()
+  })
+}
+
+/** Webhooks with a backlog, of which each bite claims for some. */
+const claiming = (webhooks: number): Figures => {
+  let looks = 0
+  const slots = new Slots({
+    ...defaultLimits,
+    get claimed() {
+      looks++
+      return defaultLimits.claimed
+    },
+  })
+  for (let n = 0; n < webhooks; n++) slots.markHungry(`w${n}`, `a${n % 100}`)
+  return each(() => looks, () => {
+    for (const { accountId, count, webhookId } of slots.feed(12)) {
+      slots.drop(webhookId, count)
+      slots.markHungry(webhookId, accountId)
+    }
+  })
+}
+
+const sizes = [10, 100, 1_000, 3_800]
+const backlogs = [10, 100, 1_000, 10_000]
+
+export const slots: Claim = {
+  name: "slots",
+  title: "Choosing the next send and the next claims, beside ever more that wait",
+  measure: (run) =>
+    Effect.sync(() => {
+      const measured = (of: (n: number) => Figures, n: number) => {
+        const rounds = Array.from({ length: run.rounds }, () => of(n))
+        return { looks: rounds[0]!.looks, micros: median(rounds.map(({ micros }) => micros)) }
+      }
+      const table = (title: string, what: string, ns: ReadonlyArray<number>, of: (n: number) => Figures) => {
+        const found = ns.map((n) => ({ n, ...measured(of, n) }))
+        return {
+          found,
+          title,
+          columns: [what, "looks", "CPU µs"],
+          rows: found.map(({ looks, micros, n }) => [n, rounded(looks, 1), rounded(micros, 1)]),
+        }
+      }
+      const tables = [
+        table("One delivery, its destination full", "webhooks that wait for it", sizes, sending),
+        table("One bite of 12", "webhooks with a backlog", backlogs, claiming),
+      ]
+      return {
+        tables: tables.map(({ columns, rows, title }) => ({ title, columns, rows })),
+        notes: ["A look is one question after a waiting delivery's destination, or after the room of all."],
+        raw: tables.map(({ found, title }) => ({ title, found })),
+      }
+    }),
+}

@@ -1,0 +1,57 @@
+/**
+ * What Slots remembers of a webhook and of a destination. A webhook's *lane* has a line of first tries and a line of later
+ * ones; each line that is not empty is at one place, named by what it waits for.
+ */
+import type { Turns } from "./Turns.ts"
+
+export const kinds = ["first", "later"] as const
+export type Kind = typeof kinds[number]
+
+/**
+ * `ready`: it takes turns. `window`: its webhook has as many sends on the wire as it may. `host`: its destination has.
+ * `silent`: all destinations that do not answer have, together. `none`: it is empty.
+ */
+export type Place = "none" | "ready" | "window" | "host" | "silent"
+
+export interface Lane<Task> {
+  readonly webhookId: string
+  readonly accountId: string
+  window: number
+  claimed: number
+  active: number
+  answers: boolean
+  readonly waiting: Readonly<Record<Kind, Array<Task>>>
+  readonly place: Record<Kind, Place>
+}
+
+export interface Host<Task> {
+  readonly key: string
+  active: number
+  answers: boolean
+  /** Lines whose next task goes here and that are `ready` or `silent`. */
+  readonly near: Record<Kind, number>
+  /** Lines at `host`, made when there is one. */
+  readonly parked: Partial<Record<Kind, Turns<Lane<Task>>>>
+  /** Lines at `silent` whose next task goes here. */
+  readonly quiet: Partial<Record<Kind, Set<Lane<Task>>>>
+}
+
+export const laneOf = <Task>(webhookId: string, accountId: string, window: number): Lane<Task> => ({
+  webhookId,
+  accountId,
+  window,
+  claimed: 0,
+  active: 0,
+  answers: false,
+  waiting: { first: [], later: [] },
+  place: { first: "none", later: "none" },
+})
+
+export const hostOf = <Task>(key: string): Host<Task> => ({
+  key,
+  active: 0,
+  answers: false,
+  near: { first: 0, later: 0 },
+  parked: {},
+  quiet: {},
+})

@@ -1,0 +1,43 @@
+/**
+ * Items in a fair order: accounts take turns, and the items of an account within its turn. Adding, deleting and taking
+ * cost the same however many items there are.
+ */
+export class Turns<Item> {
+  private readonly lines = new Map<string, Set<Item>>()
+
+  /** Accounts that have an item. */
+  get accounts(): number {
+    return this.lines.size
+  }
+
+  /** Puts an item behind the others of its account, and an account that had none behind the other accounts. */
+  add(accountId: string, item: Item): void {
+    const line = this.lines.get(accountId)
+    if (line === undefined) this.lines.set(accountId, new Set([item]))
+    else line.add(item)
+  }
+
+  delete(accountId: string, item: Item): void {
+    const line = this.lines.get(accountId)
+    if (line?.delete(item) === true && line.size === 0) this.lines.delete(accountId)
+  }
+
+  /** Takes items out in their order up to the first that `wants` takes, and gives that; its account goes to the end. */
+  take(wants: (item: Item) => boolean): Item | undefined {
+    for (const [accountId, line] of this.lines) {
+      for (const item of line) {
+        line.delete(item)
+        if (!wants(item)) continue
+        this.lines.delete(accountId)
+        if (line.size > 0) this.lines.set(accountId, line)
+        return item
+      }
+      this.lines.delete(accountId)
+    }
+    return undefined
+  }
+
+  clear(): void {
+    this.lines.clear()
+  }
+}

@@ -1,0 +1,102 @@
+/** Which task goes on the wire next, by looking at every waiting line each time: what Slots must come to without it. */
+import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
+
+export interface Job {
+  readonly webhookId: string
+  readonly accountId: string
+  readonly host: string
+  readonly later?: boolean
+}
+
+type Kind = "first" | "later"
+
+interface Line {
+  readonly waiting: Record<Kind, Array<Job>>
+  active: number
+  window: number
+}
+
+export class SimpleSlots {
+  readonly hosts = new Map<string, { active: number; answers: boolean }>()
+  private readonly lines = new Map<string, Line>()
+  private readonly turns = { first: new Map<string, Set<Line>>(), later: new Map<string, Set<Line>>() }
+  private firstInARow = 0
+  private active = 0
+  private readonly limits: SlotLimits
+
+  constructor(limits: SlotLimits) {
+    this.limits = limits
+  }
+
+  add(job: Job): void {
+    const kind = job.later === true ? "later" : "first"
+    const line = this.lines.get(job.webhookId) ?? { waiting: { first: [], later: [] }, active: 0, window: 16 }
+    this.lines.set(job.webhookId, line)
+    line.waiting[kind].push(job)
+    const turn = this.turns[kind].get(job.accountId)
+    if (turn === undefined) this.turns[kind].set(job.accountId, new Set([line]))
+    else turn.add(line)
+  }
+
+  next(): Job | undefined {
+    for (const kind of this.firstInARow < 7 ? ["first", "later"] as const : ["later", "first"] as const) {
+      const job = this.pick(kind)
+      if (job === undefined) continue
+      this.firstInARow = kind === "first" ? this.firstInARow + 1 : 0
+      return job
+    }
+    return undefined
+  }
+
+  /** Whether this task may go on the wire now. */
+  admits({ host: key, later, webhookId }: Job): boolean {
+    const share = later === true ? 0.75 : 1
+    const line = this.lines.get(webhookId)!
+    const { active, answers } = this.hosts.get(key) ?? { active: 0, answers: false }
+    if (this.active >= this.limits.active * share || line.active >= line.window) return false
+    if (answers) return active < this.limits.perHost * share
+    const silent = [...this.hosts.values()].reduce((sum, host) => host.answers ? sum : sum + host.active, 0)
+    return active < this.limits.perSilentHost * share && silent < Math.floor(this.limits.active / 2) * share
+  }
+
+  /** Puts a task that waits on the wire; its account and webhook go to the end of their lines. */
+  start(job: Job): void {
+    const kind = job.later === true ? "later" : "first"
+    const line = this.lines.get(job.webhookId)!
+    const turn = this.turns[kind].get(job.accountId)!
+    line.waiting[kind].shift()
+    turn.delete(line)
+    if (line.waiting[kind].length > 0) turn.add(line)
+    this.turns[kind].delete(job.accountId)
+    if (turn.size > 0) this.turns[kind].set(job.accountId, turn)
+    const host = this.hosts.get(job.host) ?? { active: 0, answers: false }
+    this.hosts.set(job.host, host)
+    host.active++
+    line.active++
+    this.active++
+  }
+
+  done(job: Job, answered: boolean | null): void {
+    const [host, line] = [this.hosts.get(job.host)!, this.lines.get(job.webhookId)!]
+    host.active--
+    line.active--
+    this.active--
+    if (answered !== null) {
+      host.answers = answered
+      line.window = answered ? Math.min(128, line.window + 1) : Math.max(1, line.window >> 1)
+    }
+    if (host.active === 0 && !host.answers) this.hosts.delete(job.host)
+  }
+
+  private pick(kind: Kind): Job | undefined {
+    for (const turn of this.turns[kind].values()) {
+      for (const line of turn) {
+        const job = line.waiting[kind][0]!
+        if (!this.admits(job)) continue
+        this.start(job)
+        return job
+      }
+    }
+    return undefined
+  }
+}

@@ -1,7 +1,7 @@
 /** API keys as the API shows them (specification 001, API key). */
 import { Schema } from "effect"
-import { complains } from "../Validation/Fault.ts"
-import { Text } from "../Validation/Scalars.ts"
+import { complains, valueError } from "../Validation/Fault.ts"
+import { codePoints, storable } from "../Validation/Scalars.ts"
 import { uuidParsing } from "../Validation/Uuid.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 
@@ -10,7 +10,11 @@ export const Permission = Schema.Literals(["send"]).annotate({ identifier: "ApiK
 export type Permission = typeof Permission.Type
 
 /** 1 to 200 code points without control characters. */
-export const ApiKeyName = Text(1, 200).check(Schema.isPattern(/^\P{Cc}*$/u))
+export const ApiKeyName = Schema.String.check(
+  codePoints(1, 200),
+  Schema.isPattern(/^\P{Cc}*$/u, complains(valueError("leave out control characters, such as tabs and line breaks"))),
+  storable,
+)
   .annotate({ description: "1 to 200 characters, no control characters" })
 
 /** `mail_k_` and 43 base62 digits: 256 random bits. */

@@ -31,6 +31,11 @@ type RoleFault =
   | Problems.NotCurrentSponsor
   | Problems.RoleRequired
 
+const movedAway = (accessId: string) =>
+  new Problems.AccessVersionSuperseded({
+    detail: `Access ${accessId} belongs to another institution by now: revoke this review.`,
+  })
+
 /** A decision on one review. */
 export interface ReviewDecision {
   readonly personId: string
@@ -116,7 +121,11 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor")
           const access = yield* active(institutionId, access_id, access_version)
           if (grant_event_id != null && grant_event_id.toLowerCase() !== access.event_id) {
-            return yield* new Problems.GrantEventMismatch()
+            return yield* new Problems.GrantEventMismatch({
+              detail:
+                `Event ${access.event_id} granted version ${access_version} of Access ${access_id}: send its id, or ` +
+                "leave grant_event_id out.",
+            })
           }
           const [id, decisionId] = yield* ids.batch(2)
           const decided = {
@@ -186,9 +195,13 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       })
 
       const mustBeSeen = ({ seen }: ReviewDecision, row: ReviewRow) =>
-        seen === undefined || seen.includes(row.evidence_digest)
-          ? Effect.void
-          : Effect.fail(new Problems.PreconditionFailed())
+        seen === undefined || seen.includes(row.evidence_digest) ? Effect.void : Effect.fail(
+          new Problems.PreconditionFailed({
+            detail:
+              `Review ${row.id} is ${row.state} and has newer evidence than If-Match names: read it again, and decide on ` +
+              "that.",
+          }),
+        )
 
       const tell = Effect.fnUntraced(
         function* (kind: "access-review-approved" | "access-review-revoked", row: LockedRow) {
@@ -219,7 +232,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
           const version = yield* active(institutionId, about.access_id, about.access_version).pipe(
             Effect.map(Effect.succeed),
             // It is another institution's now.
-            Effect.catchTag("NotFound", () => Effect.succeed(Effect.fail(new Problems.AccessVersionSuperseded()))),
+            Effect.catchTag("NotFound", () => Effect.succeed(Effect.fail(movedAway(about.access_id)))),
             Effect.catchTag(
               ["AccessNotActive", "AccessVersionSuperseded"],
               (fault) => Effect.succeed(Effect.fail(fault)),

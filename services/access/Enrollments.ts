@@ -168,7 +168,12 @@ export class Enrollments extends Context.Service<Enrollments, {
 
       const claim = Effect.fnUntraced(function* (row: RequestRow, personId: string) {
         const open = yield* reviews.of(row.id)
-        if (open?.state === "open" && open.author !== personId) return yield* new Problems.RequestExists()
+        if (open?.state === "open" && open.author !== personId) {
+          return yield* new Problems.RequestExists({
+            detail:
+              "Another holder of this link waits for an administrator already. The invited person can still accept.",
+          })
+        }
         if (open?.state === "open") return { review: open, row }
         const claimed = yield* rows.change(row, { personId })
         const review = yield* reviews.open(claimed, ["administrator"], {

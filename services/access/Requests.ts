@@ -20,6 +20,7 @@ import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { Timers } from "../platform/Timers.ts"
+import { environmentHeld } from "../projects/Refusals.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
 import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
@@ -38,6 +39,13 @@ type RoleFault =
 interface By {
   readonly personId: string
 }
+
+const requestExists = (id: string, expiresAt: Date) =>
+  new Problems.RequestExists({
+    detail:
+      `Request ${id} asks for the same and waits for its reviewers until ${expiresAt.toISOString()}: another one ` +
+      "can be made once it is decided or has expired.",
+  })
 
 /** States of a project that somebody may be let into. */
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
@@ -89,15 +97,17 @@ export class Requests extends Context.Service<Requests, {
         sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 
       /**
-       * Whether an open request of these stands in the way of another one. One that ran out stands in nobody's way, whether
-       * its timer fired or not.
+       * Fails where an open request of these stands in the way of another one. An expired one does not, whether its timer
+       * fired or not.
        */
-      const isAsked = Effect.fnUntraced(function* (these: Statement.Fragment) {
+      const mustBeNew = Effect.fnUntraced(function* (these: Statement.Fragment) {
         const now = new Date(yield* Clock.currentTimeMillis)
-        const open = yield* sql<{ id: string; over: boolean }>`
-          select id::text as id, expires_at <= ${now} as over from requests where state = 'submitted' and ${these}`
-        for (const { id, over } of open) if (over) yield* expire(id)
-        return open.some(({ over }) => !over)
+        const open = yield* sql<{ id: string; expires_at: Date }>`
+          select id::text as id, expires_at from requests where state = 'submitted' and ${these}`
+        for (const { expires_at, id } of open) {
+          if (expires_at > now) return yield* requestExists(id, expires_at)
+          yield* expire(id)
+        }
       })
 
       const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
@@ -146,7 +156,7 @@ export class Requests extends Context.Service<Requests, {
           }
           if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
           const asked = sql`kind = 'access' and project_id = ${project_id} and author in ${namesOf(personId)}`
-          if (yield* isAsked(asked)) return yield* new Problems.RequestExists()
+          yield* mustBeNew(asked)
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "access",
@@ -174,7 +184,7 @@ export class Requests extends Context.Service<Requests, {
           if (about === undefined || about.removed) return yield* new NotFound()
           const asked = sql`kind = 'membership' and institution_id = ${institutionId}
             and person_id in ${namesOf(about.canonical)} and fields ->> 'role' = ${role}`
-          if (yield* isAsked(asked)) return yield* new Problems.RequestExists()
+          yield* mustBeNew(asked)
           const row = yield* rows.insert({
             id: yield* ids.next,
             kind: "membership",
@@ -217,7 +227,7 @@ export class Requests extends Context.Service<Requests, {
         if (project === undefined || project.state === "withdrawn") {
           return yield* new Problems.InvalidState({ state: "withdrawn", allowed: live })
         }
-        if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
+        if (project.rollout !== null) return yield* environmentHeld(projectId, project.rollout)
         const [held] = yield* sql<{ id: string }>`
           select id from access
           where project_id = ${projectId} and person_id in ${namesOf(personId)} and state = 'active' and not removed

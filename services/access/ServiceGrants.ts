@@ -20,6 +20,7 @@ import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
+import { environmentHeld } from "../projects/Refusals.ts"
 import {
   after,
   expiryOf,
@@ -222,7 +223,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             if (!(yield* roles.independent(personId, grant.proposed_by, projectId))) {
               return yield* yield* roles.fourEyes(personId, grant.proposed_by, projectId)
             }
-            if (project.rollout !== null) return yield* new Problems.EnvironmentHeld()
+            if (project.rollout !== null) return yield* environmentHeld(projectId, project.rollout)
             yield* mustBeOpen(sql)
             yield* stepUp
             const now = new Date(yield* Clock.currentTimeMillis)

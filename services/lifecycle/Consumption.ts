@@ -125,7 +125,14 @@ export class Consumption extends Context.Service<Consumption, {
             const known = yield* read.standing(asking, placeOf(cursor))
             const { head } = known
             const place = yield* placeIn(placeOf(cursor), head)
-            if (known.installed_version !== installed_version) return yield* new Problems.InstalledVersionMismatch()
+            if (known.installed_version !== installed_version) {
+              return yield* new Problems.InstalledVersionMismatch({
+                detail: known.installed_version === null
+                  ? "The directory names no installed version of the project: it has to apply its project_link first."
+                  : `The directory says that ${known.installed_version} is installed: acknowledge as that version, or have ` +
+                    "the directory apply its project_link.",
+              })
+            }
             if (known.digest === null || isBelow(place, head)) return yield* new Problems.CursorExpired()
             if (known.digest !== chain_head) return yield* new Problems.ChainMismatch()
             const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position

@@ -39,6 +39,13 @@ const longestNames = 2_600
 const rejected = (field: string) =>
   HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")
 
+const linkAsked = ({ id, mine }: { readonly id: string; readonly mine: boolean }) =>
+  new Problems.RequestExists({
+    detail: mine
+      ? `Link request ${id} of the caller asks for the same: see GET /v1/me/requests.`
+      : "Another person asks for this identity: its holder can object to that, and it can be asked for once that is decided.",
+  })
+
 export class Links extends Context.Service<Links, {
   /**
    * Looks at the token, which may ask its issuer for keys and so runs in no transaction, and gives what then makes the
@@ -163,12 +170,12 @@ export class Links extends Context.Service<Links, {
           const now = yield* Clock.currentTimeMillis
           // Two who ask for one identity at once: the second sees the first one's request.
           yield* sql`select pg_advisory_xact_lock(hashtextextended(${`link ${issuer} ${subject}`}, 0))`
-          const open = yield* sql`
-            select from requests
+          const [open] = yield* sql<{ mine: boolean; id: string }>`
+            select author = ${personId} as mine, id::text as id from requests
             where kind = 'link' and state = 'pending_review' and fields ->> 'issuer' = ${issuer}
               and fields ->> 'subject' = ${subject} and (effective_at is not null or expires_at > ${new Date(now)})
             limit 1`
-          if (open.length > 0) return yield* new Problems.RequestExists()
+          if (open !== undefined) return yield* linkAsked(open)
           if (holder !== null && (yield* decidedTogether(personId, holder))) {
             return yield* new Problems.FourEyesCollapsed()
           }

@@ -37,6 +37,18 @@ export class NewPeople extends Context.Service<NewPeople, {
         const ids = yield* Ids
         const roles = yield* Roles
 
+        const holder = Effect.fnUntraced(function* (issuer: string, subject: string) {
+          const [row] = yield* sql<{ id: string; status: string }>`
+            select c.id, c.status from identities i join people p on p.id = i.person_id
+            join people c on c.id = coalesce(p.merged_into, p.id)
+            where i.issuer = ${issuer} and i.subject = ${subject}`
+          return new PersonExists({
+            detail: row === undefined
+              ? "Read the person again: another request made it at this moment."
+              : `Person ${row.id} has this identity and is ${row.status}: use that id, or name another subject.`,
+          })
+        })
+
         const create: NewPeople["Service"]["create"] = Effect.fn("NewPeople.create")(
           function* ({ by, issuer, reason, subject }) {
             const may = by.personId === null
@@ -61,7 +73,7 @@ export class NewPeople extends Context.Service<NewPeople, {
                   "Value error, issuer and subject are too long together",
                 )),
             )
-            if (made.length === 0) return yield* new PersonExists()
+            if (made.length === 0) return yield* yield* holder(issuer, subject)
             yield* audit.append({
               action: "person.created",
               actor: by.principal,

@@ -34,7 +34,9 @@ const byCaller = Effect.gen(function* () {
 
 const administrator = Effect.gen(function* () {
   const { authTime, platformAdmin, via } = yield* Principal
-  if (!platformAdmin || via !== "cookie") return yield* new Forbidden()
+  if (!platformAdmin || via !== "cookie") {
+    return yield* new Forbidden({ detail: "This needs a platform administrator who is signed in by cookie." })
+  }
   const now = yield* Clock.currentTimeMillis
   if (authTime === null || now / 1_000 - authTime > maxAge) {
     return yield* new InsufficientUserAuthentication({ max_age: maxAge })

@@ -19,8 +19,18 @@ export const activeVersion = (sql: PgClient.PgClient) =>
       left join lifecycle_told e on e.id = v.event_id
       where a.id = ${accessId} and a.institution_id = ${institutionId} for share of a`
     if (access === undefined) return yield* new NotFound()
-    if (access.state !== "active") return yield* new AccessNotActive()
-    if (access.access_version !== version) return yield* new AccessVersionSuperseded()
+    if (access.state !== "active") {
+      return yield* new AccessNotActive({
+        detail:
+          `Access ${accessId} is ${access.state}, as version ${access.access_version}: only an active one is reviewed.`,
+      })
+    }
+    if (access.access_version !== version) {
+      return yield* new AccessVersionSuperseded({
+        detail:
+          `Access ${accessId} is at version ${access.access_version}, not ${version}: propose a review of that one.`,
+      })
+    }
     // A version that was made while its Access was waited for is seen by the next statement only.
     if (access.event_id === null) return yield* new Conflict()
     return access

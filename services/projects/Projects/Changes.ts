@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
-import { InvalidState, LastOwner, OwnerNotActive, VersionConflict } from "../../../schemas/problems/Identity.ts"
+import { InvalidState, LastOwner, VersionConflict } from "../../../schemas/problems/Identity.ts"
 import { stamp } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
@@ -13,6 +13,7 @@ import { Database } from "../../platform/Database.ts"
 import { mustBeOpen } from "../../platform/Installation.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { owners } from "../Owners.ts"
+import { ownerNotActive } from "../Refusals.ts"
 import { withdrawnOf } from "./answers.ts"
 import { endings } from "./endings.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
@@ -122,11 +123,14 @@ export const changes = Effect.gen(function* () {
       if (project.state === "withdrawn") return yield* new InvalidState({ state: project.state, allowed: live })
       const list = yield* projects.owners(projectId)
       const is = list.some((owner) => owner.active && owner.person_id === about.id)
-      if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* new OwnerNotActive()
+      if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* ownerNotActive(person_id)
       if (is === active) return yield* ownersOf(projectId, project.revision)
       if (active) yield* mustBeOpen(sql)
       if (!active && !list.some(({ person_id, standing }) => standing && person_id !== about.id)) {
-        return yield* new LastOwner()
+        return yield* new LastOwner({
+          detail:
+            `Person ${about.id} is the last active owner of project ${projectId}: make another person an owner first.`,
+        })
       }
       yield* tellOwners("id", [yield* projects.own(projectId, about.id, active, personId)])
       const version = yield* projects.touch(projectId)

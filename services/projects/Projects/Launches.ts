@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
-import { EnvironmentHeld, InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/Identity.ts"
+import { InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/Identity.ts"
 import type { Decision } from "../../access/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../access/RequestRows.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
@@ -14,6 +14,7 @@ import { Database } from "../../platform/Database.ts"
 import { Timers } from "../../platform/Timers.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
 import { targetOf } from "../ProviderJobs/Targets.ts"
+import { environmentHeld } from "../Refusals.ts"
 import { launchFieldsOf } from "./answers.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
 
@@ -139,11 +140,16 @@ export const launches = Effect.gen(function* () {
   const carryOut = Effect.fnUntraced(function* ({ request }: Decision) {
     const project = yield* projects.lock(request.project_id!)
     const bound = launchFieldsOf(request)
-    if (project !== null && project.rollout !== null) return yield* new EnvironmentHeld()
+    if (project !== null && project.rollout !== null) return yield* environmentHeld(project.id, project.rollout)
     if (project?.state !== "launch_proposed") {
       return yield* new InvalidState({ state: project?.state ?? "withdrawn", allowed: ["launch_proposed"] })
     }
-    if (project.preview_digest !== bound.preview_digest) return yield* new PreviewChanged()
+    if (project.preview_digest !== bound.preview_digest) {
+      return yield* new PreviewChanged({
+        detail: `The launch was proposed for preview ${bound.preview_digest ?? "none"}, and the project has ` +
+          `${project.preview_digest ?? "none"} by now: its owner has to propose the launch again.`,
+      })
+    }
     if (project.revision !== bound.project_version) {
       return yield* new VersionConflict({ current_version: project.revision })
     }

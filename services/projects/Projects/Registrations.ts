@@ -2,13 +2,7 @@
 import { Effect } from "effect"
 import { isLocal } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
-import {
-  EnvironmentHeld,
-  InvalidState,
-  LaunchUrlUnverified,
-  OwnerNotActive,
-  WebsiteExists,
-} from "../../../schemas/problems/Identity.ts"
+import { InvalidState, LaunchUrlUnverified } from "../../../schemas/problems/Identity.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { type Decision, PolicyReviews } from "../../access/PolicyReviews.ts"
@@ -21,6 +15,7 @@ import { Database } from "../../platform/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { owners } from "../Owners.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
+import { environmentHeld, ownerNotActive } from "../Refusals.ts"
 import { launchOf, websiteOf } from "./answers.ts"
 import { closings } from "./closings.ts"
 import { mayLaunchAt } from "./Launches.ts"
@@ -58,7 +53,7 @@ export const registrations = Effect.gen(function* () {
       yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
       const owner = known.find(({ id }) => id === owner_person_id)
       if (owner === undefined || owner.removed || owner.status !== "active" || owner.canonical !== owner.id) {
-        return yield* new OwnerNotActive()
+        return yield* ownerNotActive(owner_person_id)
       }
       const [projectId, requestId] = yield* ids.batch(2)
       const project = yield* projects.insert({
@@ -76,7 +71,7 @@ export const registrations = Effect.gen(function* () {
         requested_scopes: [...new Set(asked.requested_scopes)],
         made_by: personId,
       })
-      if (project === null) return yield* new WebsiteExists()
+      if (project === null) return yield* yield* projects.twin(institutionId, asked)
       const jobId = yield* jobs.add({ kind: "client.create", projectId: project.id, held: true })
       const [eventId] = yield* positions.append({
         kind: "project-registered",
@@ -114,7 +109,7 @@ export const registrations = Effect.gen(function* () {
     if (project === null || project.state === "withdrawn") {
       return yield* new InvalidState({ state: "withdrawn", allowed: launchable })
     }
-    if (project.rollout !== null) return yield* new EnvironmentHeld()
+    if (project.rollout !== null) return yield* environmentHeld(project.id, project.rollout)
     const signed = [...approvedBy]
     yield* sql`update projects set approved_by = ${signed}::text[] where id = ${project.id}`
     // Unless an administrator changed it meanwhile: then it is not what was registered.
@@ -139,7 +134,7 @@ export const registrations = Effect.gen(function* () {
         select verified_domains from institutions where id = ${standing.institutionId} and not removed for share`
       const project = yield* projects.lock(projectId)
       if (project === null) return yield* new NotFound()
-      if (project.rollout !== null) return yield* new EnvironmentHeld()
+      if (project.rollout !== null) return yield* environmentHeld(project.id, project.rollout)
       if (!launchable.includes(project.state)) {
         return yield* new InvalidState({ state: project.state, allowed: launchable })
       }
@@ -150,7 +145,14 @@ export const registrations = Effect.gen(function* () {
           "Value error, http://localhost is for staging only",
         )
       }
-      if (!mayLaunchAt(launch_url, project, verified_domains)) return yield* new LaunchUrlUnverified()
+      if (!mayLaunchAt(launch_url, project, verified_domains)) {
+        const [first, ...others] = verified_domains
+        return yield* new LaunchUrlUnverified({
+          detail: first === undefined
+            ? "The institution has no verified domain: an operator has to verify one first."
+            : `Launch at, or under, one of the verified domains of the institution: ${[first, ...others].join(", ")}.`,
+        })
+      }
       yield* close(projectId, "launches")
       const proposed = yield* projects.change(project, { state: "launch_proposed" })
       const request: RequestRow = (yield* requests.insert({

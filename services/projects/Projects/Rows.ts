@@ -3,6 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/Directory.ts"
+import { WebsiteExists } from "../../../schemas/problems/Identity.ts"
 import { Ids } from "../../platform/Ids.ts"
 
 export interface ProjectRow {
@@ -81,6 +82,23 @@ export const projectRows = (sql: PgClient.PgClient) => {
           backchannel_logout_uri text, requested_scopes text[], made_by text)
         on conflict (institution_id, md5(website), environment) where state <> 'withdrawn' and not removed do nothing
         returning ${columns}`)
+    }),
+
+    /** The refusal that names the project which has the website already. */
+    twin: Effect.fnUntraced(function* (
+      institutionId: string,
+      { environment, website }: Pick<ProjectRow, "environment" | "website">,
+    ): Effect.fn.Return<WebsiteExists, SqlError.SqlError> {
+      const [row] = yield* sql<Pick<ProjectRow, "id" | "state">>`
+        select id, state from projects
+        where institution_id = ${institutionId} and md5(website) = md5(${website}) and environment = ${environment}
+          and state <> 'withdrawn' and not removed`
+      // It may be withdrawn by now.
+      if (row === undefined) return new WebsiteExists()
+      return new WebsiteExists({
+        detail: `Project ${row.id}, which is ${row.state}, has this website in ${environment}: withdraw it first, or ` +
+          "register another website or environment.",
+      })
     }),
 
     /** Moves a locked row on. What we decided stays until the feed says the same. */

@@ -193,7 +193,9 @@ const decline = (state: TransferState, party: Party, now: number): Outcome<Refus
 
 const cancel = (state: TransferState, party: Party, now: number): Outcome<Refusals["Cancel"]> => {
   if (party === "stranger") return Result.fail(new Problems.TransferNotFound())
-  if (party !== "source") return Result.fail(new Forbidden())
+  if (party !== "source") {
+    return Result.fail(new Forbidden({ detail: "Only the account that offers the domain can cancel its transfer." }))
+  }
   if (state.status !== "pending" || isExpired(state, now)) return Result.fail(notPending(state, now))
   return become(state, { status: "cancelled" }, "cancelled")
 }

@@ -35,6 +35,9 @@ const standing = (members: Members) => {
   return Array.isArray(blockers) ? `In the way: ${blockers.length}. Each stands under blockers.` : undefined
 }
 
+const snapshot = () => "Take a snapshot, and go on from its cursor."
+const anotherProof = () => "Make another proof (POST /v1/me/link-proofs): it counts once, and for ten minutes."
+
 const sayings: Readonly<Record<string, (members: Members) => string | undefined>> = {
   invalid_state: ({ allowed, state }) =>
     typeof state === "string" && Array.isArray(allowed) && allowed.length > 0
@@ -53,6 +56,41 @@ const sayings: Readonly<Record<string, (members: Members) => string | undefined>
   body_too_large: () => `A body may have ${maxBody / 1024} KiB.`,
   headers_too_large: () => `The request line and all headers may have ${maxHeaders / 1024} KiB together.`,
   unsupported_media_type: () => "Send the body as application/json, or as the document says of this path.",
+  malformed_request: () => "Send it as HTTP, and as the document shows this path.",
+  invalid_credentials: () => "Send a key of this service as Authorization: Bearer, or sign in again.",
+  invalid_token: () =>
+    "Send an access token of a configured issuer, for this service and an active person, that has not ended.",
+  role_required: ({ scope }) =>
+    typeof scope === "string"
+      ? `The service needs an approved grant with the capability ${scope}, for the project's environment.`
+      : undefined,
+  forbidden: () => "Another account has to do this.",
+  csrf_rejected: () => "Send it from a page of this service, or with a key instead of the cookie.",
+  not_found: () => "Nothing has this path and these ids, or nothing that the caller may see.",
+  method_not_allowed: () => "Use one of the methods that Allow names.",
+  not_acceptable: () => "Accept the media type that the document shows for this path.",
+  internal: () => "It is recorded: give the operator of this service the request_id.",
+  dependency_unavailable: () => "The database, or another service that this needs, does not answer: try again soon.",
+  portal_binding_mismatch: () => "Complete the action in the portal session that started it, or start it again.",
+  cursor_ahead: snapshot,
+  cursor_epoch_changed: snapshot,
+  cursor_expired: snapshot,
+  chain_mismatch: snapshot,
+  proof_consumed: anotherProof,
+  proof_expired: anotherProof,
+  intent_expired: () => "Start the action again: it has to be completed within ten minutes.",
+  four_eyes_collapsed: () => "They stay two persons: whoever decided something together is never made one.",
+  request_exists: () => "It was made at this moment: wait until it is decided or has expired.",
+  review_exists: () => "It was proposed, or has ended, at this moment: read the list again.",
+  website_exists: () => "It was registered, or withdrawn, at this moment: read the list of projects again.",
+  held: ({ retry_after: wait }) =>
+    `The installation follows a restore or a fail-over and is held until an operator opens it: try again in ${
+      count(wait, "second")
+    }.`,
+  outcome_unknown: ({ job_id: job }) =>
+    `Read job ${String(job)} until it says what became of it, before this is sent again.`,
+  domain_limit: () => "Remove a domain of the receiving account, or raise its plan, and accept again.",
+  preferences_invalid: () => "Send an object of categories, each an object of channels and booleans.",
   misdirected_request: () => "Send the Host of this service: see PUBLIC_URL.",
 }
 

@@ -171,7 +171,14 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
         [["body", "permissions"], "too_short"],
       ])
       assert.deepStrictEqual(yield* faults({ name: "\u{1f511}".repeat(201) }), [[["body", "name"], "string_too_long"]])
-      assert.deepStrictEqual(yield* faults({ name: "a\nb" }), [[["body", "name"], "string_pattern_mismatch"]])
+      assert.deepStrictEqual(yield* faults({ name: "a\nb" }), [[["body", "name"], "value_error"]])
+      const named = yield* call("POST", "/v1/api-keys/", session, { name: "a\tb" })
+      assert.deepStrictEqual(named.body, {
+        detail: [{
+          ...{ type: "value_error", loc: ["body", "name"], input: "a\tb", ctx: { error: {} } },
+          msg: "Value error, leave out control characters, such as tabs and line breaks",
+        }],
+      })
       const id = yield* call("DELETE", "/v1/api-keys/no-uuid", session)
       const [fault] = (id.body as { detail: ReadonlyArray<{ loc: unknown; type: string }> }).detail
       assert.deepStrictEqual([id.status, fault?.type, fault?.loc], [422, "uuid_parsing", ["path", "key_id"]])

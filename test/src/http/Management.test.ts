@@ -65,7 +65,8 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         assert.isNotNull(answer.headers.get("x-request-id"), name)
         const { detail, status, title, type } = answer.body
         assert.deepStrictEqual({ detail, status, title, type }, {
-          detail: "Invalid access token",
+          detail:
+            "Send an access token of a configured issuer, for this service and an active person, that has not ended.",
           status: 401,
           title: "Invalid access token",
           type: "urn:bailiwick:problem:invalid_token",

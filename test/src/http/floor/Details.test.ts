@@ -26,7 +26,8 @@ describe("the detail of a problem", () => {
     ],
     [{ code: "body_too_large" }, "A body may have 256 KiB."],
     [{ code: "headers_too_large" }, "The request line and all headers may have 8 KiB together."],
-    [{ code: "not_found" }, undefined],
+    [{ code: "not_found" }, "Nothing has this path and these ids, or nothing that the caller may see."],
+    [{ code: "last_owner" }, undefined],
     [{}, undefined],
   ]
   for (const [problem, detail] of rows) {

@@ -1,0 +1,17 @@
+/** What a refusal about a project says: which one, in which state, and what to do. */
+import { EnvironmentHeld, OwnerNotActive } from "../../schemas/problems/Identity.ts"
+
+/** `rollout` of a project that is not null. */
+export const environmentHeld = (projectId: string, rollout: string) =>
+  new EnvironmentHeld({
+    detail: `The rollout of project ${projectId} ${rollout === "fail" ? "failed" : "is on hold"}: nothing new takes ` +
+      "effect there until an operator releases it.",
+  })
+
+/** One detail for all of them: whether such a person exists is not told. */
+export const ownerNotActive = (personId: string) =>
+  new OwnerNotActive({
+    detail:
+      `No active person has the id ${personId}: they may be unknown, suspended, disabled, or merged into another ` +
+      "person. Name an active one.",
+  })

@@ -6,9 +6,13 @@ secret() { tr -d '\n' < "/run/secrets/$1"; }
 
 if [ -f /run/secrets/app_password ]; then
   DATABASE_URL="postgres://bailiwick_app:$(secret app_password)@postgres:5432/bailiwick"
-  DATABASE_OWNER_URL="postgres://bailiwick_owner:$(secret owner_password)@postgres:5432/bailiwick"
   NATS_URL="nats://bailiwick:$(secret nats_bailiwick)@nats:4222"
-  export DATABASE_URL DATABASE_OWNER_URL NATS_URL
+  export DATABASE_URL NATS_URL
+fi
+# Only where the owner's work is done: what migrates, and what keeps the partitions.
+if [ -f /run/secrets/owner_password ]; then
+  DATABASE_OWNER_URL="postgres://bailiwick_owner:$(secret owner_password)@postgres:5432/bailiwick"
+  export DATABASE_OWNER_URL
 fi
 if [ -f /run/secrets/smtp_url ]; then
   SMTP_URL="$(secret smtp_url)"

@@ -45,6 +45,7 @@ import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../services/webhooks/EventIntake.ts"
 import { Partitions } from "../services/webhooks/Partitions.ts"
+import { latePartitions } from "../services/webhooks/PartitionWatch.ts"
 import { Replays } from "../services/webhooks/Replays.ts"
 import { Sender } from "../services/webhooks/Sender.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
@@ -78,7 +79,7 @@ import { system } from "./http/System.ts"
 import * as TransferPages from "./http/TransferPages.ts"
 import { transfers } from "./http/Transfers.ts"
 import { webhooks } from "./http/Webhooks.ts"
-import { migrate, tables } from "./Migrations.ts"
+import { migrated, tables } from "./Migrations.ts"
 import { type Places, portsOf } from "./Places.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { Dispatcher } from "./workers/Dispatcher.ts"
@@ -91,6 +92,13 @@ import { RequestTimers } from "./workers/RequestTimers.ts"
 import { Timers as TimersWorker } from "./workers/Timers.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
+/** What `/ready` tells the operator. Of partitions it looks anew after a minute: probes are many. */
+const noteFor = (config: AppConfig) =>
+  Effect.map(
+    Effect.cachedWithTTL(Effect.orElseSucceed(latePartitions, () => null), "1 minute"),
+    Effect.map((late) => [signInWarning(config), late].filter((note) => note !== null).join("; ") || null),
+  )
+
 /** PostgreSQL, migrated, with its clock, and the broker. */
 const ground = (config: AppConfig, places: Places) =>
   Layer.mergeAll(
@@ -99,7 +107,7 @@ const ground = (config: AppConfig, places: Places) =>
     RateLimits.layer,
     Mails.layer,
     Jobs.layer,
-    Readiness.layer(tables, signInWarning(config)),
+    Layer.unwrap(Effect.map(noteFor(config), (note) => Readiness.layer(tables, note))),
   ).pipe(
     Layer.merge(Layer.merge(OneShotTokens.layer, Timers.layer)),
     Layer.provideMerge(Outbox.layer),
@@ -121,7 +129,7 @@ const ground = (config: AppConfig, places: Places) =>
     )),
     Layer.provideMerge(Epochs.layer),
     Layer.provideMerge(DatabaseClock.layer()),
-    Layer.provideMerge(Layer.effectDiscard(migrate)),
+    Layer.provideMerge(Layer.effectDiscard(migrated)),
     Layer.provideMerge(Database.layer({
       url: places.database.url,
       ownerUrl: places.database.ownerUrl,
@@ -301,6 +309,6 @@ export const app = (config: AppConfig, places: Places) => {
 /** What runtime.json says of the databases: secrets, for this user's own tools. */
 export const addresses = (places: Places) => ({
   database_url: Redacted.value(places.database.url),
-  database_owner_url: Redacted.value(places.database.ownerUrl),
+  database_owner_url: places.database.ownerUrl === null ? null : Redacted.value(places.database.ownerUrl),
   nats_url: Redacted.value(places.natsUrl),
 })

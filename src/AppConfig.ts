@@ -93,7 +93,7 @@ const decide = (values: Values): AppConfig => {
     home,
     demo,
     databaseUrl: secret(values.databaseUrl),
-    databaseOwnerUrl: secret(values.databaseOwnerUrl ?? values.databaseUrl),
+    databaseOwnerUrl: secret(values.databaseOwnerUrl),
     natsUrl: secret(values.natsUrl),
     keys: secret(values.keys),
     smtpUrl: secret(values.smtpUrl),

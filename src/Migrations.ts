@@ -1,10 +1,12 @@
 /**
  * Forward-only migrations, run by the owner's role under the migrator's table lock, so any number of starts at once is
  * safe. The program's own role then gets what it needs and no more: no UPDATE or DELETE on what must stay as written.
+ * A process without the owner's role waits until another has migrated.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
+import { Effect, Schedule, Schema } from "effect"
+import { SqlRunnerStorage } from "effect/cluster"
+import { Migrator, SqlClient, SqlError } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
 import outbox from "../migrations/0002_outbox.ts"
 import accounts from "../migrations/0003_accounts.ts"
@@ -36,6 +38,7 @@ import missingMessages from "../migrations/0028_missing_messages.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import fences from "../migrations/0033_fences.ts"
 import { Database } from "../services/platform/Database.ts"
+import { isAway } from "../services/platform/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
 import { inTurn } from "../services/platform/InTurn.ts"
 
@@ -74,6 +77,9 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
 
 /** The number of the newest migration. */
 export const newest = Math.max(...migrations.map(([id]) => id))
+
+/** Tables of the cluster, which a migrator of its own makes: they name processes that run now, and no backup has them. */
+const cluster = { tables: ["cluster_runners", "cluster_locks"], migrations: "cluster_runner_migrations" } as const
 
 /** Every table that this program expects. */
 export const tables: ReadonlyArray<string> = [
@@ -115,7 +121,7 @@ const appendOnly = [
 ]
 
 /** Tables that a migration writes and the program only reads. */
-const readOnly = ["schema_meta", "effect_sql_migrations"]
+const readOnly = ["schema_meta", "effect_sql_migrations", cluster.migrations]
 
 /** What stands in the schema: tables, views, partitions, the migrators' own tables, those of the cluster. */
 const relations = (owner: PgClient.PgClient) =>
@@ -126,14 +132,13 @@ const relations = (owner: PgClient.PgClient) =>
 /**
  * Gives the program's role what it needs and takes back what an older version gave. A partition gets nothing of its own: a
  * statement on its table needs no grant there, and a statement on the partition itself would get around `appendOnly`.
- * The tables of the cluster are granted where they are made (actors/Cluster.ts).
  */
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)
   const names = (of: ReadonlyArray<string>) => owner.literal(of.map((name) => `"${name}"`).join(", "))
   const found = yield* relations(owner)
   // A table that is not there is for readiness to say: the start waits for it.
-  const there = tables.filter((table) => found.some(({ name }) => name === table))
+  const there = [...tables, ...cluster.tables].filter((table) => found.some(({ name }) => name === table))
   const kept = appendOnly.filter((table) => there.includes(table))
   const closed = found.filter(({ name, partition, view }) => view || partition || name.endsWith("_migrations"))
   const read = [...readOnly, ...found.filter(({ view }) => view).map(({ name }) => name)]
@@ -155,16 +160,75 @@ const grantAlone = (owner: PgClient.PgClient, role: string) =>
     Effect.retry({ times: 5 }),
   )
 
+/** The role of this process does not own the tables. */
+export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { message: Schema.String }) {}
+
+const roleOf = (sql: PgClient.PgClient) =>
+  Effect.map(sql<{ role: string }>`select current_user::text as role`, ([row]) => row!.role)
+
+const migrateCluster = (owner: PgClient.PgClient) =>
+  owner`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`.pipe(
+    Effect.andThen(Migrator.make({})({ loader: SqlRunnerStorage.migrations({}), table: cluster.migrations })),
+    Effect.provideService(SqlClient.SqlClient, owner),
+    owner.withTransaction,
+    inTurn,
+  )
+
 /** Applies what is missing and gives the names of what it applied. */
 export const migrate = Effect.gen(function* () {
-  const { owner, sql } = yield* Database
+  const { owner, owns, sql } = yield* Database
+  if (!(yield* owns)) {
+    const message = `${yield* roleOf(owner)} does not own the tables: set DATABASE_OWNER_URL to the role that does`
+    return yield* new NotOwner({ message })
+  }
   const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
     Effect.provideService(SqlClient.SqlClient, owner),
     allowLonger,
     inTurn,
   )
-  const [app] = yield* sql<{ role: string }>`select current_user::text as role`
-  const [own] = yield* owner<{ role: string }>`select current_user::text as role`
-  if (app!.role !== own!.role) yield* grantAlone(owner, app!.role)
+  yield* migrateCluster(owner)
+  const app = yield* roleOf(sql)
+  if (app !== (yield* roleOf(owner))) yield* grantAlone(owner, app)
   return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
 }).pipe(Effect.withSpan("migrate"))
+
+/** The newest migration that was applied; 0 where there is none, or where the role may not see it. */
+const newestIn = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
+  const [found] = yield* sql<{ readable: boolean }>`
+    select coalesce(has_table_privilege(to_regclass(${table}), 'select'), false) as readable`
+  if (!found!.readable) return 0
+  const [row] = yield* sql<{ id: number }>`select coalesce(max(migration_id), 0)::int as id from ${sql(table)}`
+  return row!.id
+})
+
+/** The newest migration of ours that was applied, as the program's role sees it. */
+export const applied = Effect.flatMap(Database, ({ sql }) => newestIn(sql, "effect_sql_migrations"))
+
+/** What the schema lacks of what this program needs, or null. */
+const lacks = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const id = yield* applied
+  if (id < newest) return `migration ${id} of ${newest} is applied`
+  const loaded = yield* SqlRunnerStorage.migrations({}).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  const last = Math.max(...loaded.map(([n]) => n))
+  return (yield* newestIn(sql, cluster.migrations)) < last ? "the cluster's tables are not there" : null
+})
+
+/** Migrates as the owner; without the owner's role, waits until the schema is what this program needs. */
+export const migrated = Effect.gen(function* () {
+  const { owns, sql } = yield* Database
+  if (yield* owns) return yield* Effect.asVoid(migrate)
+  const lacking = yield* lacks
+  if (lacking === null) return
+  yield* Effect.logWarning(
+    `${lacking}, and ${yield* roleOf(sql)} does not own the tables: type "deno task cli migrate" with ` +
+      "DATABASE_OWNER_URL; waiting for that",
+  )
+  yield* lacks.pipe(
+    Effect.retry({
+      schedule: Schedule.spaced("1 second"),
+      while: (error) => SqlError.isSqlError(error) && isAway(error),
+    }),
+    Effect.repeat({ schedule: Schedule.spaced("1 second"), until: (lacking) => lacking === null }),
+  )
+})

@@ -11,7 +11,8 @@ export interface Places {
   readonly home: string
   readonly database: {
     readonly url: Redacted.Redacted
-    readonly ownerUrl: Redacted.Redacted
+    /** Of the role that owns the tables; null where this process has none but that of `url`. */
+    readonly ownerUrl: Redacted.Redacted | null
     readonly embedded: boolean
   }
   readonly natsUrl: Redacted.Redacted
@@ -38,7 +39,7 @@ export const open = Effect.fn("Places.open")(function* (config: AppConfig) {
       )
       : Effect.succeed({
         url: config.databaseUrl,
-        ownerUrl: config.databaseOwnerUrl ?? config.databaseUrl,
+        ownerUrl: config.databaseOwnerUrl,
         embedded: false,
       }),
     config.natsUrl === null

@@ -74,7 +74,7 @@ export const program = Effect.gen(function* () {
     const places = yield* Places.open(config)
     if (!places.database.embedded) {
       yield* awaited(places.database.url)
-      yield* awaited(places.database.ownerUrl)
+      if (places.database.ownerUrl !== null) yield* awaited(places.database.ownerUrl)
     }
     const context = yield* Layer.build(app(config, places))
     for (const line of warningsOf(asked, Object.keys(process.env))) yield* Effect.logWarning(line)

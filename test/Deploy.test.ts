@@ -23,8 +23,19 @@ describe("deploy", () => {
     const expected = ["read_only: true", "cap_drop: [ALL]", `["no-new-privileges:true"]`, "pids_limit:", "mem_limit:"]
     for (const line of expected) assert.include(hardened, line)
     assert.include(top.get("x-bailiwick")!, "<<: *hardened")
-    assert.deepStrictEqual([...services.keys()], ["postgres", "nats", "migrate", "one", "two", "nginx"])
+    assert.deepStrictEqual([...services.keys()], ["postgres", "nats", "migrate", "keeper", "one", "two", "nginx"])
     for (const [name, service] of services) assert.match(service, /<<: \*(hardened|bailiwick)\n/, name)
+  })
+
+  it("gives the owner's credentials to what migrates and to one process that keeps the partitions, which serves nothing", () => {
+    const owners = [...services].filter(([, service]) => service.includes("owner_password")).map(([name]) => name)
+    assert.deepStrictEqual(owners, ["postgres", "migrate", "keeper"])
+    assert.notInclude(top.get("x-bailiwick")!, "owner_password")
+    assert.match(services.get("keeper")!, /ROLES: timers\n/)
+    assert.notMatch(services.get("keeper")!, /ports:|CLUSTER_HOST/)
+    // Nothing but the file of the secret brings the variable.
+    assert.match(read("start.sh"), /if \[ -f \/run\/secrets\/owner_password \]; then\n {2}DATABASE_OWNER_URL=/)
+    assert.notInclude(compose, "DATABASE_OWNER_URL")
   })
 
   it("has the broker write to disk at once, with the users that the program prints", () => {

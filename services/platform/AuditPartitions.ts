@@ -30,8 +30,6 @@ export interface AuditRetention {
   readonly auditDays: number
 }
 
-/** Months that are made ahead of the present one. */
-const ahead = 2
 /** Records that one statement deletes from the default partition. */
 const chunk = 5_000
 
@@ -39,6 +37,7 @@ export const auditTable: Parent = {
   table: "audit_records",
   key: "id",
   unit: months,
+  ahead: 2,
   kept: "action in ('access-review.propose', 'access-review.approve', 'access-review.revoke')",
   storage: "",
   appendOnly: true,
@@ -49,19 +48,22 @@ export const isOver = ({ number }: Partition, { auditDays }: AuditRetention, now
   months.startOf(number + 1) <= now - auditDays * dayMillis
 
 export class AuditPartitions extends Context.Service<AuditPartitions, {
-  /** Makes the months ahead and drops those whose retention is over. Any number of processes may do it. */
+  /**
+   * Makes the months ahead and drops those whose retention is over. Any number of processes may do it; one without the
+   * owner's role does nothing.
+   */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/platform/AuditPartitions") {
   static readonly layer = (retention: AuditRetention) =>
     Layer.effect(
       AuditPartitions,
       Effect.gen(function* () {
-        const { owner } = yield* Database
+        const { owner, owns } = yield* Database
 
         const make = Effect.gen(function* () {
           const present = months.of(yield* Clock.currentTimeMillis)
           if (!(yield* isOurTurn(owner))) return
-          const wanted = Array.from({ length: ahead + 1 }, (_, i) => present + i)
+          const wanted = Array.from({ length: auditTable.ahead + 1 }, (_, i) => present + i)
           const missing = lacking(yield* existing(owner, auditTable), wanted)
           if (missing.length > 0) yield* exclude(owner, [auditTable])
           for (const month of missing) yield* create(owner, auditTable, month)
@@ -93,6 +95,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
         }).pipe(Effect.repeat({ until: (n) => n < chunk }))
 
         const upkeep = Effect.gen(function* () {
+          if (!(yield* owns)) return
           yield* make
           const now = yield* Clock.currentTimeMillis
           for (const partition of yield* existing(owner, auditTable)) {

@@ -4,7 +4,8 @@
  * - `sql`: transactions, claims and every write; one connection at a time per caller.
  * - `reads`: single short SELECTs, several of them multiplexed on one connection. Never a transaction, never a lock.
  * - `wide`: two connections for counts, exports and other statements that may take long.
- * - `owner`: the role that owns the tables; migrations and partition upkeep only.
+ * - `owner`: the role that owns the tables; migrations and partition upkeep only, and only where `owns` says that this
+ *   process has that role. Few processes need it: the others go without its credentials.
  *
  * Every pool limits itself on the server: a frozen process loses its locks after 5 s, a lock is waited for 2 s. And a
  * connection on which a statement outlives that limit is destroyed here (Watched.ts).
@@ -12,12 +13,14 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import type { SqlError } from "effect/sql"
 import { lossFails } from "./Database/Lost.ts"
 import { grace, watched } from "./Database/Watched.ts"
 
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
-  readonly ownerUrl: Redacted.Redacted
+  /** Null: the role of `url` is the only one here; it may be the owner's. */
+  readonly ownerUrl: Redacted.Redacted | null
   /** Connections of the transaction pool. */
   readonly maxConnections: number
 }
@@ -36,11 +39,24 @@ const limits = (seconds: number) => ({
   timezone: "UTC",
 })
 
+/** The role of an only address: the tables are its own, or there are none and it may make them. */
+const ownsTables = (sql: PgClient.PgClient) =>
+  Effect.map(
+    sql<{ owns: boolean }>`
+      select coalesce(
+        (select pg_has_role(relowner, 'usage') from pg_class where oid = to_regclass('public.effect_sql_migrations')),
+        has_schema_privilege('public', 'create')
+      ) as owns`,
+    ([row]) => row!.owns,
+  )
+
 export class Database extends Context.Service<Database, {
   readonly sql: PgClient.PgClient
   readonly reads: PgClient.PgClient
   readonly wide: PgClient.PgClient
   readonly owner: PgClient.PgClient
+  /** Whether this process may do the owner's work. */
+  readonly owns: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/platform/Database") {
   static readonly layer = (config: DatabaseConfig) =>
     Layer.effect(
@@ -62,6 +78,7 @@ export class Database extends Context.Service<Database, {
             withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) => lossFails(withTransaction(effect)),
           })
         })
+        const owner = yield* pool(60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
         return Database.of({
           sql: yield* pool(10, { maxConnections: config.maxConnections }),
           reads: yield* pool(2, {
@@ -72,7 +89,8 @@ export class Database extends Context.Service<Database, {
             startupParameters: { ...limits(2), plan_cache_mode: "force_generic_plan" },
           }),
           wide: yield* pool(60, { maxConnections: 2 }),
-          owner: yield* pool(60, { url: config.ownerUrl, maxConnections: 1 }),
+          owner,
+          owns: config.ownerUrl === null ? ownsTables(owner) : Effect.succeed(true),
         })
       }),
     ).pipe(Layer.provide(Reactivity.layer))

@@ -38,6 +38,8 @@ export interface Parent {
   /** The UUIDv7 that says where a row belongs. */
   readonly key: string
   readonly unit: Unit
+  /** Partitions that are made ahead of the present one. */
+  readonly ahead: number
   /** SQL of a condition: rows for which it holds outlive their partition. */
   readonly kept: string
   /** Storage parameters of each partition. */
@@ -77,6 +79,10 @@ export const existing = (
 /** Those of `wanted` that have no partition. */
 export const lacking = (found: ReadonlyArray<Partition>, wanted: ReadonlyArray<number>): ReadonlyArray<number> =>
   wanted.filter((n) => !found.some(({ fromStart, number }) => number === n || fromStart && n < number))
+
+/** Whether a partition is missing that was due at the end of the last day or month: nothing has made any since. */
+export const isLate = (found: ReadonlyArray<Partition>, { ahead, unit }: Parent, now: number): boolean =>
+  lacking(found, [unit.of(now) + ahead - 1]).length > 0
 
 /** Whether this process does the upkeep of partitions in the current transaction; what it does is there for the others. */
 export const isOurTurn = (owner: PgClient.PgClient) =>

@@ -19,12 +19,16 @@ export class Readiness extends Context.Service<Readiness, {
   readonly look: Effect.Effect<Readable>
 }>()("bailiwick/services/platform/Readiness") {
   /** `tables`: those that this program needs. `note`: what the operator should know, whatever the checks say. */
-  static readonly layer = (tables: ReadonlyArray<string>, note: string | null = null) =>
+  static readonly layer = <R = never>(
+    tables: ReadonlyArray<string>,
+    note: Effect.Effect<string | null, never, R> = Effect.succeed(null),
+  ) =>
     Layer.effect(
       Readiness,
       Effect.gen(function* () {
         const { sql } = yield* Database
         const bus = yield* Bus
+        const told = Effect.provideContext(note, yield* Effect.context<R>())
         // The plain pool: a multiplexed one would queue the probe behind the reads that it is asked about.
         const missing = sql<{ n: number }>`
           select count(*)::int as n from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null`.pipe(
@@ -38,7 +42,8 @@ export class Readiness extends Context.Service<Readiness, {
             schema: lacking === 0 ? "ok" : "fail",
             event_bus: yield* bus.status,
           }
-          const noted = note === null ? {} : { note }
+          const text = yield* told
+          const noted = text === null ? {} : { note: text }
           if (lacking !== 0) return { status: "not_ready", checks, ...noted }
           return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks, ...noted }
         })

@@ -33,23 +33,23 @@ export interface RetentionConfig {
   readonly carriedOver?: number
 }
 
-const daysAhead = 3
+const ahead = 3
 const carriedOver = 20_000
 const chunk = 5_000
 /** Blocks of the table of remembered events that one statement looks through: some 60,000 rows. */
 const looked = 512
 
-const parents: ReadonlyArray<Parent> = [
+export const webhookTables: ReadonlyArray<Parent> = [
   {
-    ...{ table: "events", key: "id", unit: days, storage: "", appendOnly: false },
+    ...{ table: "events", key: "id", unit: days, ahead, storage: "", appendOnly: false },
     kept: "id in (select event_id from delivery_queue)",
   },
   {
-    ...{ table: "deliveries", key: "id", unit: days, storage: "with (fillfactor = 70)", appendOnly: false },
+    ...{ table: "deliveries", key: "id", unit: days, ahead, storage: "with (fillfactor = 70)", appendOnly: false },
     kept: "id in (select delivery_id from delivery_queue)",
   },
   {
-    ...{ table: "attempts", key: "delivery_id", unit: days, storage: "", appendOnly: false },
+    ...{ table: "attempts", key: "delivery_id", unit: days, ahead, storage: "", appendOnly: false },
     kept: "delivery_id in (select delivery_id from delivery_queue)",
   },
 ]
@@ -83,7 +83,10 @@ const thin = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, tabl
 })
 
 export class Partitions extends Context.Service<Partitions, {
-  /** Makes the days ahead, drops the days whose retention is over, prunes what is not partitioned. */
+  /**
+   * Makes the days ahead and drops the days whose retention is over, where this process has the owner's role; prunes what
+   * is not partitioned.
+   */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
   /** Forgets the ids of events that need be remembered no longer, block by block; some minutes where there are many. */
   readonly forget: Effect.Effect<void, SqlError.SqlError>
@@ -92,14 +95,14 @@ export class Partitions extends Context.Service<Partitions, {
     Layer.effect(
       Partitions,
       Effect.gen(function* () {
-        const { owner, sql } = yield* Database
+        const { owner, owns, sql } = yield* Database
 
         /** The names of days that are over and stay, thinned. */
         const thinned = Effect.gen(function* () {
           const today = days.of(yield* Clock.currentTimeMillis)
           const heavy = new Set<string>()
           // Events last: a delivery that is still there must find its own.
-          for (const parent of [...parents].reverse()) {
+          for (const parent of [...webhookTables].reverse()) {
             for (const { name, number } of yield* existing(owner, parent)) {
               if (number >= today - config.deliveredDays - 1) continue
               if (!(yield* isHeavy(owner, parent, name, config.carriedOver ?? carriedOver))) continue
@@ -113,11 +116,11 @@ export class Partitions extends Context.Service<Partitions, {
         const rotate = Effect.fnUntraced(function* (heavy: ReadonlySet<string>) {
           const today = days.of(yield* Clock.currentTimeMillis)
           if (!(yield* isOurTurn(owner))) return
-          const wanted = Array.from({ length: daysAhead + 2 }, (_, i) => today - 1 + i)
-          const found = yield* Effect.forEach(parents, (parent) => existing(owner, parent))
+          const wanted = Array.from({ length: ahead + 2 }, (_, i) => today - 1 + i)
+          const found = yield* Effect.forEach(webhookTables, (parent) => existing(owner, parent))
           const missing = found.map((some) => lacking(some, wanted))
-          if (missing.some((some) => some.length > 0)) yield* exclude(owner, parents)
-          for (const [i, parent] of parents.entries()) {
+          if (missing.some((some) => some.length > 0)) yield* exclude(owner, webhookTables)
+          for (const [i, parent] of webhookTables.entries()) {
             for (const day of missing[i]!) yield* create(owner, parent, day)
             for (const { name, number } of found[i]!) {
               if (number >= today - config.deliveredDays - 1) continue
@@ -193,11 +196,11 @@ export class Partitions extends Context.Service<Partitions, {
           }
         }).pipe(Effect.withSpan("Partitions.forget"))
 
+        const kept = Effect.flatMap(owns, (ours) => ours ? Effect.flatMap(thinned, rotate) : Effect.void)
+
         return Partitions.of({
           forget,
-          upkeep: Effect.flatMap(thinned, rotate).pipe(Effect.andThen(prune)).pipe(
-            Effect.withSpan("Partitions.upkeep"),
-          ),
+          upkeep: Effect.andThen(kept, prune).pipe(Effect.withSpan("Partitions.upkeep")),
         })
       }),
     )

@@ -27,10 +27,7 @@ import {
 } from "effect/cluster"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
-import { Migrator, SqlClient } from "effect/sql"
-import { Database } from "../../services/platform/Database.ts"
 import { grace, watched } from "../../services/platform/Database/Watched.ts"
-import { inTurn } from "../../services/platform/InTurn.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),
@@ -57,20 +54,6 @@ const timing = {
   runnerHealthCheckInterval: "2 seconds",
 } as const
 
-/** The cluster's own tables, made by the owner where they are missing, for the program's role to use. */
-const tables = Effect.gen(function* () {
-  const { owner, sql } = yield* Database
-  const [app] = yield* sql<{ role: string }>`select current_user::text as role`
-  yield* owner.withTransaction(Effect.gen(function* () {
-    yield* owner`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`
-    yield* Migrator.make({})({ loader: SqlRunnerStorage.migrations({}), table: "cluster_runner_migrations" }).pipe(
-      Effect.provideService(SqlClient.SqlClient, owner),
-    )
-    yield* owner`grant select, insert, update, delete on cluster_runners, cluster_locks to ${owner(app!.role)}`
-    yield* owner`grant usage, select on sequence cluster_runners_machine_id_seq to ${owner(app!.role)}`
-  })).pipe(inTurn)
-})
-
 const storage = ({ url }: ClusterOptions) =>
   SqlRunnerStorage.layerStorage({}).pipe(
     Layer.provide(PgClient.layer({
@@ -82,7 +65,6 @@ const storage = ({ url }: ClusterOptions) =>
       // The cluster's times have no zone.
       startupParameters: { statement_timeout: "5s", lock_timeout: "2s", timezone: "UTC" },
     })),
-    Layer.provide(Layer.effectDiscard(tables)),
   )
 
 /** Sharding would try a runner that is gone again until the sender's patience ends; a full mailbox it passes on. */

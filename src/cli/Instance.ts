@@ -35,19 +35,28 @@ export const placeOf = (url: Redacted.Redacted): string => {
   return parsed === null ? "an address that is no URL" : `${parsed.host}${parsed.pathname.replace(/^\/$/, "")}`
 }
 
+interface DatabaseUrls {
+  readonly url: Redacted.Redacted
+  /** Null: the role of `url` is the only one. */
+  readonly ownerUrl: Redacted.Redacted | null
+}
+
 /** Where the database is, for the program's role and for the tables' owner. */
-export const databaseUrls = (found: Instance) => {
+export const databaseUrls = (found: Instance): Effect.Effect<DatabaseUrls, CliFault> => {
   const { config: { databaseOwnerUrl, databaseUrl }, runtime } = found
-  if (databaseUrl !== null) return Effect.succeed({ url: databaseUrl, ownerUrl: databaseOwnerUrl ?? databaseUrl })
+  if (databaseUrl !== null) return Effect.succeed({ url: databaseUrl, ownerUrl: databaseOwnerUrl })
   return Option.match(runtime, {
     onNone: () => Effect.fail(none(found, "DATABASE_URL")),
     onSome: ({ database_owner_url, database_url }) =>
-      Effect.succeed({ url: Redacted.make(database_url), ownerUrl: Redacted.make(database_owner_url) }),
+      Effect.succeed({
+        url: Redacted.make(database_url),
+        ownerUrl: database_owner_url === null ? null : Redacted.make(database_owner_url),
+      }),
   })
 }
 
 /** The pools over these addresses, on the database's clock. */
-export const databaseAt = (urls: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }) =>
+export const databaseAt = (urls: DatabaseUrls) =>
   DatabaseClock.layer().pipe(
     Layer.provideMerge(Database.layer({ ...urls, maxConnections: connections })),
     Layer.catch((error) =>

@@ -29,7 +29,7 @@ export const reasonOf = (error: unknown): string => {
 }
 
 const said = new Set(["Unsuccessful", "ShowHelp"])
-const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError"])
+const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError", "NotOwner"])
 
 /** What to print of a failure; nothing where it was printed already or nobody asked (an interruption). */
 export const linesOf = (cause: Cause.Cause<unknown>): ReadonlyArray<string> => {

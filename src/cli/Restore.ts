@@ -91,7 +91,7 @@ const run = Effect.fnUntraced(function* (file: string) {
     }),
     databaseAt(urls),
   )
-  const db = yield* connect(urls.ownerUrl)
+  const db = yield* connect(urls.ownerUrl ?? urls.url)
   const rows = yield* Effect.tryPromise({
     try: () => fill(db, backup, { now, tables, tell }),
     catch: faultOf("nothing was restored"),

@@ -32,7 +32,8 @@ export const Runtime = Schema.Struct({
   /** The origin that people know it by; issuers are named after it. */
   public_url: Schema.optionalKey(Schema.String),
   database_url: Schema.String,
-  database_owner_url: Schema.String,
+  /** Null where the instance does without the owner's role. */
+  database_owner_url: Schema.NullOr(Schema.String),
   nats_url: Schema.String,
 })
 export type Runtime = typeof Runtime.Type

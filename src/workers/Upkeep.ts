@@ -14,11 +14,15 @@ import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { Rejects } from "../../services/platform/Rejects.ts"
 import { Counts } from "../../services/webhooks/Counts.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
+import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
 import { WebhookJobs } from "../../services/webhooks/WebhookJobs.ts"
 import { every, loop } from "./Loop.ts"
 
 const minute = 60_000
 const hour = 60 * minute
+
+/** Whichever process keeps the partitions: this one may be without the owner's role. */
+const watch = Effect.flatMap(latePartitions, (late) => late === null ? Effect.void : Effect.logWarning(late))
 
 export const Upkeep = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
@@ -39,11 +43,14 @@ export const Upkeep = {
     const actions = yield* CredentialActions
 
     // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
-    yield* partitions.upkeep.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
+    for (const first of [partitions.upkeep, auditMonths.upkeep]) {
+      yield* first.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
+    }
     // Days are made behind a lock that everybody waits for who waits behind it. Where somebody reads for long, as a backup
     // does, it is not had, and asked for every second it would stand in the way most of the time; there are days ahead.
     yield* every("partitions", hour, partitions.upkeep, minute)
     yield* every("audit months", hour, auditMonths.upkeep, minute)
+    yield* every("partition watch", 0, Effect.delay(watch, hour), minute)
     yield* every("event memory", 24 * hour, partitions.forget)
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)

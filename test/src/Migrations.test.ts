@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { readdirSync } from "node:fs"
 import { Database } from "../../services/platform/Database.ts"
 import { migrate, tables } from "../../src/Migrations.ts"
@@ -48,13 +48,41 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.deepStrictEqual(applied, [])
     }))
 
+  it.effect("one that makes the cluster's tables meanwhile is waited for as well", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { ownerUrl, url } = yield* TestDatabase
+      const held = yield* Deferred.make<void>()
+      const starting = yield* Effect.forkChild(
+        Effect.andThen(Deferred.await(held), migrate).pipe(
+          Effect.provide(Layer.fresh(Database.layer({ url, ownerUrl, maxConnections: 2 }))),
+          Effect.scoped,
+        ),
+      )
+      const turns = new Set<number>()
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`
+        yield* Deferred.succeed(held, undefined)
+        // Until it has asked for a second time, or has given up.
+        while (turns.size < 2 && starting.pollUnsafe() === undefined) {
+          const waiting = yield* sql<{ since: Date | null }>`
+            select waitstart as since from pg_locks where locktype = 'advisory' and not granted
+              and database = (select oid from pg_database where datname = current_database())`
+          for (const { since } of waiting) if (since !== null) turns.add(since.getTime())
+          yield* Effect.sleep("20 millis")
+        }
+      }))
+      assert.deepStrictEqual(yield* Fiber.join(starting), [])
+      assert.strictEqual(turns.size, 2)
+    }))
+
   it.effect("what readiness asks for is what the migrations make", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const made = yield* owner<{ name: string }>`
         select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition`
-      const internal = ["effect_sql_migrations"]
+      const internal = ["effect_sql_migrations", "cluster_runner_migrations", "cluster_runners", "cluster_locks"]
       assert.sameMembers(made.map(({ name }) => name).filter((name) => !internal.includes(name)), [...tables])
       assert.strictEqual(new Set(tables).size, tables.length)
     }))
@@ -70,11 +98,9 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
         select table_name::text as name, string_agg(privilege_type, ' ' order by privilege_type) as privileges
         from information_schema.role_table_grants
         where table_schema = 'public' and grantee = ${app!.role} group by 1`
-      yield* owner`create table cluster_runner_migrations (migration_id integer)`
       yield* everything
       yield* migrate
       const found = new Map((yield* granted).map(({ name, privileges }) => [name, privileges]))
-      yield* owner`drop table cluster_runner_migrations`
 
       const grants: Readonly<Record<string, ReadonlyArray<string>>> = {
         // Evidence, histories and what came in are added and never changed; the owner drops their partitions.
@@ -88,14 +114,16 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
           "policy_approvals",
         ],
         // The migrators write them, as the owner; `doctor`, readiness and `backup` read which version stands there.
-        "SELECT": ["effect_sql_migrations", "lifecycle_told", "provenance", "schema_meta"],
+        "SELECT": ["cluster_runner_migrations", "effect_sql_migrations", "lifecycle_told", "provenance", "schema_meta"],
       }
       const special = new Set(Object.values(grants).flat())
       const expected = new Map(
         Object.entries(grants).flatMap(([privileges, names]) => names.map((name) => [name, privileges] as const)),
       )
-      // The state that commands change, and the queues that workers empty.
-      for (const name of tables.filter((name) => !special.has(name))) expected.set(name, "DELETE INSERT SELECT UPDATE")
+      // The state that commands change, the queues that workers empty, and who of the cluster is there.
+      for (const name of [...tables, "cluster_runners", "cluster_locks"].filter((name) => !special.has(name))) {
+        expected.set(name, "DELETE INSERT SELECT UPDATE")
+      }
       assert.deepStrictEqual([...found].sort(), [...expected].sort())
     }))
 
@@ -129,7 +157,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const { owner } = yield* Database
       const defaults = yield* owner<{ at: string }>`
         select table_name || '.' || column_name as at from information_schema.columns
-        where table_schema = 'public' and table_name <> 'effect_sql_migrations'
+        where table_schema = 'public' and table_name !~ '^(effect_sql_migrations$|cluster_)'
           and column_default ~* 'now\\(|current_|clock_timestamp|uuid'`
       assert.deepStrictEqual(defaults, [])
     }))

@@ -2,7 +2,8 @@
 import { Clock, Effect } from "effect"
 import { Database } from "../../../services/platform/Database.ts"
 import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
-import { newest, tables } from "../../Migrations.ts"
+import { applied, newest, tables } from "../../Migrations.ts"
+import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
 import { fail, type Finding, ok, warn } from "./Finding.ts"
 import { installation } from "./InstallationCheck.ts"
 
@@ -22,28 +23,24 @@ const version = Effect.gen(function* () {
 })
 
 const role = Effect.gen(function* () {
-  const { owner, sql } = yield* Database
+  const { owner, owns, sql } = yield* Database
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`
+  if (!(yield* owns)) return ok("roles", `${app!.role} works; the owner's work is left to where DATABASE_OWNER_URL is`)
   const [own] = yield* owner<{ role: string }>`select current_user::text as role`
   return app!.role !== own!.role
     ? ok("roles", `${app!.role} works, ${own!.role} migrates`)
     : warn("roles", `${app!.role} does both: give DATABASE_OWNER_URL another role than DATABASE_URL`)
 })
 
-const applied = Effect.gen(function* () {
-  const { owner } = yield* Database
-  const [found] = yield* owner<{ there: boolean }>`
-    select to_regclass('effect_sql_migrations') is not null as there`
-  if (!found!.there) return 0
-  const [row] = yield* owner<{ id: number }>`
-    select coalesce(max(migration_id), 0)::int as id from effect_sql_migrations`
-  return row!.id
-})
-
 const schema = Effect.gen(function* () {
   const { sql } = yield* Database
   const id = yield* applied
-  if (id < newest) return fail("schema", `migration ${id} of ${newest} is applied: type "deno task cli migrate"`)
+  if (id < newest) {
+    return fail(
+      "schema",
+      `migration ${id} of ${newest} is applied: type "deno task cli migrate" with DATABASE_OWNER_URL`,
+    )
+  }
   const missing = yield* sql<{ name: string }>`
     select t.name from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null order by 1`
   if (missing.length > 0) {
@@ -180,12 +177,18 @@ const lifecycle = Effect.gen(function* () {
     : warn("lifecycle", says.join("; "))
 })
 
+const partitions = Effect.map(
+  latePartitions,
+  (late) => late === null ? ok("partitions", "made ahead") : warn("partitions", late),
+)
+
 /** Every look, in order; those that need the schema only where it is there. */
 export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
   const whole = yield* schema
   if (whole.level === "FAIL") return [...first, whole]
   const rest: ReadonlyArray<Finding> = [
+    yield* partitions,
     yield* outbox,
     yield* rejects,
     yield* mail,

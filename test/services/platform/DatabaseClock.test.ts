@@ -92,6 +92,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
         const ever = Effect.repeat(Effect.delay(right, "20 millis"), { until: (is) => is, times: 50 })
         assert.isTrue(yield* ever)
       })
-      yield* Effect.provide(onMachine(0, test, 1), Layer.succeed(Database, { reads, sql, wide: sql, owner: sql }))
+      yield* Effect.provide(
+        onMachine(0, test, 1),
+        Layer.succeed(Database, { reads, sql, wide: sql, owner: sql, owns: Effect.succeed(true) }),
+      )
     }).pipe(Effect.scoped))
 })

@@ -19,13 +19,12 @@ export const canonical = (value: Json): string => {
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("no such number has a canonical form")
   if (value === null || typeof value !== "object") return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
-  const members = Object.entries(value as { readonly [name: string]: Json })
-  const sorted = members.sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0)
-  return `{${
-    sorted.map(([name, member]) => `${text(name)}:${canonical(member)}`).join(
-      ",",
-    )
-  }}`
+  const members = value as { readonly [name: string]: Json }
+  let written = ""
+  for (const name of Object.keys(members).sort()) {
+    written += `${written === "" ? "" : ","}${text(name)}:${canonical(members[name]!)}`
+  }
+  return `{${written}}`
 }
 
 /** `sha256:` and 64 hexadecimal digits of a text's UTF-8. */

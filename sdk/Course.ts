@@ -1,7 +1,7 @@
 /**
  * The course of a product along its project's history, whatever tells it of the next event: a snapshot first, then events
- * as they are signed, each page in one transaction of the product's, acknowledged after its commit. Access is opened last,
- * when everything up to the head is applied.
+ * as they are signed, each page in one transaction of the product's, acknowledged after its commit (once a second while more
+ * pages follow). Access is opened last, when everything up to the head is applied.
  *
  * It closes access, and says so, where a message cannot be believed, where the history has a gap or is another one, where
  * the transmitter refuses the service, where the product's own database was put back to an earlier place (the transmitter
@@ -12,11 +12,12 @@ import { stage, unstage } from "./FactRows.ts"
 import * as Ledger from "./Ledger.ts"
 import { compromisedBy, type Fact } from "./Fold.ts"
 import { keyRing } from "./Keys.ts"
+import { believed } from "./Page.ts"
 import { partsReader } from "./Parts.ts"
 import { Gap, Refusal } from "./Refusal.ts"
 import type { Store, Work } from "./Store.ts"
-import { Answered, transmitter, type TransmitterOptions } from "./Transmitter.ts"
-import { type Pins, type VerifiedEvent, type VerifiedManifest, verifyCheckpoint, verifyEvent } from "./Verify.ts"
+import { Answered, type Page, transmitter, type TransmitterOptions } from "./Transmitter.ts"
+import { type Pins, type VerifiedEvent, type VerifiedManifest, verifyCheckpoint } from "./Verify.ts"
 
 /** What was just written, in the transaction that is about to commit. */
 export type Applied =
@@ -51,6 +52,14 @@ export interface CourseOptions<Tx> extends TransmitterOptions {
   readonly now?: () => number
 }
 
+/** A page that was asked for before it is its turn. */
+interface Ahead {
+  readonly after: string
+  readonly page: Promise<Page>
+}
+
+/** While more follows: nobody waits to hear of each page. */
+const sayEveryMillis = 1_000
 const firstRetryMillis = 500
 const lastRetryMillis = 30_000
 /** Whatever is asked for: what was revoked is not heard of meanwhile. */
@@ -80,25 +89,6 @@ export const pause = (millis: number, signal: AbortSignal) =>
     if (signal.aborted) done()
   })
 
-/** Each waits for a signature that is checked on another thread. */
-const verifiedAtOnce = 8
-
-/** The events up to the first that is not believed, and why that one is not; null where all are. */
-const believed = async (
-  sets: ReadonlyArray<string>,
-  pins: Pins,
-): Promise<{ readonly good: ReadonlyArray<VerifiedEvent>; readonly refused: unknown }> => {
-  const good: Array<VerifiedEvent> = []
-  for (let at = 0; at < sets.length; at += verifiedAtOnce) {
-    const some = sets.slice(at, at + verifiedAtOnce)
-    for (const outcome of await Promise.allSettled(some.map((set) => verifyEvent(set, pins)))) {
-      if (outcome.status === "rejected") return { good, refused: outcome.reason }
-      good.push(outcome.value)
-    }
-  }
-  return { good, refused: null }
-}
-
 export const course = <Tx>(options: CourseOptions<Tx>) => {
   const { alongside, baseUrl, installedVersion, projectId, signal, store } = options
   const now = options.now ?? Date.now
@@ -113,7 +103,9 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
   })
 
   let behind = false
+  let ahead: Ahead | null = null
   let acknowledged: string | null = null
+  let saidAt = -Infinity
   let unheard: string | null = null
   let heardAt = now()
   let failures = 0
@@ -152,6 +144,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
       alongside && ((facts, tx) => alongside({ kind: "snapshot", facts }, tx)),
     )
     behind = false
+    ahead = null
     notice({ kind: "snapshot", epoch: snapshot.epoch, position: snapshot.position })
   }
 
@@ -189,6 +182,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
       return
     }
     unheard = null
+    saidAt = now()
     if (first && heard !== place.cursor) {
       const since = await standing()
       if (since?.cursor === place.cursor) {
@@ -196,6 +190,26 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
       }
     }
     acknowledged = place.cursor
+  }
+
+  const asked = async (after: string, waitSeconds: number): Promise<Page> => {
+    const page = await remote.events(after, waitSeconds)
+    heardAt = now()
+    return page
+  }
+
+  /**
+   * The page after a place. Where more follows, that is asked for at once, so that the transmitter reads it while this one
+   * is applied: it counts only if that is where the product stands then, by its own account.
+   */
+  const pageAfter = async ({ cursor }: Ledger.Standing, waitSeconds: number): Promise<Page> => {
+    const before = ahead
+    ahead = null
+    const page = await (before?.after === cursor ? before.page : asked(cursor, waitSeconds))
+    ahead = page.more ? { after: page.cursor, page: asked(page.cursor, 0) } : null
+    // Whoever takes it hears of its failure.
+    ahead?.page.catch(() => {})
+    return page
   }
 
   /**
@@ -210,14 +224,13 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
       return false
     }
     if (acknowledged === null) await acknowledge()
-    const page = await remote.events(place.cursor, place.open ? waitSeconds : 0)
-    heardAt = now()
+    const page = await pageAfter(place, place.open ? waitSeconds : 0)
     const { good, refused } = await believed(page.items.map(({ set }) => set), expected(place.pins))
     const came = good.length > 0 ? await apply(good) : 0
     // A key may have been announced by what was applied just now: it is asked for again before it is refused.
     if (refused !== null && came === 0) throw refused
     if (refused !== null) return false
-    if (good.length > 0) await acknowledge()
+    if (good.length > 0 && !(page.more && now() - saidAt < sayEveryMillis)) await acknowledge()
     if (page.more || place.open) return !page.more
     const head = await standing()
     if (head !== null && await store.transact(() => Ledger.open(projectId, head))) {
@@ -244,6 +257,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
 
   /** Does what such a failure asks for, and gives how many milliseconds to wait before the next attempt. */
   const failed = async (error: unknown): Promise<number> => {
+    ahead = null
     const before = behind
     // The store itself may be what failed: then nobody gets an answer from it either.
     await recover(error).catch(() => {})

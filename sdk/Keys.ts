@@ -3,11 +3,16 @@
  * stands for, and is believed because the thumbprint is computed again: a key that appears there and was never committed
  * to is nobody's, and one that was committed to and is served no more signs nothing any more, ten minutes later at most.
  */
-import { calculateJwkThumbprint, type CryptoKey, importJWK, type JWK, type KeyObject } from "jose"
+import { createHash } from "node:crypto"
 import { Refusal } from "./Refusal.ts"
+import { type PublicKey, rs256, type RsaKey } from "./Rs256.ts"
 
-/** As jose takes it: `deno check` does not see its CryptoKey, so that alone would be no type there. */
-export type PublicKey = CryptoKey | KeyObject
+/** A key of a served set, and whatever else is said of it. */
+export interface Jwk {
+  readonly kty?: unknown
+  readonly n?: unknown
+  readonly e?: unknown
+}
 
 export interface PinnedKeys {
   readonly pinned: (kid: string) => boolean
@@ -17,9 +22,12 @@ export interface PinnedKeys {
 
 const freshMillis = 600_000
 
+const thumbprintOf = ({ e, n }: RsaKey): string =>
+  createHash("sha256").update(JSON.stringify({ e, kty: "RSA", n })).digest("base64url")
+
 /** Gives a set of pinned keys; keys that were found once are remembered by it for a while. `now`: milliseconds. */
 export const keyRing = (
-  served: () => Promise<{ readonly keys: ReadonlyArray<JWK> }>,
+  served: () => Promise<{ readonly keys: ReadonlyArray<Jwk> }>,
   now: () => number = Date.now,
 ) => {
   let known: ReadonlyMap<string, PublicKey> = new Map()
@@ -29,11 +37,10 @@ export const keyRing = (
   const learn = async (): Promise<void> => {
     const found = new Map<string, PublicKey>()
     for (const { e, kty, n } of (await served()).keys) {
-      if (kty !== "RSA" || e === undefined || n === undefined) continue
-      const jwk = { kty, n, e }
-      const thumbprint = await calculateJwkThumbprint(jwk)
-      const key = known.get(thumbprint) ?? await importJWK(jwk, "RS256")
-      if (!(key instanceof Uint8Array)) found.set(thumbprint, key)
+      if (kty !== "RSA" || typeof e !== "string" || typeof n !== "string") continue
+      const thumbprint = thumbprintOf({ e, n })
+      const key = known.get(thumbprint) ?? rs256({ e, n })
+      if (key !== null) found.set(thumbprint, key)
     }
     known = found
     learnedAt = now()

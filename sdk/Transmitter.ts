@@ -2,8 +2,8 @@
  * The transmitter's side over HTTP: events, snapshot, acknowledgement, keys, and a stream's poll and verification. Bounded
  * in time and size; no redirects.
  */
-import type { JWK } from "jose"
 import { type Json, member } from "./Canonical.ts"
+import type { Jwk } from "./Keys.ts"
 import { mostPartBytes } from "./Parts.ts"
 
 /** Any answer but the one that was asked for. */
@@ -54,7 +54,8 @@ export interface TransmitterOptions {
 
 const patienceMillis = 15_000
 const maxBytes = 96 * 1024 * 1024
-const pageSize = 200
+/** As many as `maxBytes` holds if each is as large as may be. */
+const pageSize = 350
 const pollMillis = 30_000
 
 const base = (text: string): URL => {
@@ -239,13 +240,13 @@ export const transmitter = (
       await asService(at("/v1/lifecycle/verify"), 0, { stream_id: streamId, state })
     },
     /** What thumbprints stand for; nothing here is trusted for being served. */
-    keys: async (): Promise<{ readonly keys: ReadonlyArray<JWK> }> => {
+    keys: async (): Promise<{ readonly keys: ReadonlyArray<Jwk> }> => {
       const keys = member(
         parsed(await send(at("/v1/lifecycle/jwks"), {})),
         "keys",
       )
       if (!Array.isArray(keys)) throw new Error("not a key set")
-      return { keys: keys as ReadonlyArray<JWK> }
+      return { keys: keys as ReadonlyArray<Jwk> }
     },
   }
 }

@@ -6,7 +6,7 @@
  */
 import { digestOf, type Json, member, sha256 } from "./Canonical.ts"
 import { mostPartBytes, type Part } from "./Parts.ts"
-import { type Claims, claimsOf, isObject, issuedAt, jtiOf, kidOf, type Pins, refuse } from "./Signed.ts"
+import { type Believed, type Claims, claimsOf, isObject, issuedAt, jtiOf, type Pins, refuse } from "./Signed.ts"
 
 export type { Pins } from "./Signed.ts"
 
@@ -97,7 +97,7 @@ const theEvent = ({ events }: Claims): readonly [string, Claims] => {
   return isObject(body) ? [type, body] : refuse("events", "not an object")
 }
 
-const eventOf = (claims: Claims, kid: string, pins: Pins): VerifiedEvent => {
+const eventOf = ({ claims, kid }: Believed, pins: Pins): VerifiedEvent => {
   const [type, body] = theEvent(claims)
   const { sub_id: subId, txn } = claims
   const at = issuedAt(claims, pins.now())
@@ -130,7 +130,7 @@ const eventOf = (claims: Claims, kid: string, pins: Pins): VerifiedEvent => {
  * could not be had) says nothing about the message.
  */
 export const verifyEvent = async (token: string, pins: Pins): Promise<VerifiedEvent> =>
-  eventOf(await claimsOf(token, "secevent+jwt", eventBytes, pins), kidOf(token), pins)
+  eventOf(await claimsOf(token, "secevent+jwt", eventBytes, pins), pins)
 
 const statuses = ["enabled", "paused", "disabled"] as const
 const isStatus = (value: Json | undefined): value is typeof statuses[number] =>
@@ -140,9 +140,10 @@ const textOf = (value: Json | undefined): string | null => typeof value === "str
 
 /** What comes by a stream: an event of the project's history, or what the stream says of itself. Fails as above. */
 export const verifyMessage = async (token: string, streamId: string, pins: Pins): Promise<Message> => {
-  const claims = await claimsOf(token, "secevent+jwt", eventBytes, pins)
+  const believed = await claimsOf(token, "secevent+jwt", eventBytes, pins)
+  const { claims } = believed
   const [type, body] = theEvent(claims)
-  if (!type.startsWith(ssf)) return { kind: "event", event: eventOf(claims, kidOf(token), pins) }
+  if (!type.startsWith(ssf)) return { kind: "event", event: eventOf(believed, pins) }
   issuedAt(claims, pins.now())
   const jti = jtiOf(claims)
   const { sub_id: subId } = claims
@@ -182,7 +183,7 @@ export const verifyCheckpoint = async (
   projectId: string,
   pins: Pins,
 ): Promise<VerifiedSnapshot | VerifiedManifest> => {
-  const claims = await claimsOf(token, "lifecycle-snapshot+jwt", snapshotBytes, pins)
+  const { claims } = await claimsOf(token, "lifecycle-snapshot+jwt", snapshotBytes, pins)
   const at = issuedAt(claims, pins.now())
   if (at < pins.now() - snapshotAgeSeconds - skewSeconds) {
     refuse("iat", "an old snapshot")

@@ -2,17 +2,28 @@
  * A store in SQLite, by `node:sqlite` (Deno and Node). A transaction is one synchronous stretch: nothing else of the
  * program can come between its statements on the same connection.
  */
-import type { DatabaseSync } from "node:sqlite"
+import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { type Row, schema, type Statement, type Store, type Work } from "../Store.ts"
 
 const promised = <A>(work: () => A): Promise<A> => new Promise((resolve) => resolve(work()))
 
+const mostPrepared = 40
+
 /** `alongside` must be synchronous here: what it would await would run after the commit. */
 export const sqliteStore = (database: DatabaseSync): Store<DatabaseSync> => {
-  const run = ({ text, values }: Statement) =>
-    database.prepare(text.replace(/\$(\d+)/g, "?$1")).all(
-      ...values,
-    ) as ReadonlyArray<Row>
+  const prepared = new Map<string, StatementSync>()
+
+  /** Texts recur, the long ones of whole pages above all. */
+  const statement = (text: string): StatementSync => {
+    const known = prepared.get(text)
+    if (known !== undefined) return known
+    const made = database.prepare(text.replace(/\$(\d+)/g, "?$1"))
+    if (prepared.size >= mostPrepared) prepared.delete(prepared.keys().next().value!)
+    prepared.set(text, made)
+    return made
+  }
+
+  const run = ({ text, values }: Statement) => statement(text).all(...values) as ReadonlyArray<Row>
 
   const drive = <A>(work: Work<A>): A => {
     let step = work.next()

@@ -142,7 +142,7 @@ export const origin = async () => {
       case `/v1/projects/${projectId}/lifecycle/events`: {
         const after = Number(searchParams.get("after")!.slice(1))
         if (after > history.length) return [409, { code: "cursor_epoch_changed" }]
-        const items = history.slice(after, after + 200).map(({ jti, set }, i) => ({
+        const items = history.slice(after, after + Number(searchParams.get("limit"))).map(({ jti, set }, i) => ({
           jti,
           set,
           position: after + i + 1,

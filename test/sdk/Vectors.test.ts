@@ -70,7 +70,7 @@ describe("JOSE", () => {
     const { key, pinned } = keyRing(() => Promise.resolve({ keys: [named] }))([thumbprint])
     assert.isTrue(pinned(thumbprint))
     assert.isFalse(pinned("2011-04-29"))
-    assert.strictEqual((await key(thumbprint)).type, "public")
+    assert.isFalse((await key(thumbprint)).made(new Uint8Array(256), ""))
   })
 
   const signed: ReadonlyArray<readonly [string, JWK, string, RegExp]> = [
@@ -81,8 +81,10 @@ describe("JOSE", () => {
     it(`${name}: the signature is good under the key of that thumbprint, and the message is no security event`, async () => {
       const kid = await calculateJwkThumbprint(jwk)
       const pins = pinsTo([kid], [jwk])
-      const { payload } = await compactVerify(token, await pins.keys.key(kid), { algorithms: ["RS256"] })
-      assert.match(new TextDecoder().decode(payload), says)
+      const [head, payload, signature] = token.split(".")
+      const key = await pins.keys.key(kid)
+      assert.isTrue(key.made(base64url.decode(signature!), `${head}.${payload}`))
+      assert.match(new TextDecoder().decode(base64url.decode(payload!)), says)
       assert.strictEqual(await stepOf(token, pins), "typ")
     })
   }

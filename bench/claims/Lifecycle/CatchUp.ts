@@ -1,6 +1,7 @@
 /**
- * A consumer that is far behind: the SDK follows a history from its beginning into SQLite and into PostgreSQL, each page
- * in one transaction, acknowledged after it; beside it the same pages read, and read and verified, and thrown away.
+ * A consumer that is far behind: the SDK follows a history from its beginning into SQLite and into PostgreSQL, each page in one
+ * transaction, acknowledged after it, once a second at most; beside it the same pages read, and read and verified, and thrown
+ * away.
  */
 import { Effect } from "effect"
 import { join } from "node:path"

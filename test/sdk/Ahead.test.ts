@@ -1,0 +1,86 @@
+/** A product that is behind asks for the next page while it applies one, and takes only what follows its own place. */
+import { assert, it } from "@effect/vitest"
+import { DatabaseSync } from "node:sqlite"
+import { genesis } from "../../sdk/Canonical.ts"
+import { course } from "../../sdk/Course.ts"
+import * as Ledger from "../../sdk/Ledger.ts"
+import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
+import { chained, granted, issuer, keyOf, now, projectId } from "./Tokens.ts"
+
+const key = await keyOf("transmitter")
+const names = ["pat", "ada", "eve", "joe", "kim"]
+const sets = await Promise.all(chained(names.map((name) => granted(name))).map((one) => key.sign(one)))
+const state = { people: [], access: [], sessions_floor: [], sessions: [], identities: [], project: null, keys: null }
+
+/** A product at the beginning, and a transmitter of pages of two; `lost` says which requests for pages get no answer. */
+const scene = async (cursorOf = (last: number) => `c${last}`, lost = (_request: number) => false) => {
+  const database = new DatabaseSync(":memory:")
+  const store = sqliteStore(database)
+  await store.prepare()
+  const start = { jti: "start", issuedAt: now, epoch: 1, position: 0, cursor: "c0", chainHead: genesis, state }
+  await store.transact(() => Ledger.swap(projectId, { ...start, keySet: [key.kid] }))
+  const happened: Array<string> = []
+  const clock = { millis: now * 1_000 }
+  let asked = 0
+  const answer = (input: Parameters<typeof fetch>[0], init: RequestInit | undefined): Response => {
+    const { pathname, searchParams } = new URL(String(input))
+    if (pathname.endsWith("/jwks")) return Response.json({ keys: [key.jwk] })
+    if (pathname.endsWith("/acknowledgements")) {
+      const { cursor } = JSON.parse(String(init?.body))
+      happened.push(`said ${cursor}`)
+      return Response.json({ acknowledged_cursor: cursor })
+    }
+    const after = searchParams.get("after")!
+    happened.push(`asked ${after}`)
+    if (lost(++asked)) throw new TypeError("fetch failed")
+    const from = Number(after.slice(1))
+    const items = sets.slice(from, from + 2).map((set) => ({ set }))
+    const last = from + items.length
+    return Response.json({ items, cursor: cursorOf(last), more: last < sets.length })
+  }
+  const fetched: typeof fetch = (input, init) => new Promise((resolve) => resolve(answer(input, init)))
+  const own = course({
+    ...{ baseUrl: "https://id.example", projectId, installedVersion: "1", pins: [], store, issuer },
+    ...{ fetch: fetched, token: () => Promise.resolve("t"), signal: new AbortController().signal },
+    now: () => clock.millis,
+    notice: (notice) => {
+      if (notice.kind === "applied") happened.push(`applied ${notice.position}`)
+      if (notice.kind === "opened") happened.push("opened")
+    },
+  })
+  return { clock, happened, turn: () => own.turn(0) }
+}
+
+it("the next page is asked for before this one is applied, and what was applied is said once a second", async () => {
+  const { clock, happened, turn } = await scene()
+  assert.isFalse(await turn())
+  assert.isFalse(await turn())
+  clock.millis += 1_000
+  assert.isTrue(await turn())
+  const first = ["said c0", "asked c0", "asked c2", "applied 2"]
+  assert.deepStrictEqual(happened, [...first, "asked c4", "applied 4", "applied 5", "said c5", "opened"])
+})
+
+it("what is said while more follows is said when a second has passed", async () => {
+  const { clock, happened, turn } = await scene()
+  await turn()
+  clock.millis += 1_000
+  await turn()
+  assert.deepStrictEqual(happened.slice(-2), ["applied 4", "said c4"])
+})
+
+it("a page that was asked for after a place where the product does not stand is not taken", async () => {
+  const { happened, turn } = await scene(() => "c1")
+  await turn()
+  assert.deepStrictEqual(happened.slice(-2), ["asked c1", "applied 2"])
+  await turn()
+  assert.deepStrictEqual(happened.slice(-3), ["asked c2", "asked c1", "applied 4"])
+})
+
+it("a page that did not come is heard of when it is its turn, and asked for anew", async () => {
+  const { happened, turn } = await scene(undefined, (request) => request === 2)
+  await turn()
+  assert.strictEqual(await turn().then(() => "", String), "TypeError: fetch failed")
+  await turn()
+  assert.deepStrictEqual(happened.slice(-3), ["asked c2", "asked c4", "applied 4"])
+})

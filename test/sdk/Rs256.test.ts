@@ -1,0 +1,135 @@
+/** RSA signatures by whole numbers, beside what the runtime brings along: the two must be of one mind about everything. */
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
+import { keyRing } from "../../sdk/Keys.ts"
+import { native, reckoned, rs256, type RsaKey } from "../../sdk/Rs256.ts"
+
+const jwkOf = (key: KeyObject) => key.export({ format: "jwk" }) as RsaKey & { readonly d: string }
+const big = (bytes: Uint8Array | string) => BigInt(`0x${Buffer.from(bytes as string, "base64url").toString("hex")}`)
+const bytes = (value: bigint, length: number) => Buffer.from(value.toString(16).padStart(length * 2, "0"), "hex")
+const pair = (modulusLength: number, publicExponent = 65_537) =>
+  generateKeyPairSync("rsa", { modulusLength, publicExponent })
+
+const made = (modulusLength: number) => {
+  const { privateKey } = pair(modulusLength)
+  const { e, n } = jwkOf(privateKey)
+  return {
+    ...{ modulus: big(n), size: Math.ceil(modulusLength / 8), by: [reckoned(big(n)), native({ n, e })] as const },
+    signed: (text: string) => sign("sha256", Buffer.from(text), privateKey),
+  }
+}
+
+type Pair = ReturnType<typeof made>
+
+/** What both say; they must say the same. */
+const verdict = ({ by: [reckoned, native] }: Pair, signature: Uint8Array, text: string): boolean => {
+  const said = native.made(signature, text)
+  assert.strictEqual(reckoned.made(signature, text), said, `${Buffer.from(signature).toString("hex")} of ${text}`)
+  return said
+}
+
+describe("RS256", () => {
+  const keys = [2_048, 2_056, 2_047 + 8, 3_072, 4_096].map(made)
+
+  it("a signature is good under its key, over its text, and nowhere else", () => {
+    for (const [i, key] of keys.entries()) {
+      for (const text of ["", "x", "é€😀", "a.b".repeat(40_000)]) {
+        assert.isTrue(verdict(key, key.signed(text), text))
+        assert.isFalse(verdict(key, key.signed(text), `${text} `))
+        assert.isFalse(verdict(keys[(i + 1) % keys.length]!, key.signed(text), text))
+      }
+    }
+  })
+
+  it("no bit of it may be another", () => {
+    const [key] = keys
+    const signature = key!.signed("good")
+    for (let bit = 0; bit < signature.length * 8; bit++) {
+      const other = Buffer.from(signature)
+      other[bit >> 3]! ^= 1 << (bit & 7)
+      assert.isFalse(key!.by[0].made(other, "good"), String(bit))
+    }
+  })
+
+  it("numbers at the edges, and of other lengths, are no signatures", () => {
+    for (const key of keys) {
+      const { modulus, size } = key
+      const signature = key.signed("good")
+      const value = BigInt(`0x${signature.toString("hex")}`)
+      const most = 2n ** BigInt(size * 8) - 1n
+      const edges = [0n, 1n, 2n, modulus - 1n, modulus, modulus - value, most]
+      for (const edge of value + modulus <= most ? [...edges, value + modulus] : edges) {
+        assert.isFalse(verdict(key, bytes(edge, size), "good"), String(edge))
+      }
+      const zero = Buffer.alloc(1)
+      for (const other of [Buffer.concat([zero, signature]), Buffer.concat([signature, zero]), signature.subarray(1)]) {
+        assert.isFalse(verdict(key, other, "good"))
+      }
+      assert.isFalse(verdict(key, Buffer.alloc(0), "good"))
+    }
+  })
+
+  it("whatever is given for a signature, both say the same", () => {
+    const some = fc.oneof(
+      fc.uint8Array({ minLength: 0, maxLength: 260 }),
+      fc.uint8Array({ minLength: 256, maxLength: 256 }),
+      fc.tuple(fc.nat(255), fc.nat(255)).map(([at, by]) => {
+        const other = keys[0]!.signed("good")
+        other[at] = by
+        return other
+      }),
+    )
+    fc.assert(
+      fc.property(some, (signature) => {
+        verdict(keys[0]!, signature, "good")
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("a block that is not the one, made with the private key, is none", () => {
+    const { privateKey } = pair(2_048)
+    const { d, e, n } = jwkOf(privateKey)
+    const [modulus, exponent] = [big(n), big(d)]
+    const power = (base: bigint) => {
+      let [result, square] = [1n, base % modulus]
+      for (let left = exponent; left > 0n; left >>= 1n) {
+        if (left & 1n) result = result * square % modulus
+        square = square * square % modulus
+      }
+      return result
+    }
+    const hash = createHash("sha256").update("good").digest("hex")
+    const info = "3031300d060960864801650304020105000420"
+    const block = (padding: string) => BigInt(`0x${padding}${info}${hash}`)
+    const key = {
+      modulus,
+      size: 256,
+      by: [reckoned(modulus), native({ n, e })] as const,
+      signed: () => Buffer.alloc(0),
+    }
+    const by = (padding: string) => verdict(key, bytes(power(block(padding)), 256), "good")
+    assert.isTrue(by(`0001${"ff".repeat(202)}00`))
+    assert.isFalse(by(`0002${"ff".repeat(202)}00`))
+    assert.isFalse(by(`0101${"ff".repeat(202)}00`))
+    assert.isFalse(by(`0001${"ff".repeat(201)}0000`))
+    assert.isFalse(by(`0001${"ff".repeat(203)}`))
+    assert.isFalse(by(`0001${"ff".repeat(201)}fe00`))
+    assert.isFalse(by("01"))
+  })
+
+  it("keys of any exponent, and none that is too short or no key", async () => {
+    const { privateKey } = pair(2_048, 3)
+    const { e, n } = jwkOf(privateKey)
+    const signature = sign("sha256", Buffer.from("good"), privateKey)
+    assert.isTrue(rs256({ n, e })!.made(signature, "good"))
+    assert.isFalse(rs256({ n, e: "AQAB" })!.made(signature, "good"))
+    const short = jwkOf(pair(2_040).privateKey)
+    const ring = keyRing(() =>
+      Promise.resolve({ keys: [{ kty: "RSA", n: short.n, e: short.e }, { kty: "RSA", n, e: 3 }] })
+    )
+    for (const key of [short, { n: "", e }, { n: "AA", e }, { n: "!", e }]) assert.isNull(rs256(key), key.n)
+    await ring(["x"]).key("x").then(() => assert.fail("a key of no name"), () => {})
+  })
+})

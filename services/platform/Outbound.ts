@@ -7,11 +7,16 @@
  *   environment's proxies never used.
  * - One deadline over DNS, waiting for a connection, connect, TLS, sending, headers and body, by Effect's Clock.
  * - `post` never rejects and never retries: a request goes out at most once per call. It is a plain promise and no
- *   fiber, because a fiber per delivery cost a quarter of the throughput.
- * - `ask` is for URLs of the operator's configuration: no address policy, but the same deadline, and a size limit.
+ *   fiber, because a fiber per delivery cost a quarter of the throughput; and it speaks HTTP/1.1 by itself, since undici
+ *   took half of a delivery's time and more liberties with answers (docs/delivery.md).
+ * - `ask` is for URLs of the operator's configuration, by undici: no address policy, but the same deadline, and a size
+ *   limit.
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
+import { BoundedMap } from "./BoundedMap.ts"
+import { counted } from "./MapSizes.ts"
 import * as AddressPolicy from "./Outbound/AddressPolicy.ts"
+import * as ConnectionPool from "./Outbound/ConnectionPool.ts"
 import * as Connections from "./Outbound/Connections.ts"
 import * as Connector from "./Outbound/Connector.ts"
 import * as Deadlines from "./Outbound/Deadlines.ts"
@@ -66,8 +71,7 @@ export class OutboundError extends Schema.TaggedError<OutboundError>()("Outbound
 const readOfPost = 64 * 1024
 const readOfAnswer = 1024 * 1024
 
-const identity = (headers: Post["headers"]): Post["headers"] =>
-  Array.isArray(headers) ? [...headers, "accept-encoding", "identity"] : { ...headers, "accept-encoding": "identity" }
+const maxLatestNames = 1_024
 
 export class Outbound extends Context.Service<Outbound, {
   /** POSTs to a user's URL; the outcome says everything, nothing is thrown. */
@@ -103,9 +107,19 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   )
   const policy = AddressPolicy.make({ opened, ownPorts: config.ownPorts })
   const names = yield* Names.make(config.nameservers)
+  const latest = new BoundedMap<string, ReadonlySet<string>>(maxLatestNames)
+  yield* counted("names of connections", () => latest.size)
   const connector = { authorities: config.certificateAuthorities, timeoutMillis: config.timeoutMillis }
-  const dispatch = yield* Connections.make(yield* Connector.make({ ...connector, checked: { names, policy } }))
-  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }), "trusted")
+  const checked = {
+    names,
+    policy,
+    resolved: (name: string, addresses: ReadonlySet<string>) => latest.set(name, addresses),
+  }
+  const dispatch = yield* ConnectionPool.make({
+    connect: yield* Connector.make({ ...connector, checked }),
+    latest: (name) => latest.get(name),
+  })
+  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }))
   // Last, so that what is in flight expires before its connections are destroyed.
   const deadlines = yield* Deadlines.make(config.timeoutMillis)
   const target = yield* Targets.make(policy)
@@ -126,7 +140,7 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
       const { allowed, origin, path } = target(request.url)
       if (!allowed) return exchange.fail("blocked_address")
       request.signal?.addEventListener("abort", () => exchange.expire())
-      dispatch(origin, { origin, path, method: "POST", headers: identity(headers), body }, exchange)
+      dispatch(origin, { path, headers, body }, exchange)
     })
 
   const ask: Outbound["Service"]["ask"] = Effect.fn("Outbound.ask")(function* (address, options) {
@@ -142,7 +156,7 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
         { keepOnSuccess: limit, keepOnFailure: limit, read: limit + 1 },
         (settled) => resume(Effect.succeed(settled)),
       )
-      const headers = identity(options.headers ?? {})
+      const headers = { ...options.headers, "accept-encoding": "identity" }
       const { body = null, method = "GET" } = options
       dispatchTrusted(origin, { origin, path, method, headers, body }, exchange)
       return Effect.sync(() => exchange.expire())

@@ -1,5 +1,6 @@
 /**
- * Pooled connections, bounded: at most 64 per origin, idle ones closed after 4 s (30 s where the peer asks for longer).
+ * undici's pooled connections, for the operator's own URLs; those of users have ConnectionPool. At most 64 per origin,
+ * idle ones closed after 4 s (30 s where the peer asks for longer).
  *
  * They live in generations: after 5 minutes, so that a moved name is followed, or 1,024 distinct origins, so that a user
  * with a hundred thousand host names holds no more than that, a new Agent takes over, and the old one closes as its last
@@ -13,11 +14,11 @@ const maxOrigins = 1_024
 const maxAgeMillis = 300_000
 
 /** A scoped dispatcher for HTTP/1.1 without pipelining, redirects, decompression, proxies or retries. */
-export const make = Effect.fnUntraced(function* (connect: buildConnector.connector, name = "checked") {
+export const make = Effect.fnUntraced(function* (connect: buildConnector.connector) {
   const clock = yield* Clock.Clock
   const agents = new Set<Agent>()
   const origins = new Set<string>()
-  yield* counted(`origins, ${name}`, () => origins.size)
+  yield* counted("origins, trusted", () => origins.size)
   const open = () => {
     const agent = new Agent({
       connect,

@@ -15,13 +15,20 @@ import type { Resolved } from "./Names.ts"
 
 export type Names = (hostname: string) => Promise<ReadonlyArray<Resolved>>
 
+export interface Checked {
+  readonly names: Names
+  readonly policy: AddressPolicy
+  /** Told what a name's newest addresses are that may be connected to; none where the name is refused. */
+  readonly resolved?: (hostname: string, addresses: ReadonlySet<string>) => void
+}
+
 /** Resolves and checks: one refused address refuses the name, but `localhost` is whatever of it the policy opens. */
-const checkedLookup = (names: Names, policy: AddressPolicy): LookupFunction => (hostname, options, callback) => {
+const checkedLookup = ({ names, policy, resolved }: Checked): LookupFunction => (hostname, options, callback) => {
   const check = (addresses: ReadonlyArray<Resolved>): ReadonlyArray<Resolved> => {
     const allowed = addresses.filter(({ address }) => policy.allows(address))
-    if (allowed.length === 0 || (allowed.length < addresses.length && !isLocalhost(hostname))) {
-      throw new Failure("blocked_address")
-    }
+    const refused = allowed.length === 0 || (allowed.length < addresses.length && !isLocalhost(hostname))
+    resolved?.(hostname, new Set(refused ? [] : allowed.map(({ address }) => address)))
+    if (refused) throw new Failure("blocked_address")
     return allowed
   }
   names(hostname).then(check).then(
@@ -33,7 +40,7 @@ const checkedLookup = (names: Names, policy: AddressPolicy): LookupFunction => (
   )
 }
 
-/** A connector whose unfinished sockets `stop` can end: undici knows a socket only once it is connected. */
+/** A connector whose unfinished sockets `stop` can end: its callers know a socket only once it is connected. */
 const stoppable = (options: buildConnector.BuildOptions) => {
   const unfinished = new Set<Socket>()
   const build = buildConnector(options)
@@ -79,9 +86,9 @@ const withAuthorities = (
   }
 }
 
-/** A scoped connector for undici. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
+/** A scoped connector in undici's form. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
 export const make = Effect.fnUntraced(function* (config: {
-  readonly checked: { readonly names: Names; readonly policy: AddressPolicy } | null
+  readonly checked: Checked | null
   readonly authorities: ReadonlyArray<string>
   readonly timeoutMillis: number
 }) {
@@ -89,7 +96,7 @@ export const make = Effect.fnUntraced(function* (config: {
   const options = {
     allowH2: false,
     timeout: config.timeoutMillis,
-    ...(checked === null ? {} : { lookup: checkedLookup(checked.names, checked.policy) }),
+    ...(checked === null ? {} : { lookup: checkedLookup(checked) }),
   }
   const ours = stoppable(options)
   const theirs = authorities.length === 0 ? null : stoppable({ ...options, ca: [...authorities] })

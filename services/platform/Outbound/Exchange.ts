@@ -1,5 +1,6 @@
 /**
- * One request and what came back, as an undici dispatch handler: no stream, no AbortSignal, no timer of its own.
+ * One request and what came back: no stream, no AbortSignal, no timer of its own. Deliveries run on connections of our
+ * own (HttpConnection); requests to the operator's URLs run on undici, whose dispatch handler this is.
  *
  * It settles once, by the response's end, its size limit, an error or `expire`, and never by rejection. Whatever ends
  * it early also closes the connection, so that a hostile peer holds nothing of ours.
@@ -33,6 +34,11 @@ export interface Settled extends Outcome {
   readonly truncated: boolean
 }
 
+/** What ends a request wherever it is, with its connection. */
+export interface Abortable {
+  readonly abort: (reason: Error) => void
+}
+
 const stopped = new Failure("body")
 const expired = new Failure("timeout")
 
@@ -41,9 +47,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits
   readonly #now: () => number
   readonly #done: (exchange: Exchange, outcome: Settled) => void
-  #controller: Dispatcher.DispatchController | null = null
+  #controller: Abortable | null = null
   #status: number | null = null
-  #kept: Array<Uint8Array> | null = null
+  #kept: Buffer | null = null
+  #keptBytes = 0
   #room = 0
   #read = 0
   #settled = false
@@ -66,41 +73,68 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#settle(reason)
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: Abortable): void {
     this.#controller = controller
     // It expired while it waited for a connection.
     if (this.#settled) controller.abort(expired)
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
-    if (status < 200) return
+  /** The answer's head is there. */
+  answered(status: number): void {
     this.#status = status
     const keep = status < 300 ? this.#limits.keepOnSuccess : this.#limits.keepOnFailure
     this.#room = Math.min(keep, this.#limits.read)
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  /** A part of the answer's body: these bytes of the chunk. */
+  take(chunk: Uint8Array, from: number, to: number): void {
     if (this.#settled) return
-    this.#read += chunk.length
-    if (this.#room > 0) {
-      // A copy: the chunk is a view that would hold the socket's whole read buffer.
-      const part = Uint8Array.prototype.slice.call(chunk, 0, this.#room)
-      this.#room -= part.length
-      if (this.#kept === null) this.#kept = [part]
-      else this.#kept.push(part)
-    }
+    this.#read += to - from
+    if (this.#room > 0) this.#keep(chunk, from, Math.min(to, from + this.#room))
     if (this.#read >= this.#limits.read) {
       this.#settle(null)
-      controller.abort(stopped)
+      this.#controller?.abort(stopped)
     }
+  }
+
+  /** Its connection failed. */
+  broken(error: Error): void {
+    this.#settle(exchanging(error, this.#status !== null))
+  }
+
+  /** Its connection was given up for this reason; after the answer's head, any reason is the body's. */
+  lost(reason: Reason): void {
+    this.#settle(this.#status === null ? reason : "body")
+  }
+
+  onResponseStart(_controller: unknown, status: number): void {
+    if (status >= 200) this.answered(status)
+  }
+
+  onResponseData(_controller: unknown, chunk: Buffer): void {
+    this.take(chunk, 0, chunk.length)
   }
 
   onResponseEnd(): void {
     this.#settle(null)
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle(exchanging(error, this.#status !== null))
+  onResponseError(_controller: unknown, error: Error): void {
+    this.broken(error)
+  }
+
+  /** Copies: the chunk is a view that would hold the socket's whole read buffer. The room doubles as parts come. */
+  #keep(chunk: Uint8Array, from: number, to: number): void {
+    const size = this.#keptBytes + to - from
+    if (this.#kept === null || this.#kept.length < size) {
+      const before = this.#kept
+      const most = this.#keptBytes + this.#room
+      this.#kept = Buffer.allocUnsafe(before === null ? size : Math.min(most, Math.max(size, 2 * before.length)))
+      before?.copy(this.#kept, 0, 0, this.#keptBytes)
+    }
+    this.#kept.set(chunk.subarray(from, to), this.#keptBytes)
+    this.#room -= to - from
+    this.#keptBytes = size
   }
 
   #settle(error: Reason | null): void {
@@ -110,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#kept = null
     this.#done(this, {
       status: this.#status,
-      body: kept === null ? null : kept.length === 1 ? kept[0]! : Buffer.concat(kept),
+      body: kept === null ? null : kept.subarray(0, this.#keptBytes),
       error,
       durationMs: Math.max(0, this.#now() - this.startedAt),
       truncated: this.#read >= this.#limits.read,

@@ -30,6 +30,8 @@ it.live("remembers at most 1,024 names and origins", () =>
     }
     assert.strictEqual(yield* sizeOf("resolved names"), 1_024)
     assert.isAtMost(yield* sizeOf("origins, checked"), 1_024)
+    assert.isAtMost(yield* sizeOf("connections, checked"), 1_024)
+    assert.strictEqual(yield* sizeOf("names of connections"), 1_024)
     assert.strictEqual(yield* sizeOf("hosts of private authorities, checked"), 1_200)
   }).pipe(Effect.scoped))
 

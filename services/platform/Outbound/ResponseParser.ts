@@ -1,0 +1,302 @@
+/**
+ * Reads the answers of one connection: HTTP/1.1 as RFC 9112 asks of a client, byte by byte, and none of the leniencies
+ * that it permits. Where readers differ about a byte, the answer is refused and its connection closed; docs/delivery.md
+ * lists the differences from undici and node:http.
+ *
+ * What a hostile receiver gains: nothing beyond its own answer. It can have its answer refused. A head costs at most
+ * 16 KiB and 128 fields, what is neither head nor body another 16 KiB, and nothing but the framing fields is copied.
+ */
+import type { Buffer } from "node:buffer"
+import { type Field, Fields } from "./ResponseFields.ts"
+import { ChunkExtension } from "./ChunkExtension.ts"
+import { fieldText, hexDigit, token } from "./ResponseBytes.ts"
+
+/** What the parser tells. `head` comes once an answer, and never for an informational one. */
+export interface Answering {
+  readonly head: (status: number) => void
+  /** A part of the body: a view of the chunk that was read, valid during the call. */
+  readonly body: (chunk: Buffer, from: number, to: number) => void
+}
+
+/** Bytes of a head, and of all trailers and chunk extensions of an answer together. */
+export const maxHeadBytes = 16 * 1024
+export const maxInterimAnswers = 8
+/** 52 bits, so that a length is a safe integer. */
+const maxSizeDigits = 13
+
+const State = {
+  Start: 0,
+  Reason: 1,
+  LineFeed: 2,
+  LineStart: 3,
+  Name: 4,
+  Blank: 5,
+  Value: 6,
+  HeadEnd: 7,
+  Length: 8,
+  UntilEnd: 9,
+  Size: 10,
+  Extension: 11,
+  SizeEnd: 12,
+  Chunk: 13,
+  ChunkReturn: 14,
+  ChunkEnd: 15,
+  Done: 16,
+  Refused: 17,
+} as const
+
+const start = "HTTP/1."
+const cr = 13
+const lf = 10
+const space = 32
+const semicolon = 59
+
+export class ResponseParser {
+  readonly #answering: Answering
+  readonly #fields = new Fields()
+  readonly #extension = new ChunkExtension()
+  #state: number = State.Start
+  #place = 0
+  /** The answer speaks HTTP/1.0. */
+  #old = false
+  #status = 0
+  #interim = 0
+  /** Bytes of the head, later of what is neither head nor body. */
+  #bytes = 0
+  #left = 0
+  #digits = 0
+  #trailers = false
+  #keep = false
+
+  constructor(answering: Answering) {
+    this.#answering = answering
+  }
+
+  /** The whole answer was read. */
+  get done(): boolean {
+    return this.#state === State.Done
+  }
+
+  get refused(): boolean {
+    return this.#state === State.Refused
+  }
+
+  /** HTTP lets the connection carry another exchange; known once the answer is read. */
+  get keep(): boolean {
+    return this.#keep
+  }
+
+  /** Milliseconds for which the receiver offers to keep the connection (`Keep-Alive: timeout=`), null where it does not say. */
+  get offeredMillis(): number | null {
+    return this.#fields.offeredMillis
+  }
+
+  /** The next bytes begin an answer. */
+  begin(): void {
+    this.#state = State.Start
+    this.#interim = 0
+    this.#keep = false
+    this.#beginHead()
+  }
+
+  /** Reads on; gives whether every byte of the chunk belonged to the answer. */
+  read(chunk: Buffer): boolean {
+    let at = 0
+    while (at < chunk.length && this.#state < State.Done) {
+      if (this.#state <= State.HeadEnd) {
+        const next = this.#head(chunk, at)
+        this.#bytes += next - at
+        if (this.#bytes > maxHeadBytes) this.stop()
+        at = next
+      } else at = this.#body(chunk, at)
+    }
+    return at === chunk.length
+  }
+
+  /** The receiver ended its side: gives whether that is the answer's end (RFC 9112, section 6.3, rule 8). */
+  end(): boolean {
+    if (this.#state !== State.UntilEnd) return false
+    this.#state = State.Done
+    return true
+  }
+
+  /** Reads nothing more. */
+  stop(): void {
+    this.#state = State.Refused
+  }
+
+  #refuse(at: number): number {
+    this.#state = State.Refused
+    return at + 1
+  }
+
+  #beginHead(): void {
+    this.#fields.begin()
+    this.#place = 0
+    this.#bytes = 0
+    this.#trailers = false
+  }
+
+  #head(chunk: Buffer, at: number): number {
+    switch (this.#state) {
+      case State.Start:
+        return this.#startByte(chunk[at]!) ? at + 1 : this.#refuse(at)
+      case State.Reason:
+        while (at < chunk.length && fieldText[chunk[at]!] === 1) at++
+        return at === chunk.length ? at : this.#lineReturn(chunk, at)
+      case State.LineFeed:
+        if (chunk[at] !== lf) return this.#refuse(at)
+        this.#state = State.LineStart
+        return at + 1
+      case State.LineStart:
+        this.#state = chunk[at] === cr ? State.HeadEnd : State.Name
+        if (this.#state === State.HeadEnd) return at + 1
+        this.#fields.beginName()
+        return at
+      case State.Name:
+        return this.#name(chunk, at)
+      case State.Blank:
+        while (at < chunk.length && (chunk[at] === space || chunk[at] === 9)) at++
+        if (at < chunk.length) this.#state = State.Value
+        return at
+      case State.Value:
+        return this.#value(chunk, at)
+      default:
+        if (chunk[at] !== lf || this.#bytes >= maxHeadBytes) return this.#refuse(at)
+        this.#headEnds()
+        return at + 1
+    }
+  }
+
+  /** `HTTP/1.1 200` and its space (RFC 9112, section 4); a reason, and with it that space, may be missing. */
+  #startByte(byte: number): boolean {
+    const place = this.#place++
+    if (place < 7) return byte === start.charCodeAt(place)
+    if (place === 7) {
+      this.#old = byte === 48
+      this.#status = 0
+      return byte === 48 || byte === 49
+    }
+    if (place === 8) return byte === space
+    if (place < 12) {
+      this.#status = this.#status * 10 + byte - 48
+      return byte >= (place === 9 ? 49 : 48) && byte <= 57
+    }
+    this.#state = byte === cr ? State.LineFeed : State.Reason
+    return byte === cr || byte === space
+  }
+
+  #lineReturn(chunk: Buffer, at: number): number {
+    if (chunk[at] !== cr) return this.#refuse(at)
+    this.#state = State.LineFeed
+    return at + 1
+  }
+
+  /** A line that begins with a blank continues the one before it (obs-fold, section 5.2): no byte of it is a token's. */
+  #name(chunk: Buffer, at: number): number {
+    const fields = this.#fields
+    for (; at < chunk.length; at++) {
+      const byte = token[chunk[at]!]!
+      if (byte === 0) break
+      fields.nameByte(byte)
+    }
+    if (at === chunk.length) return at
+    if (chunk[at] !== 58 || !fields.beginValue()) return this.#refuse(at)
+    this.#state = State.Blank
+    return at + 1
+  }
+
+  #value(chunk: Buffer, at: number): number {
+    const fields = this.#fields
+    if (!fields.wanted) { while (at < chunk.length && fieldText[chunk[at]!] === 1) at++ }
+    else {
+      for (; at < chunk.length && fieldText[chunk[at]!] === 1; at++) {
+        if (!fields.valueByte(chunk[at]!)) return this.#refuse(at)
+      }
+    }
+    if (at === chunk.length) return at
+    return fields.endValue(this.#trailers) ? this.#lineReturn(chunk, at) : this.#refuse(at)
+  }
+
+  /** What follows a head (RFC 9112, section 6.3). */
+  #headEnds(): void {
+    const fields: Field = this.#fields
+    const status = this.#status
+    const framed = fields.chunked || fields.length >= 0
+    this.#keep = !this.#old && !fields.close
+    if (this.#trailers) this.#state = State.Done
+    // Nothing asked for another protocol, and an informational answer has no body that could be framed.
+    else if (status < 200) {
+      if (status === 101 || framed || ++this.#interim > maxInterimAnswers) return this.stop()
+      this.#beginHead()
+      this.#state = State.Start
+    } else if (fields.chunked && (fields.length >= 0 || this.#old)) this.stop()
+    else {
+      this.#bytes = 0
+      this.#left = fields.length
+      this.#digits = 0
+      const empty = status === 204 || status === 304
+      // A body that such a status cannot have may still follow.
+      if (empty && (fields.chunked || fields.length > 0)) this.#keep = false
+      if (empty || fields.length === 0) this.#state = State.Done
+      else this.#state = fields.chunked ? State.Size : fields.length > 0 ? State.Length : State.UntilEnd
+      if (this.#state === State.UntilEnd) this.#keep = false
+      this.#answering.head(status)
+    }
+  }
+
+  #body(chunk: Buffer, at: number): number {
+    switch (this.#state) {
+      case State.Length:
+      case State.Chunk: {
+        const to = Math.min(chunk.length, at + this.#left)
+        this.#left -= to - at
+        if (this.#left === 0) this.#state = this.#state === State.Length ? State.Done : State.ChunkReturn
+        this.#answering.body(chunk, at, to)
+        return to
+      }
+      case State.UntilEnd:
+        this.#answering.body(chunk, at, chunk.length)
+        return chunk.length
+      case State.Size:
+        return this.#size(chunk, at)
+      case State.Extension: {
+        const next = this.#extension.read(chunk[at]!)
+        if (next === "refused" || ++this.#bytes > maxHeadBytes) return this.#refuse(at)
+        if (next === "over") this.#state = State.SizeEnd
+        return at + 1
+      }
+      case State.SizeEnd:
+        if (chunk[at] !== lf) return this.#refuse(at)
+        this.#trailers = this.#left === 0
+        this.#state = this.#trailers ? State.LineStart : State.Chunk
+        return at + 1
+      case State.ChunkReturn:
+        if (chunk[at] !== cr) return this.#refuse(at)
+        this.#state = State.ChunkEnd
+        return at + 1
+      default:
+        if (chunk[at] !== lf) return this.#refuse(at)
+        this.#left = 0
+        this.#digits = 0
+        this.#state = State.Size
+        return at + 1
+    }
+  }
+
+  #size(chunk: Buffer, at: number): number {
+    if (this.#digits === 0) this.#left = 0
+    for (; at < chunk.length; at++) {
+      const digit = hexDigit[chunk[at]!]!
+      if (digit > 15) break
+      if (++this.#digits > maxSizeDigits) return this.#refuse(at)
+      this.#left = this.#left * 16 + digit
+    }
+    if (at === chunk.length) return at
+    const byte = chunk[at]!
+    if (this.#digits === 0 || (byte !== cr && byte !== semicolon)) return this.#refuse(at)
+    this.#state = byte === cr ? State.SizeEnd : State.Extension
+    this.#extension.begin()
+    return at + 1
+  }
+}

@@ -1,0 +1,346 @@
+/** Which connection a request goes out on, and how long a connection is trusted. */
+import { Buffer } from "node:buffer"
+import type { Socket } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { buildConnector } from "undici"
+import * as ConnectionPool from "../../../../services/platform/Outbound/ConnectionPool.ts"
+import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
+import { sizeOf } from "../../../support/sizeOf.ts"
+import { at, outboundOf, signal } from "./outbound.ts"
+import { serve, serveTcp } from "./servers.ts"
+
+const connect = buildConnector({ allowH2: false })
+const limits = { keepOnSuccess: 100, keepOnFailure: 100, read: 1_000 }
+
+const poolOf = Effect.fnUntraced(function* (config: Partial<ConnectionPool.PoolConfig> = {}) {
+  const post = yield* ConnectionPool.make({ connect, latest: () => undefined, ...config })
+  const send = (server: { readonly port: number }, body: Uint8Array | string = "{}") => {
+    const { promise, resolve } = Promise.withResolvers<Settled>()
+    const exchange = new Exchange(limits, () => 0, (_, settled) => resolve(settled))
+    post(`http://127.0.0.1:${server.port}`, { path: "/", headers: {}, body }, exchange)
+    return { exchange, outcome: Effect.promise(() => promise) }
+  }
+  return { send, sent: (server: { readonly port: number }, body?: Uint8Array | string) => send(server, body).outcome }
+})
+
+const answer = (body: string, fields = "") =>
+  `HTTP/1.1 200 OK\r\n${fields}content-length: ${body.length}\r\n\r\n${body}`
+
+/** A receiver that answers as it is told, and tells when a connection of its is gone. */
+const scripted = Effect.fnUntraced(function* (onRequest: (socket: Socket, n: number) => void) {
+  let requests = 0
+  let closed = signal()
+  const server = yield* serveTcp((socket) => {
+    if (socket.listenerCount("close") < 3) socket.once("close", () => closed.fire())
+    onRequest(socket, ++requests)
+  })
+  return {
+    ...server,
+    requests: () => requests,
+    closed: Effect.suspend(() => closed.wait),
+    again: () => void (closed = signal()),
+  }
+})
+
+describe("a connection", () => {
+  it.effect("serves one request after the other", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.end("ok"))
+      const { sent } = yield* poolOf()
+      for (let n = 0; n < 20; n++) assert.deepInclude(yield* sent(server), { status: 200, error: null })
+      assert.strictEqual(server.seen.connections, 1)
+    }))
+
+  it.effect("is given up after five minutes, however busy it is", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket) => socket.write(answer("ok")))
+      const { sent } = yield* poolOf()
+      for (let seconds = 0; seconds < 306; seconds += 3) {
+        assert.deepInclude(yield* sent(server), { status: 200 })
+        assert.strictEqual(server.seen.connections, seconds < 300 ? 1 : 2, `after ${seconds} s`)
+        yield* TestClock.adjust("3 seconds")
+      }
+    }))
+
+  it.effect("is given up after 1,000 exchanges", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket) => socket.write(answer("ok")))
+      const { sent } = yield* poolOf()
+      for (let n = 1; n <= 1_001; n++) {
+        assert.deepInclude(yield* sent(server), { status: 200 })
+        assert.strictEqual(server.seen.connections, n <= 1_000 ? 1 : 2)
+      }
+    }))
+
+  const offers: ReadonlyArray<readonly [offer: string, millis: number]> = [
+    ["", 4_000],
+    ["keep-alive: timeout=5\r\n", 3_000],
+    ["Keep-Alive: max=7, timeout=10\r\n", 8_000],
+    ["keep-alive: timeout=600\r\n", 30_000],
+    ["keep-alive: none\r\n", 4_000],
+  ]
+  for (const [offer, millis] of offers) {
+    it.effect(`is idle for ${millis} ms at most where it offers ${JSON.stringify(offer)}`, () =>
+      Effect.gen(function* () {
+        const server = yield* scripted((socket) => socket.write(answer("ok", offer)))
+        const { sent } = yield* poolOf()
+        yield* sent(server)
+        yield* TestClock.adjust(millis - 1_000)
+        yield* sent(server)
+        assert.strictEqual(server.seen.connections, 1)
+        yield* Effect.yieldNow
+        // The sweep comes once a second.
+        yield* TestClock.adjust(millis + 2_000)
+        yield* server.closed
+        yield* sent(server)
+        assert.strictEqual(server.seen.connections, 2)
+      }))
+  }
+
+  it.effect("is not kept where the receiver closes it soon, or says so", () =>
+    Effect.gen(function* () {
+      for (const fields of ["connection: close\r\n", "keep-alive: timeout=2\r\n", "keep-alive: timeout=0\r\n"]) {
+        const server = yield* scripted((socket) => socket.write(answer("ok", fields)))
+        const { sent } = yield* poolOf()
+        for (let n = 1; n <= 3; n++) {
+          assert.deepInclude(yield* sent(server), { status: 200 })
+          assert.strictEqual(server.seen.connections, n, fields)
+        }
+      }
+    }))
+
+  it.effect("is not used once its name has other addresses, or none that may be connected to", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket) => socket.write(answer("ok")))
+      let latest: ReadonlySet<string> | undefined
+      const { sent } = yield* poolOf({ latest: () => latest })
+      const steps: ReadonlyArray<readonly [ReadonlyArray<string> | null, number]> = [
+        [null, 1],
+        [["10.0.0.1", "127.0.0.1"], 1],
+        [["127.0.0.2"], 2],
+        [["127.0.0.1"], 2],
+        [[], 3],
+      ]
+      for (const [addresses, connections] of steps) {
+        latest = addresses === null ? undefined : new Set(addresses)
+        assert.deepInclude(yield* sent(server), { status: 200 })
+        assert.strictEqual(server.seen.connections, connections, String(addresses))
+      }
+    }))
+
+  it.effect("that ends or breaks while it is idle costs no request", () =>
+    Effect.gen(function* () {
+      for (const how of ["end", "resetAndDestroy"] as const) {
+        const sockets: Array<Socket> = []
+        const server = yield* scripted((socket) => {
+          sockets.push(socket)
+          socket.write(answer("ok"))
+        })
+        const { sent } = yield* poolOf()
+        for (let n = 1; n <= 3; n++) {
+          server.again()
+          assert.deepInclude(yield* sent(server), { status: 200, error: null })
+          assert.strictEqual(server.seen.connections, n)
+          sockets.at(-1)![how]()
+          yield* server.closed
+          // The reset reaches this side with its next poll.
+          yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
+        }
+      }
+    }))
+
+  it.effect("that breaks with a request on it fails that request, which is not sent again", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket, n) => n === 2 ? socket.resetAndDestroy() : socket.write(answer("ok")))
+      const { sent } = yield* poolOf()
+      assert.deepInclude(yield* sent(server), { status: 200 })
+      assert.deepInclude(yield* sent(server), { status: null, error: "reset" })
+      assert.strictEqual(server.requests(), 2)
+      assert.deepInclude(yield* sent(server), { status: 200 })
+      assert.strictEqual(server.seen.connections, 2)
+    }))
+
+  it.effect("is not trusted with another request before it has taken the whole of the last", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket, n) => {
+        if (n > 1) return void socket.write(answer("late"))
+        socket.pause()
+        socket.write(answer("early"))
+      })
+      const { sent } = yield* poolOf()
+      const outcome = yield* sent(server, new Uint8Array(20_000_000))
+      assert.strictEqual(Buffer.from(outcome.body!).toString(), "early")
+      yield* sent(server)
+      assert.strictEqual(server.seen.connections, 2)
+    }))
+})
+
+describe("bytes that no request asked for", () => {
+  const forged = "HTTP/1.1 299 Forged\r\ncontent-length: 0\r\n\r\n"
+
+  const sending: Readonly<Record<string, (socket: Socket) => void>> = {
+    "in one piece with the answer": (socket) => socket.write(answer("ok") + forged),
+    "right behind the answer": (socket) => {
+      socket.write(answer("ok"))
+      socket.write(forged)
+    },
+    "a turn behind the answer": (socket) => {
+      socket.write(answer("ok"))
+      setImmediate(() => socket.write(forged))
+    },
+    "an empty line": (socket) => socket.write(`${answer("ok")}\r\n`),
+  }
+  for (const [when, send] of Object.entries(sending)) {
+    it.effect(`${when} close the connection and answer nothing`, () =>
+      Effect.gen(function* () {
+        const server = yield* scripted(send)
+        const { sent } = yield* poolOf()
+        for (let n = 0; n < 30; n++) {
+          server.again()
+          assert.deepInclude(yield* sent(server), { status: 200, error: null })
+          yield* server.closed
+        }
+        assert.strictEqual(server.seen.connections, 30)
+      }))
+  }
+
+  it.effect("close an idle connection", () =>
+    Effect.gen(function* () {
+      const sockets: Array<Socket> = []
+      const server = yield* scripted((socket) => {
+        sockets.push(socket)
+        socket.write(answer("ok"))
+      })
+      const { sent } = yield* poolOf()
+      yield* sent(server)
+      yield* sent(server)
+      assert.strictEqual(server.seen.connections, 1)
+      sockets[0]!.write(forged)
+      yield* server.closed
+      assert.deepInclude(yield* sent(server), { status: 200 })
+      assert.strictEqual(server.seen.connections, 2)
+    }))
+})
+
+describe("a request", () => {
+  it.effect("that is cut off after its answer does not end the next one on its connection", () =>
+    Effect.gen(function* () {
+      const held: Array<() => void> = []
+      const arrived = signal()
+      const server = yield* scripted((socket, n) => {
+        if (n === 1) return void socket.write(answer("one"))
+        held.push(() => socket.write(answer("two")))
+        arrived.fire()
+      })
+      const { send } = yield* poolOf()
+      const first = send(server)
+      assert.deepInclude(yield* first.outcome, { status: 200 })
+      const second = send(server)
+      yield* arrived.wait
+      first.exchange.expire()
+      held[0]!()
+      assert.deepInclude(yield* second.outcome, { status: 200, error: null })
+      assert.strictEqual(server.seen.connections, 1)
+    }))
+
+  it.effect("that is cut off while it waits is never sent, and holds up nobody", () =>
+    Effect.gen(function* () {
+      const full = signal()
+      const held: Array<() => void> = []
+      const server = yield* serve((_, response) => {
+        held.push(() => response.end("ok"))
+        if (held.length === 64) full.fire()
+      })
+      const { send } = yield* poolOf()
+      const first = Array.from({ length: 64 }, () => send(server))
+      yield* full.wait
+      const waiting = Array.from({ length: 3 }, () => send(server))
+      waiting[1]!.exchange.expire()
+      assert.deepInclude(yield* waiting[1]!.outcome, { status: null, error: "timeout" })
+      held.splice(0).forEach((release) => release())
+      yield* Effect.forEach(first, ({ outcome }) => outcome)
+      const until = (n: number): Effect.Effect<void> =>
+        Effect.suspend(() =>
+          server.requests.length >= n
+            ? Effect.void
+            : Effect.andThen(Effect.promise(() => new Promise((resolve) => setImmediate(resolve))), until(n))
+        )
+      yield* until(66)
+      held.splice(0).forEach((release) => release())
+      for (const n of [0, 2]) assert.deepInclude(yield* waiting[n]!.outcome, { status: 200 })
+      assert.strictEqual(server.requests.length, 66)
+      assert.strictEqual(server.seen.peak, 64)
+    }))
+
+  it.effect("whose connection fails, fails; each of many has its own attempt", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Effect.scoped(serve(() => {}))
+      const { send } = yield* poolOf()
+      const all = Array.from({ length: 100 }, () => send({ port }))
+      for (const { outcome } of all) assert.deepInclude(yield* outcome, { status: null, body: null })
+      assert.strictEqual(yield* sizeOf("origins, checked"), 0)
+      assert.strictEqual(yield* sizeOf("connections, checked"), 0)
+    }))
+})
+
+describe("all connections together", () => {
+  it.effect("are bounded: the one that was idle longest makes room, and where none is, requests wait in order", () =>
+    Effect.gen(function* () {
+      const held: Array<() => void> = []
+      let arrived = signal()
+      const holding = yield* serve((_, response) => {
+        held.push(() => response.end("ok"))
+        arrived.fire()
+      })
+      const others = yield* Effect.forEach([1, 2, 3], () => serve((_, response) => response.end("ok")))
+      const { send, sent } = yield* poolOf({ maxConnections: 2 })
+      for (const other of others) assert.deepInclude(yield* sent(other), { status: 200 })
+      assert.isAtMost(yield* sizeOf("connections, checked"), 2)
+      const slow: Array<Effect.Effect<Settled>> = []
+      for (let n = 0; n < 2; n++) {
+        slow.push(send(holding).outcome)
+        yield* arrived.wait
+        arrived = signal()
+      }
+      const waiting = others.map((other) => send(other).outcome)
+      assert.strictEqual(yield* sizeOf("connections, checked"), 2)
+      held[0]!()
+      for (const outcome of waiting) assert.deepInclude(yield* outcome, { status: 200, error: null })
+      held[1]!()
+      for (const outcome of slow) assert.deepInclude(yield* outcome, { status: 200 })
+      assert.isAtMost(yield* sizeOf("connections, checked"), 2)
+    }))
+
+  it.effect("end with the scope, those with a request on them as a reset", () =>
+    Effect.gen(function* () {
+      const arrived = signal()
+      const server = yield* serve((request, response) => {
+        if (server.requests.length === 1) return response.end("ok")
+        request.resume()
+        arrived.fire()
+      })
+      const { early, outcome } = yield* Effect.scoped(Effect.gen(function* () {
+        const { send, sent } = yield* poolOf()
+        const early = yield* sent(server)
+        const { outcome } = send(server)
+        yield* arrived.wait
+        return { early, outcome }
+      }))
+      assert.deepInclude(early, { status: 200 })
+      assert.deepInclude(yield* outcome, { status: null, error: "reset" })
+    }))
+})
+
+it.effect("a signal that is raised after the answer leaves the connection to others", () =>
+  Effect.gen(function* () {
+    const server = yield* serve((_, response) => response.end("ok"))
+    const { sent } = yield* outboundOf()
+    for (let n = 0; n < 5; n++) {
+      const controller = new AbortController()
+      assert.deepInclude(yield* sent(at(server), { signal: controller.signal }), { status: 200 })
+      controller.abort()
+    }
+    assert.strictEqual(server.seen.connections, 1)
+  }))

@@ -1,0 +1,46 @@
+/** Answers as the parser reads them, whole or in parts. */
+import { Buffer } from "node:buffer"
+import { ResponseParser } from "../../../../services/platform/Outbound/ResponseParser.ts"
+
+export interface Read {
+  readonly status: number | null
+  readonly body: string
+  readonly end: "done" | "refused" | "more"
+  readonly keep: boolean
+  /** Every byte belonged to the answer. */
+  readonly alone: boolean
+}
+
+/** Reads parts one after the other, to the first that ends it; `ended`: the receiver ends its side after them. */
+export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
+  let status: number | null = null
+  let body = ""
+  const parser = new ResponseParser({
+    head: (found) => {
+      if (status !== null) throw new Error("a second head")
+      status = found
+    },
+    body: (chunk, from, to) => {
+      if (to <= from || to > chunk.length) throw new Error(`a body of ${from} to ${to}`)
+      body += chunk.toString("latin1", from, to)
+    },
+  })
+  parser.begin()
+  let alone = true
+  for (const part of parts) {
+    // What comes after the end is surplus as well.
+    alone = !parser.done && parser.read(Buffer.from(part)) && alone
+    if (parser.refused) break
+  }
+  if (ended && !parser.done && !parser.refused) parser.end()
+  const end = parser.done ? "done" : parser.refused ? "refused" : "more"
+  return { status, body, end, keep: end === "done" && parser.keep && alone, alone: end !== "done" || alone }
+}
+
+export const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1")
+
+/** The same bytes cut at every place, and into single bytes. */
+export const cuts = (bytes: Buffer): ReadonlyArray<ReadonlyArray<Buffer>> => [
+  ...Array.from({ length: bytes.length - 1 }, (_, n) => [bytes.subarray(0, n + 1), bytes.subarray(n + 1)]),
+  Array.from(bytes, (_, n) => bytes.subarray(n, n + 1)),
+]

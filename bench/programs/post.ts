@@ -25,9 +25,9 @@ export const inFlight = 64
 
 const dispatcher = new Agent({ connections: inFlight, pipelining: 1 })
 
-/** Fails where the receiver does not answer 2xx. */
-export const post = async ({ body, event, id, secret, url }: Job): Promise<void> => {
-  const headers = headersFor({
+/** Every header of a delivery, signed. */
+export const headersOf = ({ body, event, id, secret }: Job): Record<string, string> =>
+  headersFor({
     deliveryId: id,
     eventType: event,
     attempt: 1,
@@ -35,7 +35,11 @@ export const post = async ({ body, event, id, secret, url }: Job): Promise<void>
     body,
     secrets: [secret],
   })
-  const response = await request(url, { dispatcher, method: "POST", headers, body })
+
+/** Fails where the receiver does not answer 2xx. */
+export const post = async (job: Job): Promise<void> => {
+  const { body, url } = job
+  const response = await request(url, { dispatcher, method: "POST", headers: headersOf(job), body })
   await response.body.dump()
   if (response.statusCode >= 300) throw new Error(`answered ${response.statusCode}`)
 }

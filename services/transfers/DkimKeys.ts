@@ -66,17 +66,30 @@ export const recordOf = (domainName: string, { algorithm, publicKey, selector }:
   value: `v=DKIM1; k=${algorithm}; p=${publicKey}`,
 })
 
+interface KeyPlace {
+  readonly domainId: string
+  readonly id: string
+}
+
+/** The keys that were made for transfers, by the transfers' ids. */
+export const keysOf = (
+  sql: PgClient.PgClient,
+  transfers: ReadonlyArray<KeyPlace>,
+): Effect.Effect<ReadonlyMap<string, DkimKey>, SqlError.SqlError> =>
+  transfers.length === 0 ? Effect.succeed(new Map()) : Effect.map(
+    sql<DkimKey & { readonly id: string }>`
+      select transfer_id::text as id, algorithm, selector, public_key as "publicKey" from dkim_keys
+      where domain_id = any(${transfers.map(({ domainId }) => domainId)}::uuid[])
+        and transfer_id = any(${transfers.map(({ id }) => id)}::uuid[])`,
+    (rows) => new Map(rows.map(({ id, ...key }) => [id, key])),
+  )
+
 /** The key that was made for a transfer; null where there is none. */
 export const keyOf = (
   sql: PgClient.PgClient,
-  { domainId, id }: { readonly domainId: string; readonly id: string },
+  transfer: KeyPlace,
 ): Effect.Effect<DkimKey | null, SqlError.SqlError> =>
-  Effect.map(
-    sql<DkimKey>`
-      select algorithm, selector, public_key as "publicKey" from dkim_keys
-      where domain_id = ${domainId}::uuid and transfer_id = ${id}::uuid`,
-    ([row]) => row ?? null,
-  )
+  Effect.map(keysOf(sql, [transfer]), (keys) => keys.get(transfer.id) ?? null)
 
 /** Drops the keys of transfers that do not take effect, in the current transaction (Gathered.ts). */
 export const dropKeys = (

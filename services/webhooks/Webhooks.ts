@@ -22,6 +22,7 @@ import { Outbound } from "../platform/Outbound.ts"
 import { Vault } from "../platform/Vault.ts"
 import { dueTopic } from "./Deliveries.ts"
 import { generateSecret } from "./Signer.ts"
+import { shownUrl } from "./Webhooks/shownUrl.ts"
 import { transition, type WebhookCommand, type WebhookEvent } from "./Webhooks/transition.ts"
 import { cancelJob } from "./WebhookJobs/kinds.ts"
 
@@ -192,7 +193,11 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           category: "alerts",
           severity: "info",
           title: "A webhook was paused",
-          body: "What is due waits until it is resumed; events that arrive meanwhile make no delivery.",
+          body:
+            `The webhook to ${
+              shownUrl(state.url)
+            } is paused: what is due waits until it is resumed; events that arrive ` +
+            "meanwhile make no delivery.",
           href: `/webhooks/${id}`,
           coalesceKey: `webhook-paused.${id}`,
         })

@@ -1,6 +1,6 @@
 /** A database of the version before the audit had months, with records of years. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import auditMonths from "../../migrations/0026_audit_months.ts"
 import { AuditPartitions } from "../../services/platform/AuditPartitions.ts"
@@ -170,5 +170,52 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
         values (${floorOf(now)}::uuid, ${new Date(now)}, 'a', 'done')`
       const rows = yield* contents
       assert.lengthOf(rows, 11)
+    }))
+
+  it.effect("is as it was where the migration is cut off in the middle, and becomes a partition the next time", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      yield* before
+      const now = Date.now()
+      yield* fill(500, Date.parse("2024-01-01"), now)
+      const late = floorOf(now + 90 * 86_400_000)
+      yield* owner`insert into audit_records (id, at, action, outcome)
+        values (${late}::uuid, ${new Date(now)}, 'a', 'done')`
+      const rows = yield* contents
+      // Holds the migration where the table has its new name and its months, and the late record is on its way.
+      yield* owner.unsafe(`create function wait_for_the_test() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(2026); return old; end $$`)
+      yield* owner`create trigger wait before delete on audit_records for each row execute function wait_for_the_test()`
+      const [locked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holding = yield* sql`select pg_advisory_xact_lock(2026)`.pipe(
+        Effect.andThen(Deferred.succeed(locked, undefined)),
+        Effect.andThen(Deferred.await(go)),
+        sql.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(locked)
+      const cut = yield* Effect.forkChild(Effect.exit(monthly))
+      // The owner has one connection; another of its own ends it.
+      const { ownerUrl } = yield* TestDatabase
+      yield* Effect.gen(function* () {
+        const { sql: beside } = yield* Database
+        const waiting = beside<{ pid: number }>`
+          select l.pid from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+          where l.locktype = 'advisory' and not l.granted`
+        const [found] = yield* waiting.pipe(Effect.repeat({ until: (found) => found.length === 1 }))
+        yield* beside`select pg_terminate_backend(${found!.pid})`
+      }).pipe(Effect.provide(Layer.fresh(Database.layer({ url: ownerUrl, ownerUrl, maxConnections: 1 }))))
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(cut)))
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(holding)
+
+      assert.deepStrictEqual(yield* contents, rows)
+      const kinds = owner<{ kind: string }>`select relkind::text as kind from pg_class where relname = 'audit_records'`
+      assert.deepStrictEqual(yield* kinds, [{ kind: "r" }])
+      yield* owner`drop trigger wait on audit_records`
+      yield* monthly
+      assert.deepStrictEqual(yield* contents, rows)
+      assert.deepStrictEqual(yield* kinds, [{ kind: "p" }])
+      assert.isTrue((yield* shape).every(({ children, valid }) => valid && children === 2))
     }))
 })

@@ -3,7 +3,8 @@
  *
  * The rules are those of one transfer: the same facts under locks in the same order, the same transition, the same
  * writers. What is left out here and settled by itself: whatever has a row in somebody else's hands, a recipient that is
- * disabled or has no seat in the chosen workspace any more, a new DKIM key. A transaction that fails is done again in
+ * disabled or has no seat in the chosen workspace any more, a DKIM key that is still to be made (of an acceptance by a
+ * version that made none then: making one takes 100 ms, and no transaction waits for that). A transaction that fails is done again in
  * halves, down to the one transfer that is at fault, which fails alone.
  */
 import { Cause, Clock, Effect, Result } from "effect"
@@ -14,6 +15,7 @@ import { gathered } from "../../platform/Gathered.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Changes } from "./Changes.ts"
+import { keysOf } from "../DkimKeys.ts"
 import { move, revoke, revokedFrom } from "./Completion.ts"
 import { Feature } from "./Feature.ts"
 import { freeRows } from "./FreeRows.ts"
@@ -41,7 +43,7 @@ const isOutage = (cause: Cause.Cause<unknown>): boolean => {
   return Cause.hasInterruptsOnly(cause) || SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
 }
 
-const needsKey = ({ rotateDkim, status }: TransferState) => status === "accepted" && rotateDkim
+const rotates = ({ rotateDkim, status }: TransferState) => status === "accepted" && rotateDkim
 
 export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
   const { sql } = yield* Database
@@ -57,10 +59,11 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
     function* (read: ReadonlyArray<TransferState>) {
       const { domains, stored, takes } = yield* lockFree(read)
       if (stored.length === 0 || !(yield* feature.on)) return []
+      const keys = yield* keysOf(sql, stored.flatMap(({ state }) => rotates(state) ? [state] : []))
       const now = yield* Clock.currentTimeMillis
       const decided = stored.flatMap((before): ReadonlyArray<Decided> => {
         const { state } = before
-        if (state.status === "accepted" && !takes(state) || needsKey(state)) return []
+        if (state.status === "accepted" && !takes(state) || rotates(state) && !keys.has(state.id)) return []
         const workspaces = state.targetOrgId === null ? [] : [state.targetOrgId]
         const domain = domains.get(state.domainId) ?? null
         const after = Result.getOrThrow(
@@ -69,6 +72,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         return after.events.length === 0 ? [] : [{ before, after }]
       })
       const completed = decided.flatMap(({ after: { state } }) => state.status === "completed" ? [state] : [])
+      const keyFor = ({ id, rotateDkim }: TransferState) => rotateDkim ? keys.get(id) ?? null : null
       const revoked = yield* revoke(sql, completed, now)
       const commandIds = yield* ids.batch(decided.length)
       const notices = yield* changes.write(...decided.map(({ after, before }, i) => ({
@@ -77,10 +81,13 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         actor: "system",
         commandId: commandIds[i]!,
         revision: domains.get(before.state.domainId)?.revision ?? null,
-        circumstances: { revoked: revokedFrom(revoked, before.state) },
+        circumstances: {
+          revoked: revokedFrom(revoked, before.state),
+          key: after.state.status === "completed" ? keyFor(after.state) : null,
+        },
         now,
       })))
-      yield* move(moving, completed.map((state) => ({ state, key: null })), revoked, now)
+      yield* move(moving, completed.map((state) => ({ state, key: keyFor(state) })), revoked, now)
       yield* changes.tell(notices)
       return decided.map(({ before }) => before.state.id)
     },
@@ -112,7 +119,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
     const now = yield* Clock.currentTimeMillis
     const read = (yield* byIds(transferIds)).map(({ state }) => state)
     const due = read.filter((state) => isDue(state, now))
-    const moved = yield* halving(due.filter((state) => !needsKey(state)))
+    const moved = yield* halving(due)
     const idle = new Set(read.flatMap((state) => isDue(state, now) ? [] : [state.id]))
     const settled = new Map<string, Settled>(transferIds.map((id) => [id, "unmoved"]))
     for (const id of moved) settled.set(id, "moved")

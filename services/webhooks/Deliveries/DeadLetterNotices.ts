@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Notice } from "../../notifications/Notifications.ts"
+import { shownUrl } from "../Webhooks/shownUrl.ts"
 import type { Settled } from "./Settle.ts"
 
 interface Row {
@@ -11,12 +12,6 @@ interface Row {
   readonly attempt: number
   readonly response_status: number | null
   readonly error: string | null
-}
-
-/** Without the query: endpoints keep keys there, and a notice leaves by mail and Slack. */
-const shownUrl = (text: string | null): string => {
-  const url = text === null ? null : URL.parse(text)
-  return url === null ? "its endpoint" : `${url.origin}${url.pathname}`
 }
 
 const outcome = ({ error, response_status }: Row): string =>

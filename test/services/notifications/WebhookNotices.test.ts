@@ -29,6 +29,10 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
       ])
       assert.deepStrictEqual([total, unread], [2, 2])
       assert.match(
+        items.find(({ count }) => count === 2)!.body,
+        /^The webhook to http:\/\/127\.0\.0\.1:20999\/ is paused: /,
+      )
+      assert.match(
         items.find(({ count }) => count === 3)!.body,
         /of email\.delivered to http:\/\/127\.0\.0\.1:20999\/ is in the dead letter queue: the error was interrupted at attempt 1\. \(3 times/,
       )

@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { counting } from "../../support/Statements.ts"
 import {
   accept,
   accountLine,
@@ -168,6 +169,25 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.deepStrictEqual(shown.map(({ id, status }) => [id, status]), [[bad, "accepted"]])
       assert.isTrue((yield* eligibility(bob.id)).can_accept)
       yield* owner`drop trigger refuse on transfers`
+    }).pipe(timed))
+
+  it.effect("with keys that were made at the acceptance go together, however many", () =>
+    Effect.gen(function* () {
+      const transfers = yield* Transfers
+      const { sql } = yield* Database
+      const statements = Effect.fnUntraced(function* (n: number) {
+        const made = yield* Effect.forEach(Array(n).keys().toArray(), () => accepted({ rotateDkim: true }))
+        yield* TestClock.adjust(day)
+        const [count, settled] = yield* counting(transfers.settleMany(made.map(({ id }) => id)))
+        assert.deepStrictEqual([...settled.values()], made.map(() => "moved"))
+        const unkeyed = yield* sql`
+          select d.id from domains d left join dkim_keys k on k.domain_id = d.id and k.selector = d.dkim_selector
+          where d.id = any(${made.map(({ domainId }) => domainId)}::uuid[]) and k.id is null`
+        assert.deepStrictEqual(unkeyed, [])
+        return count
+      })
+      const [two, twelve] = [yield* statements(2), yield* statements(12)]
+      assert.strictEqual(twelve, two)
     }).pipe(timed))
 
   it.effect("do not wait for one in somebody else's hands, and it follows once it is free", () =>

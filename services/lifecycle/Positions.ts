@@ -8,11 +8,14 @@
  * Whoever has the events can check that none was left out, changed or moved.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
 import { digestOf, genesis } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
 import { Bells } from "../platform/Bells.ts"
+import { fenceLast, isFenced, isRepeated } from "../platform/FencedCommand.ts"
+import type { Fence } from "../platform/FencedWrite.ts"
+import { afterCommit, type Kind, type Part, write, writeParts } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import { traceparentNow } from "../platform/Traces.ts"
 import { atTheEnd } from "../platform/Transact.ts"
@@ -91,19 +94,7 @@ export class Positions extends Context.Service<Positions, {
       const same = isSame(sql)
 
       // A history of this many events at once is one statement: places are counted up from each head.
-      const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
-        const projects = [...new Set(events.map(({ projectId }) => projectId))].sort()
-        // A place of an epoch that is over is never given: a database that took another's place begins a new one first.
-        const [compared] = yield* sql<{ same: boolean }>`
-          with made as (
-            insert into lifecycle_heads (project_id, epoch)
-            select p, i.epoch from unnest(${projects}::text[]) p cross join installation i on conflict do nothing
-          )
-          select ${same} as same from installation i`
-        if (!compared!.same) yield* settleEpoch(sql)
-        // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
-        const these = projects.length === 1 ? sql`= ${projects[0]!}` : sql`= any(${projects}::text[])`
-        yield* sql`select from lifecycle_heads where project_id ${these} order by project_id for update`
+      const placing = (events: ReadonlyArray<Placed>, heads: Statement.Fragment) => {
         const rows = events.map((event, i) => ({
           nth: i,
           id: event.id,
@@ -118,48 +109,110 @@ export class Positions extends Context.Service<Positions, {
           traceparent: event.traceparent,
           state: changesOf(event),
         }))
-        yield* sql`
-          with recursive told as (
+        const parts = {
+          fact_new: sql`
             select r.*, row_number() over (partition by project_id order by nth) as step
             from jsonb_to_recordset(${sql.json(rows)}) r(
               nth integer, id uuid, project_id text, kind text, txn uuid, person_id text, sub_id jsonb, payload jsonb,
-              body_digest text, created_at timestamptz, traceparent text, state jsonb)
-          ), chain as (
+              body_digest text, created_at timestamptz, traceparent text, state jsonb)`,
+          fact_chain: sql`
             select h.project_id, i.epoch, case when h.epoch = i.epoch then h.position else 0 end as position,
               case when h.epoch = i.epoch then h.digest else ${genesis} end as digest, null::text as prev_digest,
               0::bigint as step
-            from lifecycle_heads h cross join installation i where h.project_id = any(${projects}::text[])
+            from ${heads} h cross join installation i
             union all
             select c.project_id, c.epoch, c.position + 1,
               'sha256:' || encode(sha256(convert_to(
                 c.digest || E'\\n' || c.epoch || E'\\n' || (c.position + 1) || E'\\n' || t.body_digest, 'UTF8')), 'hex'),
               c.digest, t.step
-            from chain c join told t on t.project_id = c.project_id and t.step = c.step + 1
-          ), added as (
+            from fact_chain c join fact_new t on t.project_id = c.project_id and t.step = c.step + 1`,
+          fact_added: sql`
             insert into lifecycle_events (id, project_id, epoch, position, digest, prev_digest, body_digest, kind, txn,
               person_id, sub_id, payload, created_at, traceparent)
             select t.id, t.project_id, c.epoch, c.position, c.digest, c.prev_digest, t.body_digest, t.kind, t.txn,
               t.person_id, t.sub_id, t.payload, t.created_at, t.traceparent
-            from told t join chain c on c.project_id = t.project_id and c.step = t.step
-          ), changed as (
+            from fact_new t join fact_chain c on c.project_id = t.project_id and c.step = t.step`,
+          fact_changed: sql`
             select distinct on (t.project_id, s.key) t.project_id, s.key, s.value, c.position
-            from told t join chain c on c.project_id = t.project_id and c.step = t.step
+            from fact_new t join fact_chain c on c.project_id = t.project_id and c.step = t.step
             cross join jsonb_to_recordset(t.state) s(key text, value jsonb)
-            order by t.project_id, s.key, t.step desc
-          ), ended as (
-            delete from lifecycle_state l using changed
-            where l.project_id = changed.project_id and l.key = changed.key and changed.value is null
-          ), folded as (
+            order by t.project_id, s.key, t.step desc`,
+          fact_ended: sql`
+            delete from lifecycle_state l using fact_changed
+            where l.project_id = fact_changed.project_id and l.key = fact_changed.key
+              and fact_changed.value is null`,
+          fact_folded: sql`
             insert into lifecycle_state (project_id, key, value, position)
-            select project_id, key, value, position from changed where value is not null
-            on conflict (project_id, key) do update set value = excluded.value, position = excluded.position
+            select project_id, key, value, position from fact_changed where value is not null
+            on conflict (project_id, key) do update set value = excluded.value, position = excluded.position`,
+          fact_moved: sql`
+            update lifecycle_heads h set epoch = c.epoch, position = c.position, digest = c.digest
+            from (
+              select distinct on (project_id) project_id, epoch, position, digest from fact_chain
+              order by project_id, step desc
+            ) c
+            where h.project_id = c.project_id`,
+        }
+        return Object.entries(parts).map(([name, statement]): Part => ({ name, statement }))
+      }
+
+      const projectsOf = (events: ReadonlyArray<Placed>) =>
+        [...new Set(events.map(({ projectId }) => projectId))].sort()
+
+      // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+      const those = (projects: ReadonlyArray<string>) =>
+        projects.length === 1 ? sql`= ${projects[0]!}` : sql`= any(${[...projects]}::text[])`
+
+      /**
+       * Makes the heads that are missing. A place of an epoch that is over is never given: a database that took another's
+       * place begins a new one first.
+       */
+      const prepare = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
+        const [compared] = yield* sql<{ same: boolean }>`
+          with made as (
+            insert into lifecycle_heads (project_id, epoch)
+            select p, i.epoch from unnest(${projects}::text[]) p cross join installation i on conflict do nothing
           )
-          update lifecycle_heads h set epoch = c.epoch, position = c.position, digest = c.digest
-          from (
-            select distinct on (project_id) project_id, epoch, position, digest from chain order by project_id, step desc
-          ) c
-          where h.project_id = c.project_id`
+          select ${same} as same from installation i`
+        if (!compared!.same) yield* settleEpoch(sql)
+      })
+
+      const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
+        const projects = projectsOf(events)
+        yield* prepare(projects)
+        yield* sql`select from lifecycle_heads where project_id ${those(projects)} order by project_id for update`
+        const heads = sql`(select * from lifecycle_heads where project_id ${those(projects)})`
+        yield* writeParts(sql, placing(events, heads))
         yield* sql.afterCommit(bells.ring(lifecycleTopic, projects))
+      })
+
+      /**
+       * The same as a part of a fenced write, whose last fence locks the heads. What a fold takes away is of an aggregate
+       * that the write's other fences hold, so its snapshot has it.
+       */
+      const places: Kind<Placed> = {
+        name: "lifecycle",
+        parts: (events) => {
+          const held = sql`
+            select * from lifecycle_heads where project_id ${those(projectsOf(events))} order by project_id for update`
+          return [{ name: "fact_held", statement: held }, ...placing(events, sql`fact_held`)]
+        },
+      }
+
+      const headsHeld = (projects: ReadonlyArray<string>): Fence => ({
+        rows: projects.length,
+        statement: (earlier) =>
+          sql`select 1 from lifecycle_heads h join installation i on h.epoch <= i.epoch and ${same}
+            where h.project_id ${those(projects)} and ${earlier} order by h.project_id for update of h`,
+      })
+
+      const placeFenced = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
+        const projects = projectsOf(events)
+        // A head may be why the command was not written: the first fact of a project finds none.
+        if (yield* isRepeated) yield* sql.withTransaction(prepare(projects))
+        yield* fenceLast(sql, headsHeld(projects))
+        yield* write(sql, places, events)
+        yield* afterCommit(sql, bells.ring(lifecycleTopic, projects))
       })
 
       const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {
@@ -187,7 +240,7 @@ export class Positions extends Context.Service<Positions, {
             traceparent,
           }
         })
-        yield* atTheEnd("lifecycle", events, place)
+        yield* (yield* isFenced) ? placeFenced(events) : atTheEnd("lifecycle", events, place)
         return ids
       })
 

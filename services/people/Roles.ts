@@ -18,6 +18,7 @@ import {
   RoleRequired,
 } from "../../schemas/problems/Identity.ts"
 import { Database } from "../platform/Database.ts"
+import type { Question } from "../platform/FencedCommand.ts"
 
 export type Role = "sponsor" | "administrator" | "member"
 
@@ -109,6 +110,17 @@ export const heldIn = (sql: PgClient.PgClient, personId: string, institution: St
     join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
     where p.id = ${personId} and m.state <> 'ended'`
 
+/** The same as what a command is decided on. Rows are locked in the order of the tables: people, institutions, memberships. */
+export const standingIn = (sql: PgClient.PgClient, personId: string, institutionId: string, now: Date): Question => ({
+  rows: sql`${heldIn(sql, personId, sql`${institutionId}`, now)} order by m.id`,
+  lock: sql`for share`,
+})
+
+/** The standing that an answer to `standingIn` says; NotFound where the person may not see the institution. */
+export const standingFrom = Effect.fnUntraced(function* (answer: string, personId: string, institutionId: string) {
+  return standingOf(personId, institutionId, JSON.parse(answer) as ReadonlyArray<Held>) ?? (yield* new NotFound())
+})
+
 /** What the memberships make of a person; null for a person without one. */
 export const standingOf = (personId: string, institutionId: string, held: ReadonlyArray<Held>): Standing | null => {
   const is = (role: Role) => held.some((one) => one.role === role && one.effective)
@@ -167,8 +179,8 @@ export class Roles extends Context.Service<Roles, {
 
       const standing = Effect.fnUntraced(function* (personId: string, institutionId: string) {
         const now = new Date(yield* Clock.currentTimeMillis)
-        // Rows are locked in the order of the tables here: people, institutions, memberships.
-        const held = yield* sql<Held>`${heldIn(sql, personId, sql`${institutionId}`, now)} order by m.id for share`
+        const { lock, rows } = standingIn(sql, personId, institutionId, now)
+        const held = yield* sql<Held>`${rows} ${lock}`
         return standingOf(personId, institutionId, held)
       })
 

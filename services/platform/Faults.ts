@@ -84,9 +84,9 @@ export type PushFault =
 
 /** Of what is decided under an idempotency key. */
 export type DecisionFault =
-  /** The receipt is begun; nothing is decided. */
+  /** The receipt is begun, or there is none; nothing is decided. */
   | "decision.opened"
-  /** All but the places of what is told is written, and nothing is committed. */
+  /** All but the places of events is written, or all is decided; nothing is committed. */
   | "decision.written"
   /** Nobody has the answer. */
   | "decision.committed"

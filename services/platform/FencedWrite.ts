@@ -15,7 +15,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Data, Effect, Semaphore } from "effect"
 import { SqlError, type Statement } from "effect/sql"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
-import { collected } from "./Gathered.ts"
+import { type Collected, collected } from "./Gathered.ts"
 
 /** What was loaded is known to be no longer so before anything is written. */
 export class Conflict extends Data.TaggedError("Conflict") {}
@@ -76,16 +76,12 @@ export class BeforeWrite extends Context.Reference<Effect.Effect<void>>("bailiwi
   defaultValue: () => Effect.void,
 }) {}
 
-/**
- * Runs `effect`, which sends nothing and only gathers, and writes what it gathered where all `fences` hold. Fails with a
- * serialization failure where one does not. What was left for after the commit runs after it.
- */
-export const writeFenced = Effect.fnUntraced(function* <A, E, R>(
+/** Writes what was collected where all `fences` hold, and then runs what was left for after the commit. */
+export const writeCollected = Effect.fnUntraced(function* <A>(
   sql: PgClient.PgClient,
   fences: Array.NonEmptyReadonlyArray<Fence>,
-  effect: Effect.Effect<A, E, R>,
+  { after, parts, result }: Collected<A>,
 ) {
-  const { after, parts, result } = yield* collected(effect)
   yield* yield* BeforeWrite
   let earlier = sql`true`
   const named = fences.map(({ rows, statement }, i) => {
@@ -96,13 +92,24 @@ export const writeFenced = Effect.fnUntraced(function* <A, E, R>(
   })
   const written = parts.map(({ name, statement }) => sql`${sql(name)} as (${statement})`)
   const last = fences.length - 1
-  yield* sql`with ${sql.join(", ", false)([...named, ...written])}
+  yield* sql`with recursive ${sql.join(", ", false)([...named, ...written])}
     select fences_hold((select count(*) from ${sql.literal(`fence_${last}`)}), ${
     sql.literal(String(fences[last]!.rows))
   })`
   yield* after
   return result
 })
+
+/**
+ * Runs `effect`, which sends nothing and only gathers, and writes what it gathered where all `fences` hold. Fails with a
+ * serialization failure where one does not. What was left for after the commit runs after it.
+ */
+export const writeFenced = <A, E, R>(
+  sql: PgClient.PgClient,
+  fences: Array.NonEmptyReadonlyArray<Fence>,
+  effect: Effect.Effect<A, E, R>,
+): Effect.Effect<A, E | SqlError.SqlError, R> =>
+  Effect.flatMap(collected(effect), (made) => writeCollected(sql, fences, made))
 
 const again = new Set(["DeadlockError", "SerializationError", "UniqueViolation"])
 

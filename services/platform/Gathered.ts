@@ -43,13 +43,15 @@ const partsOf = (heaps: Map<string, Heap>) =>
   [...heaps.values()].sort((a, b) => a.kind.name < b.kind.name ? -1 : 1)
     .flatMap(({ items, kind }) => Array.isArrayNonEmpty(items) ? kind.parts(items) : [])
 
-const run = (
+/** Runs statements as one. */
+export const writeParts = (
   sql: PgClient.PgClient,
-  parts: Array.NonEmptyReadonlyArray<Part>,
+  parts: ReadonlyArray<Part>,
 ): Effect.Effect<void, SqlError.SqlError> => {
-  if (parts.length === 1) return Effect.asVoid(sql`${parts[0].statement}`)
+  const [only] = parts
+  if (only !== undefined && parts.length === 1) return Effect.asVoid(sql`${only.statement}`)
   const named = parts.map(({ name, statement }) => sql`${sql(name)} as (${statement})`)
-  return Effect.asVoid(sql`with ${sql.join(", ", false)(named)} select 1 as done`)
+  return Effect.asVoid(sql`with recursive ${sql.join(", ", false)(named)} select 1 as done`)
 }
 
 /** Runs `effect`, in a transaction that is open, and then writes what it gathered, by one statement. */
@@ -61,7 +63,7 @@ export const gathered = <A, E, R>(
     const heaps = new Map<string, Heap>()
     return Effect.tap(Effect.provideService(effect, Current, { heaps, after: null }), () => {
       const parts = partsOf(heaps)
-      return Array.isReadonlyArrayNonEmpty(parts) ? run(sql, parts) : Effect.void
+      return Array.isReadonlyArrayNonEmpty(parts) ? writeParts(sql, parts) : Effect.void
     })
   })
 
@@ -100,7 +102,7 @@ export const write = <A>(
 ): Effect.Effect<void, SqlError.SqlError> =>
   Array.isReadonlyArrayNonEmpty(items)
     ? Effect.flatMap(Current, (gathering) => {
-      if (gathering === null) return run(sql, kind.parts(items))
+      if (gathering === null) return writeParts(sql, kind.parts(items))
       const heap = gathering.heaps.get(kind.name)
       if (heap === undefined) gathering.heaps.set(kind.name, { kind: kind as Kind<unknown>, items: [...items] })
       else heap.items.push(...items)

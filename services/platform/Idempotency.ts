@@ -1,10 +1,10 @@
 /**
  * Receipts: what was asked with an idempotency key is done once, and answered the same each time (DECISIONS-identity 1.9).
  *
- * The receipt is the first row of the transaction that does the work and commits with it, so a crash leaves both or
- * neither, and only what was done is remembered: a refusal may be tried again with the same key. A second request with
- * the key of one that is under way waits for it, in this process before it takes a connection, else at the row; after
- * two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
+ * The receipt is the first row of the transaction that does the work, or a row of the one statement that writes it, and
+ * commits with it, so a crash leaves both or neither, and only what was done is remembered: a refusal may be tried again
+ * with the same key. A second request with the key of one that is under way waits for it, in this process before it
+ * takes a connection, else at the row; after two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
  */
 import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import { SqlError } from "effect/sql"
@@ -14,9 +14,11 @@ import { IdempotencyInProgress, IdempotencyKeyReused } from "../../schemas/probl
 import { canonical } from "./Canonical.ts"
 import { Database } from "./Database.ts"
 import { faultPoint } from "./Faults.ts"
+import { type Admission, fence, type Fenced, fenced, NotAdmitted, one } from "./FencedCommand.ts"
+import type { Conflict } from "./FencedWrite.ts"
 import { gathered, type Kind, write } from "./Gathered.ts"
 import { counted } from "./MapSizes.ts"
-import { type Conflict, transact } from "./Transact.ts"
+import { transact } from "./Transact.ts"
 import { Vault } from "./Vault.ts"
 
 const purpose = "idempotency"
@@ -53,6 +55,23 @@ export interface Answer {
   readonly replayed: boolean
 }
 
+interface Kept {
+  readonly receipt_fingerprint: Uint8Array
+  readonly receipt_kid: string
+  readonly receipt_status: number
+  readonly receipt_body: string
+}
+
+type Lost<E> = Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted
+
+/** Why a command is not decided: it was, before. */
+class Known {
+  readonly row: Kept
+  constructor(row: Kept) {
+    this.row = row
+  }
+}
+
 /** What goes wrong in SQL is a defect here, as it is in `transact`. */
 const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
   Effect.catch(
@@ -75,6 +94,24 @@ export class Idempotency extends Context.Service<Idempotency, {
   ) => Effect.Effect<
     Answer,
     Exclude<E, SqlError.SqlError | Conflict> | IdempotencyKeyReused | IdempotencyInProgress | DependencyUnavailable,
+    R
+  >
+  /**
+   * The same for a command of two round trips (FencedCommand.ts), which is no transaction before its write: its load looks
+   * for the receipt, and its write adds it whole. `turn` names what such commands
+   * meet about, the path where nothing is said.
+   */
+  readonly fenced: <A, E, R>(
+    asked: Asked & Partial<Fenced>,
+    told: Told<A>,
+    command: Effect.Effect<A, E, R>,
+  ) => Effect.Effect<
+    Answer,
+    | Exclude<E, SqlError.SqlError | Conflict>
+    | NotAdmitted
+    | IdempotencyKeyReused
+    | IdempotencyInProgress
+    | DependencyUnavailable,
     R
   >
   /**
@@ -161,16 +198,29 @@ export class Idempotency extends Context.Service<Idempotency, {
         }],
       }
 
-      const receipt = Effect.fnUntraced(function* (asked: Asked) {
-        const [row] = yield* sql<{ fingerprint: Uint8Array; kid: string; status: number; body: string }>`
-          select fingerprint, kid, status, body from idempotency_receipts
+      const kept = (asked: Asked) =>
+        sql`select fingerprint as receipt_fingerprint, kid as receipt_kid, status as receipt_status, body as receipt_body
+          from idempotency_receipts
           where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
             and key = ${asked.key}`
-        if (row === undefined) return undefined
-        if (!timingSafeEqual(row.fingerprint, fingerprint(asked, row.kid).hash)) {
-          return yield* new IdempotencyKeyReused()
-        }
-        return { status: row.status, body: row.body, replayed: true } satisfies Answer
+
+      const replayOf = (asked: Asked, row: Kept): Effect.Effect<Answer, IdempotencyKeyReused> =>
+        timingSafeEqual(row.receipt_fingerprint, fingerprint(asked, row.receipt_kid).hash)
+          ? Effect.succeed({ status: row.receipt_status, body: row.receipt_body, replayed: true })
+          : Effect.fail(new IdempotencyKeyReused())
+
+      const receipt = Effect.fnUntraced(function* (asked: Asked) {
+        const [row] = yield* sql<Kept>`${kept(asked)}`
+        return row === undefined ? undefined : yield* replayOf(asked, row)
+      })
+
+      /** A command whose key has a receipt is not decided. */
+      const unreceived = (asked: Asked): Admission => ({
+        statement: kept(asked),
+        judge: (row) =>
+          row["receipt_kid"] === null
+            ? faultPoint("decision.opened")
+            : Effect.fail(new NotAdmitted(new Known(row as unknown as Kept))),
       })
 
       const done = <A>({ encode, keep, status }: Told<A>, result: A) => ({
@@ -210,6 +260,50 @@ export class Idempotency extends Context.Service<Idempotency, {
           ? committed(asked, told, command)
           : alone(asked, (waited) => committed(asked, told, command, waited))
 
+      /** The receipt, written whole; of two with one key the second finds it, and begins anew. */
+      const received = (asked: Asked, { status }: Answer, body: string, now: Date) => {
+        const { hash, kid } = fingerprint(asked)
+        return one((earlier) =>
+          sql`
+          insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, status, body, created_at)
+          select ${asked.principal}::text, ${asked.method}::text, ${asked.path}::text, ${asked.key}::text,
+            ${hash}::bytea, ${kid}::text, ${status}::int, ${body}::text, ${now}::timestamptz
+          where ${earlier} on conflict do nothing returning 1`
+        )
+      }
+
+      const fencedOnce = Effect.fnUntraced(function* <A, E, R>(
+        asked: Asked,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+      ) {
+        const { answer, kept } = done(told, yield* command)
+        if (asked.key === null) return answer
+        yield* fence(sql, received(asked, answer, kept, new Date(yield* Clock.currentTimeMillis)))
+        return answer
+      })
+
+      const runFenced = <A, E, R>(asked: Asked & Partial<Fenced>, told: Told<A>, command: Effect.Effect<A, E, R>) => {
+        const { admissions = [], turn = asked.path } = asked
+        const all = asked.key === null ? admissions : [...admissions, unreceived(asked)]
+        const decided = fenced(sql, { admissions: all, turn }, fencedOnce(asked, told, command)).pipe(
+          Effect.tap(() => faultPoint("decision.committed")),
+          Effect.provideService(Database, database),
+        )
+        if (asked.key === null) return decided
+        return alone(
+          asked,
+          () =>
+            Effect.catch(
+              decided,
+              (error): Effect.Effect<Answer, Lost<E> | IdempotencyKeyReused> =>
+                error instanceof NotAdmitted && error.answer instanceof Known
+                  ? replayOf(asked, error.answer.row)
+                  : Effect.fail(error),
+            ),
+        )
+      }
+
       const runAfter: Idempotency["Service"]["runAfter"] = (asked, told, asking) => {
         const answer = (waited: number) =>
           Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command, waited))
@@ -220,7 +314,7 @@ export class Idempotency extends Context.Service<Idempotency, {
             (known): ReturnType<typeof answer> => known === undefined ? answer(waited) : Effect.succeed(known),
           ))
       }
-      return Idempotency.of({ run, runAfter })
+      return Idempotency.of({ run, fenced: runFenced, runAfter })
     }),
   )
 }

@@ -71,14 +71,15 @@ const retryAfterSeconds = 5
 export const heldMeanwhile = () => new Held({ retry_after: retryAfterSeconds })
 
 /**
- * Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. Also
- * where this is another database than the epoch's and nobody has found it out yet, which whoever tells something next
- * would (services/lifecycle/Epochs.ts): that must not be who activates it.
+ * SQL of whether the installation is held. Also where this is another database than the epoch's and no process has found
+ * it out yet: the next one that tells something does (services/lifecycle/Epochs.ts), and that must not be who activates it.
  */
+export const isHeld = (sql: PgClient.PgClient) => sql`(select state = 'held' or ${isAnother(sql)} from installation)`
+
+/** Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. */
 export const mustBeOpen = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<void, Held | SqlError.SqlError> {
-  const [row] = yield* sql<{ held: boolean }>`
-    select state = 'held' or ${isAnother(sql)} as held from installation`
+  const [row] = yield* sql<{ held: boolean }>`select ${isHeld(sql)} as held`
   if (row!.held) return yield* heldMeanwhile()
 })

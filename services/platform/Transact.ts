@@ -5,13 +5,11 @@
  * is 503. What was given to `atTheEnd` runs once as the last statements before COMMIT, all items of one key together:
  * rows that everybody needs (lifecycle heads) are locked for as short as can be, and in one order.
  */
-import { Context, Data, Effect } from "effect"
+import { Context, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { Database } from "./Database.ts"
-
-/** What was read before the locks is no longer so. */
-export class Conflict extends Data.TaggedError("Conflict") {}
+import { Conflict } from "./FencedWrite.ts"
 
 interface Ending {
   readonly items: Array<unknown>

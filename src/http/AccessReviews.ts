@@ -6,7 +6,7 @@ import { AccessReviewsApi } from "../../schemas/api/AccessReviews.ts"
 import { GrantReceipt } from "../../schemas/identity/AccessReviews.ts"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { ifMatch } from "./IfMatch.ts"
-import { keyed } from "./Keyed.ts"
+import { keyedFenced } from "./Keyed.ts"
 import { approving, personIn } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(AccessReviewsApi)
@@ -29,7 +29,7 @@ export const accessReviews = HttpApiBuilder.group(
       }),
       proposeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: GrantReceipt, headers: etag },
           reviews.propose({ ...payload, personId, institutionId: params.institution_id }),
         )
@@ -44,7 +44,7 @@ export const accessReviews = HttpApiBuilder.group(
           seen: yield* ifMatch,
           stepUp: yield* approving,
         }
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 200, success: GrantReceipt, headers: etag },
           reviews.approve(decision),
         )
@@ -58,7 +58,7 @@ export const accessReviews = HttpApiBuilder.group(
           reason: payload.reason,
           seen: yield* ifMatch,
         }
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 200, success: GrantReceipt, headers: etag },
           reviews.revoke(decision),
         )

@@ -62,6 +62,20 @@ export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, 
   return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), told(how), command))
 })
 
+/**
+ * The same for a command of two round trips (FencedCommand.ts). `turn` names what such commands meet about, the path where
+ * nothing is said.
+ */
+export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R>(
+  how: Keyed<A, I> & { readonly turn?: string },
+  command: Effect.Effect<A, E, R>,
+) {
+  const { turn } = how
+  const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }) }
+  const answered = (yield* Idempotency).fenced(request, told(how), command)
+  return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", Effect.die))
+})
+
 /** The same where `asking`, in no transaction, gives the command: it is not asked for what was answered already. */
 export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
   how: Keyed<A, I>,

@@ -4,13 +4,14 @@
  */
 import { Clock, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
+import type { Statement } from "effect/sql"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
 import { digestOf, genesis } from "../../platform/Canonical.ts"
 import { insertion, write } from "../../platform/Gathered.ts"
 import { Ids } from "../../platform/Ids.ts"
-import { type Evidence, identityOf, type ReviewRow } from "./Rows.ts"
+import { type Evidence, identityOf, type LoadedRow, type ReviewRow } from "./Rows.ts"
 
-interface EvidenceRow extends Evidence {
+export interface EvidenceRow extends Evidence {
   readonly nth: number
   readonly reason: string
   readonly prev_digest: string
@@ -63,17 +64,27 @@ const isWhole = (row: ReviewRow, entries: ReadonlyArray<EvidenceRow>): boolean =
     entry.digest === entryDigest(row, entry)
   )
 
-/** Reads and adds to the chain of a review whose row the caller has locked. */
-export const evidence = (sql: PgClient.PgClient) => {
-  /** All entries, oldest first. A chain that does not hold is a defect: nothing may build on it. */
-  const read = Effect.fnUntraced(function* (row: ReviewRow) {
-    const entries = yield* sql<EvidenceRow>`
-      select nth, receipt_id::text as receipt_id, action, person_id, at, reason, digest, prev_digest
-      from access_review_evidence where review_id = ${row.id}::uuid order by nth`
-    if (!isWhole(row, entries)) return yield* Effect.die(new Error(`The evidence of review ${row.id} does not hold`))
-    return entries
-  })
+/** SQL of a review's evidence as JSON, oldest first; `reviewId` is SQL of the review's id. */
+export const entriesOf = (sql: PgClient.PgClient, reviewId: Statement.Fragment): Statement.Fragment =>
+  sql`(select coalesce(json_agg(e order by e.nth), '[]')::text from (
+    select nth, receipt_id, action, person_id, at, reason, digest, prev_digest
+    from access_review_evidence where review_id = ${reviewId}) e)`
 
+type Stored = Omit<EvidenceRow, "at"> & { readonly at: string }
+
+/** The evidence of a review that was loaded. A chain that does not hold is a defect: nothing may build on it. */
+export const wholeChain = (row: LoadedRow): Effect.Effect<ReadonlyArray<EvidenceRow>> => {
+  const entries = (JSON.parse(row.entries) as ReadonlyArray<Stored>).map((entry) => ({
+    ...entry,
+    at: new Date(entry.at),
+  }))
+  return isWhole(row, entries)
+    ? Effect.succeed(entries)
+    : Effect.die(new Error(`The evidence of review ${row.id} does not hold`))
+}
+
+/** Adds to the chain of a review, whose row moves on under the digest that its last entry had. */
+export const evidence = (sql: PgClient.PgClient) => {
   /** The entry that would follow, not written yet. */
   const next = Effect.fnUntraced(function* (
     row: ReviewRow,
@@ -112,5 +123,5 @@ export const evidence = (sql: PgClient.PgClient) => {
   const add = (entry: EvidenceRow, reviewId: string) =>
     write(sql, rows, [{ ...entry, at: entry.at.toISOString(), review_id: reviewId }])
 
-  return { read, next, add }
+  return { next, add }
 }

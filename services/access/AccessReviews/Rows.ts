@@ -38,24 +38,26 @@ export const reviewColumns = `id::text as id, institution_id, project_id, access
   approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
   evidence_count`
 
-interface GrantEvent {
+/** An Access at the version that was asked for, and the grant Event of that version. */
+export interface AccessRow {
+  readonly state: string
+  readonly access_version: number
+  readonly project_id: string
+  readonly person_id: string
   readonly access_digest: string
   readonly event_id: string
-  readonly position: bigint
+  readonly position: number
   readonly digest: string
 }
 
-/** An Access, and the grant Event of the version that was asked for. */
-export type AccessRow =
-  & { readonly state: string; readonly access_version: number; readonly project_id: string; readonly person_id: string }
-  & (GrantEvent | { readonly [Key in keyof GrantEvent]: null })
-
-/** A row that is about to change, and its person as products know them; null for who is not known. */
-export interface LockedRow extends ReviewRow {
+/** A row that is about to change, and its person as products know them; null where the person is not known. */
+export interface LoadedRow extends ReviewRow {
   readonly person: { readonly id: string; readonly issuer: string; readonly subject: string } | null
+  /** The review's evidence, as JSON. */
+  readonly entries: string
 }
 
-/** Of a `LockedRow`, beside `reviewColumns`. */
+/** Of a `LoadedRow`, beside `reviewColumns`. */
 export const reviewedPerson = `(select json_build_object('id', coalesce(p.merged_into, p.id), 'issuer', p.issuer,
     'subject', p.subject)
   from people p where p.id = access_reviews.person_id and p.issuer is not null) as person`

@@ -48,7 +48,7 @@ const world = Effect.gen(function* () {
 
 const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
   const reviews = yield* AccessReviews
-  const { run } = yield* Idempotency
+  const { fenced } = yield* Idempotency
   const { sql } = yield* Database
   const { decidedTogether, entangled, merge } = merging(sql)
   const { accessId, fern, ids, pat, portal, watcher } = yield* world
@@ -77,7 +77,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     function* <E, R>(who: number, path: string, command: Effect.Effect<GrantReceipt, E, R>) {
       const before = yield* theAccess
       const asked = { principal: `person:${ids[who]!}`, method: "POST", path, key: randomUUID(), body: { reason } }
-      const { tag, value } = yield* tagOf(run(asked, encode, command))
+      const { tag, value } = yield* tagOf(fenced(asked, encode, command))
       assert.deepStrictEqual(yield* theAccess, before)
       if (value !== null) answers.push({ who, asked, body: value.body })
       return { tag, receipt: value === null ? null : JSON.parse(value.body) as GrantReceipt }
@@ -128,7 +128,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     if (first === undefined) return
     const principal = `person:${ids[m.canonical[first.who]!]!}`
     const asked = { ...first.asked, principal, ...(same ? {} : { body: { reason: "something else" } }) }
-    const { tag, value } = yield* tagOf(run(asked, encode, Effect.die(new Error("done again"))))
+    const { tag, value } = yield* tagOf(fenced(asked, encode, Effect.die(new Error("done again"))))
     if (!same) return assert.strictEqual(tag, "IdempotencyKeyReused")
     assert.deepStrictEqual(value, { status: 200, body: first.body, replayed: true })
   })

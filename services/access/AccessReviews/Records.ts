@@ -1,0 +1,53 @@
+/** What else is written of a decision on a review: its audit, and the event by which products hear of it. */
+import { Effect } from "effect"
+import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
+import { Positions } from "../../lifecycle/Positions.ts"
+import { Audit } from "../../platform/Audit.ts"
+import type { LoadedRow, ReviewRow } from "./Rows.ts"
+
+/** Who ends what somebody had ended whose name is lost: no person's id has a colon. */
+export const nobody = "system:recovery"
+
+/** Gives the id of the audit's record. */
+export const recording = Effect.map(
+  Audit,
+  (audit) => (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
+    Effect.map(
+      audit.append({
+        action: `access-review.${action}`,
+        actor: personId === nobody ? "system" : `person:${personId}`,
+        subject: `access-review:${row.id}`,
+        outcome: "done",
+        details: { institution: row.institution_id, access: row.access_id, version: row.access_version },
+      }),
+      ([id]) => id!,
+    ),
+)
+
+export const recordingExpiry = Effect.map(
+  Audit,
+  (audit) => (id: string) =>
+    audit.append({
+      action: "access-review.expired",
+      actor: "system",
+      subject: `access-review:${id}`,
+      outcome: "done",
+    }),
+)
+
+/** Gives the id of the event. */
+export const telling = Effect.map(
+  Positions,
+  (positions) => (kind: "access-review-approved" | "access-review-revoked", row: LoadedRow) =>
+    Effect.map(
+      positions.append({
+        kind,
+        projectId: row.project_id,
+        institutionId: row.institution_id,
+        ...(row.person === null ? {} : { person: row.person }),
+        payload: { review: { review_id: row.id, access_id: row.access_id, version: row.access_version } },
+        initiatedBy: "admin",
+      }),
+      ([id]) => id!,
+    ),
+)

@@ -1,0 +1,113 @@
+/** Two decisions on one review that meet: whatever the order of their round trips, it is as if one had come after the other. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
+import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { Idempotency } from "../../../services/platform/Idempotency.ts"
+import { interleaved } from "../../support/Interleaved.ts"
+import { tell } from "../../support/TestIdentity.ts"
+import { vault } from "../../support/TestVault.ts"
+import { verified } from "./EvidenceChain.ts"
+import { on, propose, reason, revoke, services, tagOf, type World, world } from "./ReviewWorld.ts"
+
+const all = Layer.provideMerge(vault, services)
+
+const told = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
+
+/** A decision as the API runs it, in a process of its own; gives how it ended. */
+const decided = <E extends { readonly _tag: string }, R>(
+  command: Effect.Effect<GrantReceipt, E, R>,
+  path: string,
+  key: string = randomUUID(),
+) =>
+  Effect.provide(Idempotency, Layer.fresh(Idempotency.layer), { local: true }).pipe(
+    Effect.flatMap(({ fenced }) =>
+      tagOf(fenced({ principal: "person:one", method: "POST", path, key, body: null }, told, command))
+    ),
+  )
+
+/** What stands of a world's reviews, without the ids that differ from world to world. */
+const stateOf = ({ accessId, portal }: World) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const reviews = yield* sql<{ id: string; state: string; approved_by: string | null }>`
+      select id::text as id, state, approved_by from access_reviews where access_id = ${accessId} order by proposed_at, id`
+    for (const { id } of reviews) yield* verified(id)
+    const kinds = yield* sql<{ kind: string; position: bigint }>`
+      select kind, position from lifecycle_events where project_id = ${portal} order by position`
+    assert.deepStrictEqual(kinds.map(({ position }) => Number(position)), kinds.map((_, i) => i + 1))
+    const [{ audited } = { audited: 0 }] = yield* sql<{ audited: number }>`
+      select count(*)::int as audited from audit_records
+      where subject = any(${reviews.map(({ id }) => `access-review:${id}`)}::text[])`
+    return { states: reviews.map(({ state }) => state), kinds: kinds.map(({ kind }) => kind), audited }
+  })
+
+type Decide = (w: World, reviewId: string) => Effect.Effect<string, never, Layer.Success<typeof all>>
+
+const by = (who: "ada" | "abe" | "sam", what: "approve" | "revoke", key?: string): Decide => (w, reviewId) =>
+  Effect.flatMap(AccessReviews, (reviews) => {
+    const decision = on(w, w[who], reviewId)
+    const path = `/reviews/${reviewId}`
+    return what === "approve"
+      ? decided(reviews.approve({ ...decision, stepUp: Effect.void }), path, key)
+      : decided(reviews.revoke(decision), path, key)
+  })
+
+const proposing: Decide = (w) =>
+  Effect.flatMap(AccessReviews, (reviews) =>
+    decided(
+      reviews.propose({ access_id: w.accessId, access_version: 1, reason, personId: w.sam, institutionId: w.fern }),
+      "/reviews",
+    ))
+
+/** What is no command of two round trips, but changes what one is decided on. */
+const leaving: Decide = ({ ada, fern }) =>
+  Effect.flatMap(Database, ({ sql }) =>
+    Effect.as(
+      Effect.orDie(sql`
+        update institution_memberships set state = 'ended' where person_id = ${ada} and institution_id = ${fern}`),
+      "done",
+    ))
+const superseding: Decide = ({ accessId, fern, pat, portal }) =>
+  Effect.as(
+    Effect.orDie(tell("access", {
+      ...{ id: accessId, version: 2, institution_id: fern, project_id: portal, person_id: pat },
+      ...{ role: "editor", state: "active" },
+    })),
+    "done",
+  )
+
+const pairs = {
+  "two who approve": [by("ada", "approve"), by("abe", "approve")],
+  "who approves and who revokes": [by("ada", "approve"), by("abe", "revoke")],
+  "who approves and the proposer who revokes": [by("ada", "approve"), by("sam", "revoke")],
+  "two who revoke": [by("ada", "revoke"), by("abe", "revoke")],
+  "who revokes and who proposes again": [by("ada", "revoke"), proposing],
+  "who approves and who proposes again": [by("ada", "approve"), proposing],
+  "two who propose again": [proposing, proposing],
+  "one who approves twice with one key": [by("ada", "approve", "once"), by("ada", "approve", "once")],
+  "who approves and the end of the role": [by("ada", "approve"), leaving],
+  "who revokes and the end of the role": [by("ada", "revoke"), leaving],
+  "who approves and a change of the Access": [by("ada", "approve"), superseding],
+  "who proposes again and a change of the Access": [proposing, superseding],
+} as const
+
+layer(all, { excludeTestServices: true, timeout: "2 minutes" })("Two decisions on reviews of one Access", (it) => {
+  for (const [name, [one, other]] of Object.entries(pairs)) {
+    for (const proposed of [true, false]) {
+      it.effect(`${name}, ${proposed ? "of one that is proposed" : "after it was revoked"}: as one after the other`, () =>
+        Effect.gen(function* () {
+          const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
+            const w = yield* world
+            const { review_id } = yield* propose(w)
+            if (!proposed) yield* revoke(on(w, w.sam, review_id))
+            return { commands: [one(w, review_id), other(w, review_id)] as const, state: stateOf(w) }
+          }))
+          const known = serial.map((ended) => JSON.stringify(ended))
+          for (const ended of interleavings) assert.include(known, JSON.stringify(ended))
+        }))
+    }
+  }
+})

@@ -18,6 +18,16 @@ const bearer = /^bearer +(\S+)$/i
 /** What an API key is stored and found by. */
 export const hashOf = (key: string): Uint8Array => new Uint8Array(createHash("sha256").update(key).digest())
 
+const account = "a.id as account_id, a.plan, a.platform_admin"
+
+/** The statement of `who` for texts that are the same at each call; its first parameter is what the credential is found by. */
+export const whoText = (via: Credential["Service"]["via"]): string =>
+  via === "key"
+    ? `select ${account}, k.id as key_id from api_keys k join accounts a on a.id = k.account_id
+        where k.hash = $1 and k.is_active and a.status = 'active' and not a.removed`
+    : `select ${account}, null::uuid as key_id from accounts a
+        where a.id = $1::uuid and a.status = 'active' and not a.removed`
+
 /**
  * SQL that selects `account_id, plan, platform_admin, key_id` of the active account behind a credential, or no row:
  * `with who as (${who(reads, credential)}) select … from who`. Whoever uses it hands the row to `Principals.seen`.

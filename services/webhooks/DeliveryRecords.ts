@@ -1,5 +1,6 @@
 /**
- * Reading deliveries. A page is one statement: credential, webhook, count and rows, shaped in SQL and passed on as text.
+ * Reading deliveries. A page is one statement: credential, webhook, count and rows. The newest rows are looked for in the
+ * newest partitions (Newest.ts); any other page is read from all of them, shaped in SQL and passed on as text.
  * Beyond the oldest day that is kept only dead letters are left; before it the deliveries themselves say everything.
  */
 import { Clock, Context, Effect, Layer } from "effect"
@@ -8,8 +9,11 @@ import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../accounts/Principals.ts"
+import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
+import { counted } from "../platform/MapSizes.ts"
+import { newest } from "./DeliveryRecords/Newest.ts"
 
 export interface PageRequest {
   /** From 0. */
@@ -24,6 +28,11 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 
 /** Pages beyond this many rows may take longer than a short read may. */
 const deep = 20_000
+/** Pages up to this row are looked for among the newest deliveries first. */
+const near = 1_000
+/** How many webhooks are remembered as having few recent deliveries, and for how long each. */
+const mostSparse = 10_000
+const sparseMillis = 60_000
 
 const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
@@ -79,10 +88,38 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
         const { reads, wide } = yield* Database
         const principals = yield* Principals
 
+        const readNewest = newest(reads)
+        // Webhooks whose newest page reaches further back than `newest` reads, and until when that is taken for granted.
+        const sparse = new BoundedMap<string, number>(mostSparse)
+        yield* counted("webhooks with few deliveries", () => sparse.size)
+
         // A hot read: a named function would take a stack trace a call.
         const page: DeliveryRecords["Service"]["page"] = Effect.fnUntraced(
-          function* (credential, webhookId, { limit, page, status }) {
-            const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
+          function* (credential, webhookId, request) {
+            const now = yield* Clock.currentTimeMillis
+            const offset = request.page * request.limit
+            if (request.status !== undefined || offset > near || !isUuid(webhookId)) {
+              return yield* whole(credential, webhookId, request, now)
+            }
+            if ((sparse.get(webhookId) ?? 0) > now) return yield* whole(credential, webhookId, request, now)
+            const recent = floorOf((Math.floor(now / dayMillis) - 1) * dayMillis)
+            const read = yield* Effect.orDie(readNewest(credential, webhookId, { ...request, recent }))
+            const { body, found } = yield* principals.seen(read === null ? undefined : { ...read, key_id: read.keyId })
+            if (!found) return yield* new WebhookNotFound()
+            if (body !== null) return body
+            sparse.set(webhookId, now + sparseMillis)
+            return yield* whole(credential, webhookId, request, now)
+          },
+        )
+
+        const whole = Effect.fnUntraced(
+          function* (
+            credential: Credential["Service"],
+            webhookId: string,
+            { limit, page, status }: PageRequest,
+            now: number,
+          ) {
+            const today = Math.floor(now / dayMillis)
             const oldest = floorOf((today - config.deliveredDays - 1) * dayMillis)
             const offset = page * limit
             const pool = offset > deep || status !== undefined ? wide : reads

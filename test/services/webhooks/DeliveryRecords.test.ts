@@ -11,7 +11,21 @@ import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/De
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { count, event, failed, miscounted, now, resultOf, session, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  count,
+  dayMillis,
+  event,
+  failed,
+  miscounted,
+  noon,
+  now,
+  on,
+  resultOf,
+  session,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
 
 type Hook = { readonly id: string; readonly accountId: string }
 const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageRequest> = {}) {
@@ -55,6 +69,32 @@ layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
       }
       for (const past of [2, 1_000, 100_000_000]) {
         assert.deepStrictEqual(yield* page(hook, { page: past }), { items: [], total: 25, page: past, limit: 20 })
+      }
+    }))
+
+  it.effect("pages that reach further back than yesterday have no gap or repeat, also once that is remembered", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      const { sql } = yield* Database
+      for (const [days, deliveries] of [[40, 3], [10, 4], [1, 2], [0, 5]] as const) {
+        const accepted = take(Array.from({ length: deliveries }, () => event(hook.accountId)))
+        const { tasks } = yield* accepted.pipe(on(noon - days * dayMillis))
+        // What is dead stays to be read when its day's partition is dropped.
+        yield* settle(sql, specified, tasks.slice(0, 1).map((task) => resultOf(task, noon - days * dayMillis, dead)))
+      }
+      const ids = (yield* sql<{ id: string }>`
+        select id from deliveries where webhook_id = ${hook.id}::uuid order by id desc`).map(({ id }) => id)
+      assert.lengthOf(ids, 14)
+      for (const _ of ["looked for", "remembered"]) {
+        for (const limit of [1, 3, 7, 8, 14, 20]) {
+          const seen: Array<string> = []
+          for (let n = 0; n * limit < ids.length; n++) {
+            const { items, total } = yield* page(hook, { page: n, limit })
+            assert.strictEqual(total, ids.length)
+            seen.push(...items.map(({ id }) => id))
+          }
+          assert.deepStrictEqual(seen, ids)
+        }
       }
     }))
 

@@ -50,7 +50,7 @@ export interface Feed {
   ) => Effect.Effect<ReadonlyArray<MailEvent>>
 }
 
-const connection = (url: Redacted.Redacted): Effect.Effect<NatsConnection, never, Scope.Scope> =>
+const connection = (url: Redacted.Redacted, inboxPrefix?: string): Effect.Effect<NatsConnection, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => {
       const { host, password, username } = new URL(Redacted.value(url))
@@ -58,6 +58,7 @@ const connection = (url: Redacted.Redacted): Effect.Effect<NatsConnection, never
       return connect({
         servers: host,
         ...credential,
+        ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
         maxReconnectAttempts: -1,
         reconnectTimeWait: 100,
         reconnectJitter: 10,
@@ -75,10 +76,12 @@ const outcome = async (js: JetStreamClient, event: MailEvent, timeout: number) =
   return acked ? [event] : []
 }
 
+/** `inboxPrefix`: where the user may read answers, if not everywhere. */
 export const feed = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
+  inboxPrefix?: string,
 ): Effect.fn.Return<Feed, never, Scope.Scope> {
-  const js = jetstream(yield* connection(url))
+  const js = jetstream(yield* connection(url, inboxPrefix))
   return {
     publish: (subject, data, msgId) =>
       Effect.promise(() =>

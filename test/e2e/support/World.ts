@@ -56,7 +56,8 @@ export const accountLine = (id: string, plan: Plan = "business", version = 1) =>
     status: "active",
   })
 
-const issuer = Effect.gen(function* () {
+/** An issuer of sessions, and the program's configuration of it. */
+export const issuer = Effect.gen(function* () {
   const { privateKey, publicKey } = yield* Effect.promise(() => generateKeyPair("ES256"))
   const jwk = { ...(yield* Effect.promise(() => exportJWK(publicKey))), kid: "e2e", alg: "ES256", use: "sig" }
   const { port } = yield* serve((_, response) => {

@@ -10,6 +10,7 @@ import { installation } from "./Installation.ts"
 import { migrateCommand } from "./Migrate.ts"
 import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
+import { reset } from "./Reset.ts"
 import { restore } from "./Restore.ts"
 import { rollout } from "./Rollout.ts"
 import { session } from "./Session.ts"
@@ -32,6 +33,7 @@ export const cli = Command.make("cli").pipe(
     rollout,
     backup,
     restore,
+    reset,
     installation,
     keys,
     audit,

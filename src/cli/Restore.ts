@@ -83,6 +83,9 @@ const run = Effect.fnUntraced(function* (file: string) {
   )
   yield* mustHaveKeys(found.config, backup.manifest)
   const urls = yield* serverOf(found, true)
+  const otherwise = found.config.databaseUrl === null
+    ? { otherwise: `type "deno task cli reset --database" to remove this home's` }
+    : {}
   const now = yield* Effect.provide(
     Effect.gen(function* () {
       // A database in which nothing is yet; one that has a schema keeps it.
@@ -93,7 +96,7 @@ const run = Effect.fnUntraced(function* (file: string) {
   )
   const db = yield* connect(urls.ownerUrl ?? urls.url)
   const rows = yield* Effect.tryPromise({
-    try: () => fill(db, backup, { now, tables, tell }),
+    try: () => fill(db, backup, { now, tables, tell, ...otherwise }),
     catch: faultOf("nothing was restored"),
   })
   yield* clear

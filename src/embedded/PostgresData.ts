@@ -2,9 +2,9 @@
  * The data folder of the embedded PostgreSQL: where it lies, who may enter, and how it comes to be.
  *
  * It is `<home>/postgres`. Only where root starts the program and the server's user cannot reach the home (it lies
- * below /root, say) it is a folder of its own outside, which `postgres.json`
- * then names (it outlives a home that is removed by hand). A data folder is made beside its place,
- * with roles and database, and renamed when complete: a kill half-way leaves nothing that a later start would trust.
+ * below /root, say) it is a folder of its own outside, which `postgres.json` then names (it outlives a home that is
+ * removed by hand; `cli reset` removes both). A data folder is made beside its place, with roles and database, and
+ * renamed when complete: a kill half-way leaves nothing that a later start would trust.
  */
 import { Effect, Option, Schema } from "effect"
 import { randomBytes } from "node:crypto"
@@ -69,7 +69,8 @@ const settle = Effect.fnUntraced(function* (home: string) {
   if (Option.isNone(known) && existsSync(inside)) {
     return yield* new EmbeddedError({ message: `${file} holds the passwords of ${inside} and cannot be read` })
   }
-  const before = Option.filter(known, ({ data }) => data !== inside && existsSync(data))
+  // Where a reset was killed half-way, the folder is there and the data are not.
+  const before = Option.filter(known, ({ data }) => data !== inside && existsSync(dirname(data)))
   const user = yield* serverUser(Option.match(before, { onNone: () => inside, onSome: ({ data }) => data }))
   const elsewhere = Effect.gen(function* () {
     if (existsSync(inside)) {
@@ -98,7 +99,7 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
   const base = dirname(data)
   mkdirSync(base, { recursive: true, mode: 0o711 })
   for (const name of readdirSync(base)) {
-    if (name.startsWith("postgres.new-")) rmSync(join(base, name), { recursive: true, force: true })
+    if (/^postgres\.(new|old)-/.test(name)) rmSync(join(base, name), { recursive: true, force: true })
   }
   const work = join(base, `postgres.new-${randomBytes(6).toString("hex")}`)
   const password = join(work, "password")

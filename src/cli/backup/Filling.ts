@@ -9,11 +9,11 @@ import type { Backup } from "./Reading.ts"
 /** What migrations put into a database that is otherwise empty. */
 const seeded = new Set(["installation", "schema_meta", "outbox_lanes", "transfer_feature"])
 
-const mustBeEmpty = async (db: Connection, tables: ReadonlyArray<string>) => {
+const mustBeEmpty = async (db: Connection, tables: ReadonlyArray<string>, otherwise: string) => {
   for (const table of tables.filter((table) => !seeded.has(table))) {
     const [row] = await db.rows<{ full: boolean }>(`select exists (select from "${table}") as full`)
     if (row!.full) {
-      throw new CliFault({ message: `the database is not empty: there are rows in ${table}; restore into a new one` })
+      throw new CliFault({ message: `the database is not empty: there are rows in ${table}; ${otherwise}` })
     }
   }
 }
@@ -39,8 +39,10 @@ const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`
 export const fill = async (
   db: Connection,
   backup: Backup,
-  { now, tables, tell }: {
+  { now, otherwise = "restore into a new one", tables, tell }: {
     readonly now: Date
+    /** What to do where the database is not empty. */
+    readonly otherwise?: string
     readonly tables: ReadonlyArray<string>
     readonly tell: (text: string) => void
   },
@@ -53,7 +55,7 @@ export const fill = async (
   await db.rows("begin")
   try {
     await db.rows(`lock table ${here.map(({ name }) => `"${name}"`).join(", ")} in access exclusive mode`)
-    await mustBeEmpty(db, here.map(({ name }) => name))
+    await mustBeEmpty(db, here.map(({ name }) => name), otherwise)
     for (const { name } of here) {
       // What was decided under them then is not decided again.
       await db.rows(`alter table "${name}" disable trigger user`)

@@ -26,7 +26,7 @@ export interface AuditRecord {
 export interface AuditQuery {
   /** The id as an answer shows it, or `client:<id>`, which finds only records whose id the client chose. */
   readonly requestId?: string | undefined
-  /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone, for which there is no index. */
+  /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone. */
   readonly subject?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined
@@ -34,8 +34,15 @@ export interface AuditQuery {
 
 const page = 500
 
-/** Objects that records name in their details, as `<kind>_id`, and that have no index there. */
-const inDetails = ["transfer", "domain", "institution", "access"] as const
+/** By which names records have objects of a kind in their details. */
+const inDetails: Readonly<Record<string, ReadonlyArray<string>>> = {
+  transfer: ["transfer_id"],
+  domain: ["domain_id"],
+  institution: ["institution_id", "institution"],
+  access: ["access_id", "access"],
+  project: ["project_id", "project"],
+  person: ["person", "other"],
+}
 
 export class AuditLog extends Context.Service<AuditLog, {
   /** The records that all of the query's parts fit, oldest first. */
@@ -46,17 +53,16 @@ export class AuditLog extends Context.Service<AuditLog, {
     Effect.gen(function* () {
       const { wide } = yield* Database
 
-      const named = (kind: string, id: string) => wide`details @> ${JSON.stringify({ [`${kind}_id`]: id })}::jsonb`
-
+      /** SQL of what names the object: as the subject, in its order, and in the details (AuditIndexes.ts). */
       const about = (subject: string) => {
-        const colon = subject.indexOf(":")
-        if (colon < 0) {
-          const kinds = inDetails.map((kind) => named(kind, subject))
-          return wide.or([wide`split_part(subject, ':', 2) = ${subject}`, ...kinds])
+        const [kind, id] = subject.includes(":")
+          ? [subject.slice(0, subject.indexOf(":")), subject.slice(subject.indexOf(":") + 1)]
+          : [null, subject]
+        const names = kind === null ? Object.values(inDetails).flat() : inDetails[kind] ?? []
+        return {
+          itself: kind === null ? wide`split_part(subject, ':', 2) = ${id}` : wide`subject = ${subject}`,
+          named: names.map((name) => wide`details - 'request_ids' @> ${JSON.stringify({ [name]: id })}::jsonb`),
         }
-        const kind = inDetails.find((kind) => kind === subject.slice(0, colon))
-        const itself = wide`subject = ${subject}`
-        return kind === undefined ? itself : wide.or([itself, named(kind, subject.slice(colon + 1))])
       }
 
       const of = (requestId: string) =>
@@ -65,18 +71,37 @@ export class AuditLog extends Context.Service<AuditLog, {
           wide`details ? 'request_ids' and details->'request_ids' @> ${JSON.stringify([id])}::jsonb`,
         ]))
 
-      const after = (id: string, { requestId, subject }: AuditQuery) =>
-        wide<AuditRecord>`
-          select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
-          from audit_records
+      const columns = wide.literal(
+        "id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details",
+      )
+
+      // Each name by its own index: of all together PostgreSQL would rather read every record in the order of ids.
+      const ofObject = ({ itself, named }: ReturnType<typeof about>, after: string) =>
+        named.reduce(
+          (all, names) =>
+            wide`${all} union all select ${columns} from audit_records where ${names} and id > ${after}::uuid`,
+          wide`(select ${columns} from audit_records where ${itself} and id > ${after}::uuid
+            order by audit_records.id limit ${page})`,
+        )
+
+      const after = (id: string, { requestId, subject }: AuditQuery) => {
+        const object = subject === undefined ? null : about(subject)
+        if (object !== null && requestId === undefined) {
+          return wide<AuditRecord>`
+            with found as materialized (${ofObject(object, id)})
+            select distinct on (id collate "C") * from found order by id collate "C" limit ${page}`
+        }
+        return wide<AuditRecord>`
+          select ${columns} from audit_records
           where ${
           wide.and([
             wide`id > ${id}::uuid`,
-            ...(subject === undefined ? [] : [about(subject)]),
             ...(requestId === undefined ? [] : [of(requestId)]),
+            ...(object === null ? [] : [wide.or([object.itself, ...object.named])]),
           ])
         }
-          order by id limit ${page}`
+          order by audit_records.id limit ${page}`
+      }
 
       // A record's id carries its time; the smallest id of a millisecond is nobody's, so `>` loses none.
       const read = (query: AuditQuery) =>

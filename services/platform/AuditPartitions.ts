@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import { keepAuditIndexes } from "./AuditIndexes.ts"
 import { Database } from "./Database.ts"
 import { allowLonger } from "./Database/Watched.ts"
 import { floorOf } from "./Ids.ts"
@@ -102,6 +103,8 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
             if (isOver(partition, retention, now)) yield* end(partition)
           }
           yield* endLate
+          // Last: a build that gives up behind a long transaction is tried again with the next upkeep.
+          yield* keepAuditIndexes(owner)
         }).pipe(Effect.withSpan("AuditPartitions.upkeep"))
 
         return AuditPartitions.of({ upkeep })

@@ -25,6 +25,15 @@ describe("deploy", () => {
     assert.include(top.get("x-bailiwick")!, "<<: *hardened")
     assert.deepStrictEqual([...services.keys()], ["postgres", "nats", "migrate", "keeper", "one", "two", "nginx"])
     for (const [name, service] of services) assert.match(service, /<<: \*(hardened|bailiwick)\n/, name)
+    // What each takes back: without CHOWN nginx does not start, since its workers own its temporary folders.
+    const taken = [...services].flatMap(([name, service]) => {
+      const match = /cap_add: \[(.*)\]/.exec(service)
+      return match === null ? [] : [[name, match[1]]]
+    })
+    assert.deepStrictEqual(taken, [
+      ["postgres", "CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID"],
+      ["nginx", "CHOWN, SETGID, SETUID"],
+    ])
   })
 
   it("gives the owner's credentials to what migrates and to one process that keeps the partitions, which serves nothing", () => {

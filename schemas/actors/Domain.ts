@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { DomainTransfer } from "../mail/Transfer.ts"
-import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/Floor.ts"
+import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 import { Held } from "../problems/Identity.ts"
 import * as Problems from "../problems/Transfers.ts"
 import { Origin } from "./Webhook.ts"
@@ -19,6 +19,7 @@ export const DomainActor = Entity.make("Domain", [
     error: Schema.Union([
       Problems.TransferNotFound,
       Forbidden,
+      RateLimited,
       InvalidCredentials,
       Problems.DomainNotVerified,
       Problems.TargetNotFound,

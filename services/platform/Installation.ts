@@ -6,6 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Held } from "../../schemas/problems/Identity.ts"
+import { type Fence, holds } from "./FencedWrite.ts"
 
 /** Why an installation is held, or still is. */
 export type HeldReason =
@@ -69,6 +70,9 @@ const retryAfterSeconds = 5
 
 /** What whoever would activate something is told meanwhile. */
 export const heldMeanwhile = () => new Held({ retry_after: retryAfterSeconds })
+
+/** The fence of a fenced write that activates something: the installation is not held. */
+export const whileOpen = (sql: PgClient.PgClient): Fence => holds(sql, sql`(select state <> 'held' from installation)`)
 
 /**
  * SQL of whether the installation is held. Also where this is another database than the epoch's and no process has found

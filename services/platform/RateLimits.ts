@@ -8,10 +8,12 @@
  * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. Who spends steadily has
  * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { BoundedMap } from "./BoundedMap.ts"
 import { Database } from "./Database.ts"
+import type { Fence } from "./FencedWrite.ts"
 import { counted } from "./MapSizes.ts"
 
 export interface RateLimit {
@@ -29,6 +31,61 @@ export interface RateDecision {
   /** 0 where allowed; else whole seconds, at least 1, after which a take may be allowed again. */
   readonly retryAfterSeconds: number
 }
+
+/** What a load read of a limit (`windowOf`). */
+export interface RateWindow {
+  readonly live: number
+  /** Milliseconds; null: none is live. */
+  readonly oldest: number | null
+}
+
+/** For a load: SQL that selects an exact limit's `RateWindow` as JSON. */
+export const windowOf = (sql: PgClient.PgClient, { key, windowMillis }: RateLimit, now: number) =>
+  sql`(select json_build_object('live', count(h), 'oldest', floor(1000 * extract(epoch from min(h))))
+    from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${new Date(now - windowMillis)})`
+
+/** What a take would be answered, as far as was read. */
+export const decisionOf = (
+  { limit, windowMillis }: RateLimit,
+  { live, oldest }: RateWindow,
+  now: number,
+): RateDecision => ({
+  allowed: live < limit,
+  remaining: Math.max(0, limit - live - 1),
+  retryAfterSeconds: live < limit ? 0 : secondsUntil(Math.min(oldest ?? now, now) + windowMillis, now),
+})
+
+/** A take as a fence of a fenced write: where the window is full by then, nothing is written. */
+export const taking = (sql: PgClient.PgClient, { key, limit, windowMillis }: RateLimit, now: number): Fence => {
+  const since = new Date(now - windowMillis)
+  return {
+    rows: 1,
+    statement: (earlier) =>
+      taken(sql, { key, limit, at: new Date(now), since, expires: new Date(now + windowMillis) }, earlier),
+  }
+}
+
+const secondsUntil = (free: number, now: number) => Math.max(1, Math.ceil((free - now) / 1_000))
+
+/** Takes one, where fewer than `limit` are newer than `since`; gives the row's hits then, and no row else. */
+const taken = (
+  sql: PgClient.PgClient,
+  { at, expires, key, limit, since }: {
+    readonly key: string
+    readonly limit: number
+    readonly at: Date
+    readonly since: Date
+    readonly expires: Date
+  },
+  earlier: Statement.Fragment,
+) =>
+  sql`insert into rate_limits as r (key, hits, expires_at)
+    select ${key}, array[${at}::timestamptz], ${expires}::timestamptz where ${earlier}
+    on conflict (key) do update
+    set hits = array(select h from unnest(r.hits) h where h > ${since}) || ${at}::timestamptz,
+      expires_at = greatest(r.expires_at, ${expires}::timestamptz)
+    where (select count(*) from unnest(r.hits) h where h > ${since}) < ${limit}
+    returning hits`
 
 /** What this process holds of one key's bucket. */
 interface Purse {
@@ -71,15 +128,7 @@ export class RateLimits extends Context.Service<RateLimits, {
         // A refused take updates nothing, so that its own arm finds the row as the statement's snapshot has it; where
         // the window filled up within this very statement, the snapshot is empty and the whole window is left.
         const [row] = yield* sql<{ allowed: boolean; live: number; oldest: Date | null }>`
-          with taken as (
-            insert into rate_limits as r (key, hits, expires_at)
-            values (${key}, array[${now}::timestamptz], ${expires})
-            on conflict (key) do update
-            set hits = array(select h from unnest(r.hits) h where h > ${since}) || ${now}::timestamptz,
-              expires_at = greatest(r.expires_at, ${expires})
-            where (select count(*) from unnest(r.hits) h where h > ${since}) < ${limit}
-            returning hits
-          )
+          with taken as (${taken(sql, { key, limit, at: now, since, expires }, sql`true`)})
           select true as allowed, cardinality(hits) as live, null::timestamptz as oldest from taken
           union all
           select false, ${limit}::int,
@@ -87,11 +136,11 @@ export class RateLimits extends Context.Service<RateLimits, {
           where not exists (select from taken)`
         const { allowed, live, oldest } = row!
         // Whoever waited for the row's lock may find takes that are newer than its own moment.
-        const free = Math.min(oldest?.getTime() ?? millis, millis) + windowMillis - millis
+        const free = Math.min(oldest?.getTime() ?? millis, millis) + windowMillis
         return {
           allowed,
           remaining: Math.max(0, limit - live),
-          retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil(free / 1_000)),
+          retryAfterSeconds: allowed ? 0 : secondsUntil(free, millis),
         }
       })
 

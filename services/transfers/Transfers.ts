@@ -2,9 +2,9 @@
  * Domain transfers (specification 001): a verified domain moves between accounts by a handshake of two sides and a
  * safety window, or at once by a platform administrator.
  *
- * The domain's row is the aggregate. A command locks what its decision reads, reads the clock, asks the pure transition
- * function, and writes state, fence, timers, audit, messages, notices and mails together. Actors only spare waiting at
- * those locks; called directly, from any number of processes, the answers are the same.
+ * The domain's row is the aggregate. A command loads what its decision stands on, reads the clock, asks the pure transition
+ * function, and writes state, fences, timers, audit, messages, notices and mails in one statement (docs/transfers.md).
+ * Actors only spare races; called directly, from any number of processes, the answers are the same.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
@@ -20,14 +20,16 @@ import { domainKeys } from "./Transfers/DomainKeys.ts"
 import { Feature } from "./Transfers/Feature.ts"
 import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/Handshake.ts"
 import { lists } from "./Transfers/Lists.ts"
-import { type ForceCommand, type InitiateCommand, openings } from "./Transfers/Openings.ts"
+import { type InitiateCommand, initiating } from "./Transfers/Initiate.ts"
+import { type ForceCommand, forcing } from "./Transfers/Openings.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/Settle.ts"
 import { type Settled, settlingMany } from "./Transfers/SettleMany.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/state.ts"
 
 export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
-export type { ForceCommand, InitiateCommand } from "./Transfers/Openings.ts"
+export type { InitiateCommand } from "./Transfers/Initiate.ts"
+export type { ForceCommand } from "./Transfers/Openings.ts"
 export type { Settled } from "./Transfers/SettleMany.ts"
 export type { TransferState } from "./Transfers/state.ts"
 
@@ -60,18 +62,12 @@ type Failing<P> = P | DependencyUnavailable
 type ByAccount<P> = Failing<P | InvalidCredentials | Problems.TransferNotFound>
 
 export class Transfers extends Context.Service<Transfers, {
-  /**
-   * Whether the account may initiate a transfer of the domain at all, and once more within its limit: counts one. For
-   * who sends the command next, once for each request.
-   */
-  readonly admit: (
-    accountId: string,
-    domainId: string,
-  ) => Effect.Effect<void, Failing<Problems.TransferNotFound | Forbidden | RateLimited>>
+  /** Counts one against the account's limit, where the domain is the caller's to offer, whatever becomes of it. */
   readonly initiate: (command: InitiateCommand) => Effect.Effect<
     DomainTransfer,
     ByAccount<
       | Forbidden
+      | RateLimited
       | Problems.DomainNotVerified
       | Problems.TargetNotFound
       | Problems.SelfTransfer
@@ -163,7 +159,8 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     }
   })
   return Transfers.of({
-    ...(yield* openings(settle, config)),
+    initiate: yield* initiating(settle, config),
+    force: yield* forcing(settle, config),
     ...(yield* handshake(settle, config.safetyWindowMillis, config.dkim)),
     ...(yield* lists(settleMany)),
     dkim: yield* domainKeys(settle),

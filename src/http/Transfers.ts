@@ -77,7 +77,6 @@ export const transfers = HttpApiBuilder.group(
       initiateTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         const domainId = yield* idOf(params.domain_id)
         const caller = yield* byCaller
-        yield* service.admit(caller.accountId, domainId)
         const offer = { ...caller, targetEmail: payload.target_email, note: payload.note ?? null }
         const origin = yield* CurrentRequest
         return yield* send(actor(domainId).Initiate({ ...offer, origin }), service.initiate({ ...offer, domainId }))

@@ -4,7 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import { domainLimits, type Plan, type WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import { domainLimits, type Plan } from "../../../schemas/mail/Account.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { DomainFacts } from "./commands.ts"
 
@@ -74,10 +74,6 @@ const seenOf = (row: DomainRow & { readonly due_at: Date | null }): Seen => ({
   dueAt: row.due_at?.getTime() ?? null,
 })
 
-/** Of several seats in one workspace the one that may do more. */
-const strongest = (roles: ReadonlyArray<WorkspaceRole>): WorkspaceRole | null =>
-  roles.find((role) => role !== "member") ?? roles[0] ?? null
-
 export const facts = (sql: PgClient.PgClient) => {
   const columns = sql.literal(domainColumns)
 
@@ -131,27 +127,6 @@ export const facts = (sql: PgClient.PgClient) => {
             (select count(*)::int from transfers
               where target_user_id = ${accountId}::uuid and status = 'accepted') as coming`,
         ([row]) => row!,
-      ),
-
-    /** What the account may do in a workspace, or null where it has no part in it. */
-    lockRole: (accountId: string, workspaceId: string) =>
-      Effect.map(
-        sql<{ role: WorkspaceRole }>`
-          select role from workspace_memberships
-          where account_id = ${accountId}::uuid and workspace_id = ${workspaceId}::uuid and not removed
-          order by id for share`,
-        (seats) => strongest(seats.map(({ role }) => role)),
-      ),
-
-    /** Unlocked: the domain and what the account may do in its workspace; null where there is no such domain. */
-    admission: (accountId: string, domainId: string) =>
-      Effect.map(
-        sql<DomainRow & { due_at: Date | null; roles: ReadonlyArray<WorkspaceRole> | null }>`
-          select ${columns}, (${dueAt(domainId)}) as due_at,
-            (select json_agg(m.role order by m.id) from workspace_memberships m
-              where m.account_id = ${accountId}::uuid and m.workspace_id = d.workspace_id and not m.removed) as roles
-          from domains d where id = ${domainId}::uuid and not removed`,
-        ([row]) => row === undefined ? null : { ...seenOf(row), role: strongest(row.roles ?? []) },
       ),
 
     /**

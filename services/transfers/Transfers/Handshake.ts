@@ -7,8 +7,8 @@ import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/Transfers.ts"
 import { Database } from "../../platform/Database.ts"
 import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
-import { type Fence, holds, repeated, writeFenced } from "../../platform/FencedWrite.ts"
-import { heldMeanwhile } from "../../platform/Installation.ts"
+import { type Fence, repeated, writeFenced } from "../../platform/FencedWrite.ts"
+import { heldMeanwhile, whileOpen } from "../../platform/Installation.ts"
 import { OneShotTokens } from "../../platform/OneShotTokens.ts"
 import { type DkimAlgorithm, type DkimPair, keepPair, makePair } from "../DkimKeys.ts"
 import { Vault } from "../../platform/Vault.ts"
@@ -145,7 +145,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
       // The limit is exact because all that begins to count against it raises the same number.
       ...(accepted && limit >= 0 ? { accounts: [], arrival: caller } : { accounts: [caller] }),
       ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
-      while: accepted ? [holds(sql, sql`(select state <> 'held' from installation)`)] : [],
+      while: accepted ? [whileOpen(sql)] : [],
     })
     return viewOf(after.state, now)
   })

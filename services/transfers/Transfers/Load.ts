@@ -3,12 +3,14 @@
  * the versions that the write fences. Addresses are compared in ASCII lower case.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { type Fence, held, raised, type Version } from "../../platform/FencedWrite.ts"
-import { type Account, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
+import { type RateLimit, type RateWindow, windowOf } from "../../platform/RateLimits.ts"
+import { type Account, blockersOf, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
 /** An account that has to do with a command: its facts, and where it is reached. */
@@ -94,7 +96,51 @@ export const loads = (sql: PgClient.PgClient) => {
         row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
     )
 
+  const seatsIn = (callerId: string, workspaceId: Statement.Fragment) =>
+    sql`(select json_agg(m) from (
+      select id, version, role from workspace_memberships
+      where account_id = ${callerId}::uuid and workspace_id = ${workspaceId} and not removed order by id) m) as seats`
+
   return {
+    /**
+     * A domain and its live transfer where it has one; the caller's seat in its workspace; what stands in the way of an
+     * offer; the account that an address belongs to, the oldest where the feed gave it to several; what was taken of the
+     * limit. (Of a limit of rows the planner would make a walk through all accounts by id.)
+     */
+    forInitiate: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string, limit: RateLimit) {
+      const now = yield* Clock.currentTimeMillis
+      const [row] = yield* sql<
+        Row & Common & {
+          readonly blockers: ReadonlyArray<Blocker> | null
+          readonly seats: ReadonlyArray<Seat> | null
+          readonly taken: RateWindow
+          readonly target_id: string | null
+        }
+      >`
+        with x as materialized (
+          select (array(select a.id from accounts a
+              where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
+              order by a.id))[1] as target_id,
+            (select account_id from domains where id = ${domainId}::uuid) as owner_id,
+            (select workspace_id from domains where id = ${domainId}::uuid) as workspace_id
+        ), t as materialized (
+          select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')
+        )
+        select t.*, x.target_id::text as target_id, ${domain(sql`${domainId}::uuid`)}, ${isHeld},
+          ${people(sql`${callerId}::uuid, x.owner_id, x.target_id`)}, ${seatsIn(callerId, sql`x.workspace_id`)},
+          (select json_agg(b) from (${blockersOf(sql, domainId)}) b) as blockers,
+          ${windowOf(sql, limit, now)} as taken
+        from x left join t on true`
+      const { blockers, seats, taken, target_id: targetId, ...found } = row!
+      const of = (kind: Blocker["kind"]) => (blockers ?? []).filter((one) => one.kind === kind)
+      return {
+        ...commonOf(found),
+        live: found.id === null ? null : storedOf(found),
+        ...{ seat: strongest(seats ?? []), targetId, taken },
+        blockers: { broadcasts: of("broadcast"), scheduledEmails: of("scheduled_email") },
+      }
+    }),
+
     /** A transfer and its domain, and its parties. */
     forStop: (id: string) => transfer(id, null, sql``),
 
@@ -104,10 +150,7 @@ export const loads = (sql: PgClient.PgClient) => {
         transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
           id,
           callerId,
-          sql`, (select json_agg(m) from (
-            select id, version, role from workspace_memberships
-            where account_id = ${callerId}::uuid and workspace_id = t.source_org_id::uuid and not removed
-            order by id) m) as seats`,
+          sql`, ${seatsIn(callerId, sql`t.source_org_id::uuid`)}`,
         ),
         (found) => found && { ...found, seat: strongest(found.row.seats ?? []) },
       ),

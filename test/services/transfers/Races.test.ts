@@ -9,7 +9,6 @@ import {
   accept,
   codeOf,
   command,
-  config,
   day,
   domain,
   domainLine,
@@ -263,14 +262,5 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.deepStrictEqual(row, { username: "v" })
       // One that nobody knew is of no domain.
       yield* feed({ kind: "smtp_credential", id: randomUUID(), removed: true })
-    }).pipe(timed))
-
-  it.effect("the initiate limit is exact under 30 requests at once", () =>
-    Effect.gen(function* () {
-      const transfers = yield* Transfers
-      const alice = yield* person()
-      const domainId = yield* domain(alice)
-      const codes = yield* together(Array.from({ length: 30 }, () => codeOf(transfers.admit(alice.id, domainId))))
-      assert.deepStrictEqual(tally(codes), { done: config.initiateLimit, rate_limited: 30 - config.initiateLimit })
     }).pipe(timed))
 })

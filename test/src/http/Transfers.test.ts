@@ -29,7 +29,7 @@ const app = HttpApiBuilder.layer(Api).pipe(
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(Refusals.layer),
   Layer.provideMerge(ApiKeys.layer),
-  Layer.provideMerge(service()),
+  Layer.provideMerge(service({ initiateLimit: 5 })),
   Layer.provideMerge(sessions),
 )
 

@@ -1,0 +1,151 @@
+/** Offering a domain: one load, one decision, one write, within the account's limit of initiations. */
+import { Array, Clock, Effect, Result } from "effect"
+import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
+import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
+import { Database } from "../../platform/Database.ts"
+import { faultPoint } from "../../platform/Faults.ts"
+import { repeated, writeFenced } from "../../platform/FencedWrite.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { heldMeanwhile, whileOpen } from "../../platform/Installation.ts"
+import { OneShotTokens } from "../../platform/OneShotTokens.ts"
+import { decisionOf, type RateDecision, RateLimits, taking } from "../../platform/RateLimits.ts"
+import { Changes } from "./Changes.ts"
+import type { Transition } from "./commands.ts"
+import { loads, standing } from "./Load.ts"
+import { rows } from "./Rows.ts"
+import { Overdue, settledFirst, type Settling } from "./Settle.ts"
+import { isDue, viewOf } from "./state.ts"
+import { initiate as decideInitiate } from "./transition.ts"
+
+export interface InitiateCommand {
+  readonly commandId: string
+  readonly accountId: string
+  readonly domainId: string
+  readonly targetEmail: string
+  readonly note: string | null
+}
+
+export interface InitiateConfig {
+  readonly requestWindowMillis: number
+  /** A minute and account. */
+  readonly initiateLimit: number
+}
+
+const minute = 60_000
+
+/** A request that ends so is not counted: it never came to the limit, was beyond it, or nobody knows what became of it. */
+const uncounted = new Set(["not_found", "forbidden", "invalid_credentials", "rate_limited", "dependency_unavailable"])
+
+export const initiating = Effect.fnUntraced(function* (settle: Settling, config: InitiateConfig) {
+  const { reads, sql } = yield* Database
+  const changes = yield* Changes
+  const ids = yield* Ids
+  const limits = yield* RateLimits
+  const tokens = yield* OneShotTokens
+  const { forInitiate } = loads(reads)
+  const { madeBy } = rows(reads)
+
+  const limitOf = (accountId: string) => ({
+    key: `transfers.initiate:${accountId}`,
+    limit: config.initiateLimit,
+    windowMillis: minute,
+  })
+
+  const beyond = ({ retryAfterSeconds }: RateDecision) =>
+    new RateLimited({
+      retry_after: retryAfterSeconds,
+      limit: config.initiateLimit,
+      window_seconds: minute / 1_000,
+    })
+
+  const load = Effect.fnUntraced(function* ({ accountId, domainId, targetEmail }: InitiateCommand) {
+    const loaded = yield* forInitiate(domainId, accountId, targetEmail, limitOf(accountId))
+    const caller = loaded.people.get(accountId)
+    if (!caller?.active) return yield* new InvalidCredentials()
+    return { ...loaded, caller }
+  })
+  type Loaded = Effect.Success<ReturnType<typeof load>>
+
+  /** The new transfer; the problems are in the order in which they are answered. */
+  const decide = Effect.fnUntraced(function* (loaded: Loaded, command: InitiateCommand, id: string, now: number) {
+    const { blockers, domain, live, people, seat, targetId } = loaded
+    if (domain === null) return yield* new TransferNotFound()
+    // 404 for what is not the caller's to see, 403 for who may only look.
+    const owns = domain.accountId === command.accountId
+    if (!owns && seat === null) return yield* new TransferNotFound()
+    if (!owns && seat!.role === "member") return yield* new Forbidden()
+    if (live !== null && isDue(live.state, now)) return yield* new Overdue()
+    const rate = decisionOf(limitOf(command.accountId), loaded.taken, now)
+    if (!rate.allowed) return yield* beyond(rate)
+    const target = targetId === null ? null : people.get(targetId)!
+    const after = decideInitiate({
+      _tag: "Initiate",
+      id,
+      domain,
+      sourceLabel: people.get(domain.accountId)?.name ?? "",
+      callerId: command.accountId,
+      target: target && { id: target.id, email: target.email ?? "" },
+      requestWindow: config.requestWindowMillis,
+      note: command.note,
+      active: live?.state ?? null,
+      ...blockers,
+    }, now)
+    if (Result.isFailure(after)) return yield* Effect.fail(after.failure)
+    if (loaded.installationHeld) return yield* heldMeanwhile()
+    return after.success
+  })
+
+  const write = Effect.fnUntraced(function* (loaded: Loaded, command: InitiateCommand, after: Transition, now: number) {
+    const { accountId, commandId } = command
+    const { sourceUserId, targetUserId } = after.state
+    const { fences, gather } = changes.fenced({
+      ...{ before: null, after, actor: `account:${accountId}`, commandId, now },
+      ...{ revision: loaded.revision, reach: loaded.reach },
+      tokens: { accept: tokens.issue("transfer-accept", after.state.id) },
+    })
+    const accounts = [accountId, sourceUserId, targetUserId].flatMap((id) => loaded.people.get(id) ?? [])
+    // Who owns it needs no seat.
+    const seats = accountId === sourceUserId ? [] : [loaded.seat!]
+    const all = [
+      ...standing(sql, { accounts, seats }),
+      whileOpen(sql),
+      ...fences,
+      taking(sql, limitOf(accountId), now),
+    ]
+    if (!Array.isArrayNonEmpty(all)) return
+    yield* writeFenced(sql, all, Effect.andThen(gather, faultPoint("transfer.initiate.written")))
+    yield* faultPoint("transfer.initiate.committed")
+  })
+
+  const once = Effect.fnUntraced(function* (command: InitiateCommand, id: string) {
+    const loaded = yield* load(command)
+    const now = yield* Clock.currentTimeMillis
+    const after = yield* decide(loaded, command, id, now).pipe(
+      // Where this command was here before, its own transfer may be what refuses it.
+      Effect.catch((problem) =>
+        Effect.flatMap(
+          madeBy(command.domainId, command.commandId),
+          (done) => done === null ? Effect.fail(problem) : Effect.succeed(done),
+        )
+      ),
+    )
+    if ("events" in after) yield* write(loaded, command, after, now)
+    return viewOf(after.state, now)
+  })
+
+  /** A refusal, counted where it came to the limit: the write that would have done so was never sent. */
+  const counted = <P extends { readonly code: string }>(accountId: string, problem: P) =>
+    uncounted.has(problem.code) ? Effect.fail(problem) : Effect.flatMap(
+      Effect.orDie(limits.take(limitOf(accountId))),
+      (taken): Effect.Effect<never, P | RateLimited> => Effect.fail(taken.allowed ? problem : beyond(taken)),
+    )
+
+  return Effect.fn("Transfers.initiate")(function* (command: InitiateCommand) {
+    const { accountId, domainId } = command
+    const id = yield* ids.next
+    return yield* settledFirst(
+      settle.domain(domainId),
+      () => repeated({ turn: domainId, finds: true }, once(command, id)),
+    ).pipe(Effect.catch((problem) => counted(accountId, problem)))
+  })
+})

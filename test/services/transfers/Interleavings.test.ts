@@ -1,0 +1,273 @@
+/**
+ * Two commands at once, their round trips in any order: what they answer and leave behind is what they would have, one
+ * after the other. Each is stopped between its load and its write; what is one transaction comes whole.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { randomUUID } from "node:crypto"
+import { Database } from "../../../services/platform/Database.ts"
+import { BeforeWrite } from "../../../services/platform/FencedWrite.ts"
+import { Transfers } from "../../../services/transfers/Transfers.ts"
+import {
+  accept,
+  accountLine,
+  codeOf,
+  command,
+  day,
+  domainLine,
+  feed,
+  force,
+  offer,
+  type Person,
+  seatLine,
+  timed,
+  world,
+} from "./TransferWorld.ts"
+
+type Services = Layer.Success<ReturnType<typeof world>>
+type Step<A = string> = Effect.Effect<A, unknown, Services>
+
+const names = ["alice", "bob", "carol", "eve", "root"] as const
+type Name = (typeof names)[number]
+
+interface Stage {
+  readonly people: Readonly<Record<Name, Person>>
+  /** Alice's. */
+  readonly domains: readonly [string, string]
+  readonly seats: Readonly<Record<"bob" | "carol", string>>
+  /** What was offered of the domains before, if it was. */
+  readonly offered: ReadonlyArray<string>
+}
+
+const limited = { domain_limit: 1 }
+
+/** Carol administers Alice's workspace; Bob has room for one domain. */
+const stage = Effect.gen(function* () {
+  const made = names.map((name): [Name, Person] => {
+    const id = randomUUID()
+    return [name, { id, email: `${id}@example.com`, workspaceId: randomUUID() }]
+  })
+  const people = Object.fromEntries(made) as Stage["people"]
+  const [carol, bob] = [randomUUID(), randomUUID()]
+  const domains = [randomUUID(), randomUUID()].sort() as [string, string]
+  yield* feed(
+    ...made.map(([name, { id }]) => accountLine(id, name === "bob" ? limited : { plan: "pro" })),
+    ...made.map(([, { workspaceId: id }]) => ({
+      kind: "workspace",
+      id,
+      name: "W",
+      created_at: "2020-01-01T00:00:00.000Z",
+    })),
+    ...made.map(([name, { id, workspaceId }]) =>
+      seatLine(name === "bob" ? bob : randomUUID(), workspaceId, id, "owner")
+    ),
+    seatLine(carol, people.alice.workspaceId, people.carol.id, "admin"),
+    ...domains.map((id) => domainLine(id, people.alice)),
+  )
+  return { people, domains, seats: { bob, carol }, offered: [] } satisfies Stage
+})
+
+const offers = Effect.fnUntraced(function* (set: Stage) {
+  const { alice, bob } = set.people
+  const offered = yield* Effect.forEach(set.domains, (id) => Effect.map(offer(alice.id, id, bob.email), ({ id }) => id))
+  return { ...set, offered } satisfies Stage
+})
+
+const accepts = Effect.fnUntraced(function* (set: Stage) {
+  yield* accept(set.people.bob.id, set.offered[0]!)
+  return set
+})
+
+/** Where it all begins. */
+const setups: Readonly<Record<string, Effect.Effect<Stage, unknown, Services>>> = {
+  fresh: stage,
+  offered: Effect.flatMap(stage, offers),
+  accepted: stage.pipe(Effect.flatMap(offers), Effect.flatMap(accepts)),
+  due: stage.pipe(Effect.flatMap(offers), Effect.flatMap(accepts), Effect.tap(() => TestClock.adjust(day))),
+  settled: stage.pipe(
+    Effect.flatMap(offers),
+    Effect.flatMap(accepts),
+    Effect.tap(() => TestClock.adjust(day)),
+    Effect.tap(({ offered }) => Effect.flatMap(Transfers, ({ settle }) => settle(offered[0]!))),
+  ),
+}
+
+type Action = (stage: Stage) => Step
+
+const byParty = (name: "decline" | "cancel", who: Name, n: number): Action => ({ offered, people }) =>
+  Effect.flatMap(Transfers, ({ cancel, decline }) => {
+    const asked = { ...command(), accountId: people[who].id, transferId: offered[n]! }
+    return name === "cancel" ? codeOf(cancel(asked)) : codeOf(decline(asked))
+  })
+const offering = (who: Name, n: number, to: Name): Action => ({ domains, people }) =>
+  codeOf(offer(people[who].id, domains[n]!, people[to].email))
+const accepting = (n: number, byToken = false): Action => ({ offered, people }) =>
+  codeOf(accept(people.bob.id, offered[n]!, { byToken }))
+const stopping: Action = ({ offered }) =>
+  Effect.flatMap(Transfers, (transfers) => codeOf(transfers.stop({ ...command(), transferId: offered[0]! })))
+
+/** Read, decide, write: two round trips. */
+const ofFresh: Readonly<Record<string, Action>> = {
+  "alice offers to bob": offering("alice", 0, "bob"),
+  "carol offers to eve": offering("carol", 0, "eve"),
+  "bob offers to eve": offering("bob", 0, "eve"),
+  "alice offers the other": offering("alice", 1, "bob"),
+}
+const ofOffered: Readonly<Record<string, Action>> = {
+  ...ofFresh,
+  "bob accepts": accepting(0),
+  "bob accepts by token": accepting(0, true),
+  "bob accepts the other": accepting(1),
+  "bob declines": byParty("decline", "bob", 0),
+  "alice cancels": byParty("cancel", "alice", 0),
+  "carol cancels": byParty("cancel", "carol", 0),
+  stop: stopping,
+}
+
+const told = (line: (stage: Stage) => Record<string, unknown>): Action => (stage) =>
+  Effect.as(feed(line(stage)), "told")
+
+/** One transaction each: they come whole. */
+const whole: Readonly<Record<string, Action>> = {
+  "force to eve": ({ domains, people }) => codeOf(force(people.root.id, domains[0], people.eve.email, false)),
+  "force to bob": ({ domains, people }) => codeOf(force(people.root.id, domains[0], people.bob.email, false)),
+  "force the other to bob": ({ domains, people }) => codeOf(force(people.root.id, domains[1], people.bob.email, false)),
+  "the domain is eve's": told(({ domains, people }) => domainLine(domains[0], people.eve)),
+  "the domain is not verified": told(({ domains, people }) =>
+    domainLine(domains[0], people.alice, { verified_at: null })
+  ),
+  "the domain is removed": told(({ domains: [id] }) => ({ kind: "domain", id, removed: true })),
+  "bob is disabled": told(({ people }) => accountLine(people.bob.id, { ...limited, status: "disabled" })),
+  "bob has no room": told(({ people }) => accountLine(people.bob.id, { domain_limit: 0 })),
+  "bob has another address": told(({ people }) =>
+    accountLine(people.bob.id, { ...limited, email: "bob@else.example" })
+  ),
+  "bob loses his seat": told(({ seats: { bob: id } }) => ({ kind: "workspace_membership", id, removed: true })),
+  "bob's workspace is removed": told(({ people }) => ({
+    kind: "workspace",
+    id: people.bob.workspaceId,
+    removed: true,
+  })),
+  "carol loses her seat": told(({ seats: { carol: id } }) => ({ kind: "workspace_membership", id, removed: true })),
+  "alice is disabled": told(({ people }) => accountLine(people.alice.id, { plan: "pro", status: "disabled" })),
+}
+const ofLive: Readonly<Record<string, Action>> = {
+  ...whole,
+  "the clock": ({ offered }) =>
+    Effect.flatMap(Transfers, (transfers) => Effect.as(Effect.orDie(transfers.settle(offered[0]!)), "settled")),
+  "the clock, of many": ({ offered }) =>
+    Effect.flatMap(Transfers, (transfers) => Effect.as(transfers.settleMany(offered), "settled")),
+}
+
+/** All that two commands leave behind, under names instead of ids. */
+const remains = Effect.fnUntraced(function* ({ domains, offered, people, seats }: Stage) {
+  const { sql } = yield* Database
+  const d = sql`any(${[...domains]}::uuid[])`
+  const accounts = names.map((name) => people[name].id)
+  const [row] = yield* sql<{ text: string }>`
+    select json_build_array(
+      (select json_agg(json_build_array(domain_id, initiated_by, target_user_id, target_org_id, status, version, accept_used,
+          stop_used, forced))
+        from transfers where domain_id = ${d}),
+      (select json_agg(json_build_array(id, account_id, workspace_id, removed, owner_held, revision))
+        from domains where id = ${d}),
+      (select json_agg(json_build_array(t.domain_id, m.kind, m.due_at))
+        from timers m join transfers t on m.aggregate_id = t.id::text where t.domain_id = ${d}),
+      (select json_agg(json_build_array(subject, action, actor, details->>'domain_id'))
+        from audit_records where (details->>'domain_id')::uuid = ${d}),
+      (select json_agg(json_build_array(aggregate_id, seq, subject))
+        from outbox where stream = 'TRANSFERS' and aggregate_id::uuid = ${d}),
+      (select json_agg(json_build_array(m.kind, m.recipient))
+        from mails m join transfers t on t.id::text = m.subject_id where t.domain_id = ${d}),
+      (select json_agg(json_build_array(account_id, title, version))
+        from notifications where account_id = any(${accounts}::uuid[]))
+    )::text as text`
+  const known = [
+    ...names.flatMap((name) => [[people[name].id, name], [people[name].workspaceId, `${name}'s`]] as const),
+    ...[...domains, ...offered, ...Object.values(seats)].map((id, i) => [id, `#${i}`] as const),
+  ]
+  const named = known.reduce((text, [id, name]) => text.replaceAll(id, name), row!.text)
+  // Ids differ from stage to stage, and so would an order by them.
+  const tables = JSON.parse(named) as ReadonlyArray<ReadonlyArray<unknown> | null>
+  return JSON.stringify(tables.map((rows) => (rows ?? []).map((row) => JSON.stringify(row)).sort()))
+})
+
+/** Runs a command up to its write, then to its end. What has no such moment runs to its end at once. */
+const stepped = (effect: Step) =>
+  Effect.map(Effect.all([Deferred.make<void>(), Deferred.make<void>()]), ([reached, go]) => {
+    let fiber: Fiber.Fiber<string, unknown> | null = null
+    const stop = Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go))
+    const run = effect.pipe(
+      Effect.provideService(BeforeWrite, stop),
+      Effect.onExit(() => Deferred.succeed(reached, undefined)),
+    )
+    return Effect.gen(function* () {
+      if (fiber === null) {
+        fiber = yield* Effect.forkChild(run)
+        yield* Deferred.await(reached)
+        return null
+      }
+      yield* Deferred.succeed(go, undefined)
+      return yield* Fiber.join(fiber)
+    })
+  })
+
+const scene = Effect.fnUntraced(
+  function* (setup: string, actions: readonly [Action, Action], schedule: ReadonlyArray<0 | 1>) {
+    const set = yield* setups[setup]!
+    const both = yield* Effect.forEach(actions, (action) => stepped(action(set)))
+    const answers: Array<string | null> = [null, null]
+    for (const n of schedule) answers[n] = (yield* both[n]!) ?? answers[n]!
+    return `${answers.join(", ")}: ${yield* remains(set)}`
+  },
+  timed,
+)
+
+const schedules = fc.constantFrom<ReadonlyArray<0 | 1>>([0, 1, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1], [1, 0, 1, 0])
+
+const pair = (setup: string, fenced: Readonly<Record<string, Action>>, all: Readonly<Record<string, Action>>) =>
+  fc.record({
+    setup: fc.constant(setup),
+    first: fc.constantFrom(...Object.entries(fenced)),
+    second: fc.constantFrom(...Object.entries({ ...fenced, ...all })),
+    schedule: schedules,
+  })
+
+const cases = fc.oneof(
+  pair("fresh", ofFresh, whole),
+  { weight: 3, arbitrary: pair("offered", ofOffered, ofLive) },
+  { weight: 2, arbitrary: pair("accepted", ofOffered, ofLive) },
+  pair("due", ofOffered, ofLive),
+)
+
+const lanes = 4
+const runs = 160
+
+layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavings", (it) => {
+  it.effect("of any two commands are one of their serial orders", () =>
+    Effect.gen(function* () {
+      const run = Effect.runPromiseExitWith(yield* Effect.context<Services>())
+      const result = async (...of: Parameters<typeof scene>) => {
+        const exit = await run(scene(...of))
+        if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
+        return exit.value
+      }
+      const lane = Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(cases, async ({ first, schedule, second, setup }) => {
+            const actions = [first[1], second[1]] as const
+            const orders = [[0, 0, 1, 1], [1, 1, 0, 0]] as const
+            // A command that finds the clock overdue settles first, as the clock would: that is a command before both.
+            const begins = setup === "due" ? [setup, "settled"] : [setup]
+            const serial = []
+            for (const from of begins) for (const order of orders) serial.push(await result(from, actions, order))
+            assert.include(serial, await result(setup, actions, schedule), `${first[0]} and ${second[0]}`)
+          }),
+          { numRuns: Math.ceil(runs / lanes) },
+        )
+      )
+      yield* Effect.forEach(Array.from({ length: lanes }), () => lane, { concurrency: lanes, discard: true })
+    }))
+})

@@ -1,0 +1,106 @@
+/**
+ * Which absent messages of a stream count as lost. What was decided in a lost time has to be seen before an installation
+ * opens, so only two things are no loss: what is older than the age that this product itself keeps a stream for, and on
+ * DIRECTORY, whose messages each say the whole state of their subject's object, what a newer one of the subject replaced.
+ * Whatever another limit removed, set from outside, is missing.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream"
+import { connect, nanos } from "@nats-io/transport-node"
+import { Effect, Redacted, type Scope } from "effect"
+import { TestClock } from "effect/testing"
+import type { StreamName } from "../../../schemas/bus/Streams.ts"
+import { Bus } from "../../../services/platform/Bus.ts"
+import { until } from "../../e2e/support/until.ts"
+import { TestBus } from "../../support/TestBus.ts"
+
+const day = 86_400_000
+
+const manager = (url: Redacted.Redacted) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(() => {
+        const { host, password, username } = new URL(Redacted.value(url))
+        return connect({ servers: host, user: username, pass: password })
+      }),
+      (nc) => Effect.promise(() => nc.close()),
+    ),
+    (nc) => Effect.promise(() => jetstreamManager(nc)),
+  ).pipe(Effect.flatten)
+
+type Manager = Effect.Success<ReturnType<typeof manager>>
+
+const onOwn = <A, E>(use: (jsm: Manager) => Effect.Effect<A, E, Bus | Scope.Scope>) =>
+  Effect.gen(function* () {
+    const { url } = yield* TestBus.make
+    const jsm = yield* manager(url)
+    return yield* Effect.provide(use(jsm), Bus.layer({ url }))
+  }).pipe(Effect.scoped)
+
+const say = (...subjects: ReadonlyArray<string>) =>
+  Effect.flatMap(Bus, (bus) => Effect.forEach(subjects, (subject) => Effect.eventually(bus.publish(subject, "{}"))))
+
+const limit = (jsm: Manager, stream: StreamName, to: Partial<StreamConfig>) =>
+  Effect.promise(() => jsm.streams.update(stream, to))
+
+const missing = (stream: StreamName, after: number, later = 0) =>
+  Effect.gen(function* () {
+    const bus = yield* Bus
+    const since = Date.now() - 1_000
+    yield* TestClock.setTime(Date.now() + later)
+    return yield* bus.missing(stream, after, since)
+  }).pipe(Effect.provide(TestClock.layer()))
+
+const held = (jsm: Manager, stream: StreamName, messages: number) =>
+  until(
+    `${messages} messages`,
+    Effect.promise(() => jsm.streams.info(stream)),
+    ({ state }) => state.messages === messages,
+  )
+
+describe("what a stream lacks", () => {
+  for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
+    const subject = `${stream.toLowerCase()}.v1.one`
+
+    it.live(`${stream}: is missing where a shorter age limit than ours removed it, and not where ours would have`, () =>
+      onOwn((jsm) =>
+        Effect.gen(function* () {
+          yield* say(`${subject}.a`, `${subject}.b`, `${subject}.c`)
+          assert.deepStrictEqual(yield* missing(stream, 1), [])
+          yield* limit(jsm, stream, { max_age: nanos(200), duplicate_window: nanos(200) })
+          yield* held(jsm, stream, 0)
+          assert.deepStrictEqual(yield* missing(stream, 1), [{ first: 2, last: 3 }])
+          const ours = stream === "DIRECTORY" ? 30 * day : 90 * day
+          assert.deepStrictEqual(yield* missing(stream, 1, ours - day), [{ first: 2, last: 3 }])
+          assert.deepStrictEqual(yield* missing(stream, 1, ours + day), [])
+        })
+      ))
+
+    it.live(`${stream}: is missing where a limit of messages removed it`, () =>
+      onOwn((jsm) =>
+        Effect.gen(function* () {
+          yield* say(`${subject}.a`)
+          yield* limit(jsm, stream, { max_msgs: 2, discard: DiscardPolicy.Old })
+          yield* say(`${subject}.b`, `${subject}.c`, `${subject}.d`)
+          assert.deepStrictEqual(yield* missing(stream, 0), [{ first: 1, last: 2 }])
+          assert.deepStrictEqual(yield* missing(stream, 2), [])
+        })
+      ))
+
+    it.live(`${stream}: is ${stream === "DIRECTORY" ? "not " : ""}missing where a newer one of its subject took its place`, () =>
+      onOwn((jsm) =>
+        Effect.gen(function* () {
+          const whole = stream === "DIRECTORY"
+          yield* say(`${subject}.a`)
+          yield* limit(jsm, stream, { max_msgs_per_subject: 1 })
+          yield* say(`${subject}.b`, `${subject}.b`, `${subject}.c`)
+          assert.deepStrictEqual(yield* missing(stream, 0), whole ? [] : [{ first: 2, last: 2 }])
+          yield* say(`${subject}.a`)
+          assert.deepStrictEqual(yield* missing(stream, 0), whole ? [] : [{ first: 1, last: 2 }])
+          // Nothing takes the place of the newest.
+          yield* Effect.promise(() => jsm.streams.deleteMessage(stream, 5))
+          assert.deepStrictEqual((yield* missing(stream, 0)).at(-1), { first: 5, last: 5 })
+        })
+      ))
+  }
+})

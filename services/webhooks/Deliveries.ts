@@ -116,7 +116,7 @@ export class Deliveries extends Context.Service<Deliveries, {
             Effect.tap(({ tasks }) => Effect.sync(() => sender.send(tasks))),
             Effect.uninterruptible,
           )
-          if (acceptance.tasks.length > 0) feed.firstTries()
+          if (acceptance.tasks.length > 0) feed.firstTries(acceptance.tasks.length)
           if (acceptance.overflow) yield* bells.ring(dueTopic)
           yield* countAccepted(acceptance, events.length)
           return acceptance

@@ -131,7 +131,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     )
 
   /** Notes that first tries were taken in. */
-  const firstTries = () => pace.firstTries(millis())
+  const firstTries = (count: number) => pace.firstTries(millis(), count)
 
   return { dispatch, feeding, firstTries, look, reserving }
 }

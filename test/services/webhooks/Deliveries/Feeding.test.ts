@@ -47,7 +47,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Feeding", (it) => {
     const pace = new Pace()
     assert.isFalse(pace.rests(0))
     const whole = pace.bite(0)
-    pace.firstTries(10_000)
+    pace.firstTries(10_000, 1)
     assert.isTrue(pace.rests(10_500))
     const first = pace.bite(10_500)
     assert.isBelow(first, whole)
@@ -59,5 +59,22 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Feeding", (it) => {
     assert.isAbove(pace.bite(10_500), first)
     assert.isBelow(pace.bite(10_500), whole)
     assert.strictEqual(pace.bite(20_000), whole)
+  })
+
+  it("after a backlog on the bus bites are whole within a tenth of a second; a lone first try makes them small for one", () => {
+    const pace = new Pace()
+    const whole = pace.bite(0)
+    for (let at = 10_000; at <= 13_000; at += 80) pace.firstTries(at, 500)
+    // The rest of the last batch.
+    pace.firstTries(13_050, 37)
+    assert.isTrue(pace.rests(13_149))
+    assert.isFalse(pace.rests(13_150))
+    assert.strictEqual(pace.bite(13_150), whole)
+    for (let at = 15_000; at <= 18_000; at += 20) {
+      pace.firstTries(at, 1)
+      assert.isTrue(pace.rests(at + 990))
+    }
+    assert.isBelow(pace.bite(18_990), whole)
+    assert.isFalse(pace.rests(19_000))
   })
 })

@@ -43,6 +43,7 @@ import { Counts } from "../services/webhooks/Counts.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
+import { Listeners } from "../services/webhooks/Listeners.ts"
 import { EventIntake } from "../services/webhooks/EventIntake.ts"
 import { Partitions } from "../services/webhooks/Partitions.ts"
 import { latePartitions } from "../services/webhooks/PartitionWatch.ts"
@@ -198,7 +199,7 @@ const delivery = (config: AppConfig) => {
   return Layer.mergeAll(Intake.layer, Dispatcher.layer).pipe(
     Layer.provide(EventIntake.layer),
     Layer.provide(Deliveries.layer({ ...sender, schedule: config.schedule })),
-    Layer.provide([Sender.layer(sender), Endpoints.layer]),
+    Layer.provide([Sender.layer(sender), Endpoints.layer, Listeners.layer]),
   )
 }
 

@@ -36,6 +36,7 @@ import auditMonths from "../migrations/0026_audit_months.ts"
 import reads from "../migrations/0027_reads.ts"
 import missingMessages from "../migrations/0028_missing_messages.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
+import listeners from "../migrations/0031_listeners.ts"
 import fences from "../migrations/0033_fences.ts"
 import { Database } from "../services/platform/Database.ts"
 import { isAway } from "../services/platform/Database/Awaited.ts"
@@ -72,6 +73,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [27, "reads", Effect.succeed(reads)],
   [28, "missing_messages", Effect.succeed(missingMessages)],
   [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
+  [31, "listeners", Effect.succeed(listeners)],
   [33, "fences", Effect.succeed(fences)],
 ]
 

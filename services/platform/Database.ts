@@ -1,7 +1,9 @@
 /**
- * PostgreSQL, in four pools, because one kind of statement must not wait behind another (RULES, Transactions):
+ * PostgreSQL, in five pools, because one kind of statement must not wait behind another (RULES, Transactions):
  *
  * - `sql`: transactions, claims and every write; one connection at a time per caller.
+ * - `quick`: the hot writes of deliveries while they have few rows, on plans that are made once: planning a statement for one
+ *   event took longer than running it, while one for hundreds is planned better with what it is for.
  * - `reads`: single short SELECTs, several of them multiplexed on one connection. Never a transaction, never a lock.
  * - `wide`: two connections for counts, exports and other statements that may take long.
  * - `owner`: the role that owns the tables; migrations and partition upkeep only, and only where `owns` says that this
@@ -52,6 +54,7 @@ const ownsTables = (sql: PgClient.PgClient) =>
 
 export class Database extends Context.Service<Database, {
   readonly sql: PgClient.PgClient
+  readonly quick: PgClient.PgClient
   readonly reads: PgClient.PgClient
   readonly wide: PgClient.PgClient
   readonly owner: PgClient.PgClient
@@ -81,6 +84,11 @@ export class Database extends Context.Service<Database, {
         const owner = yield* pool(60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
         return Database.of({
           sql: yield* pool(10, { maxConnections: config.maxConnections }),
+          // One to accept events, one to settle deliveries.
+          quick: yield* pool(10, {
+            maxConnections: 2,
+            startupParameters: { ...limits(10), plan_cache_mode: "force_generic_plan" },
+          }),
           reads: yield* pool(2, {
             maxConnections: 4,
             multiplex: true,

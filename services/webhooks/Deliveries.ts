@@ -15,7 +15,7 @@ import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
 import { Outbox } from "../platform/Outbox.ts"
-import { accept, type Acceptance, type Accepted } from "./Deliveries/Accept.ts"
+import { accept, acceptAll, type Acceptance, type Accepted, few } from "./Deliveries/Accept.ts"
 import { announceDue, type Announcement, inTurns } from "./Deliveries/Claim.ts"
 import { deadLetterNotices } from "./Deliveries/DeadLetterNotices.ts"
 import { makeFeed } from "./Deliveries/Feed.ts"
@@ -25,6 +25,7 @@ import { type Next, settle, type Settled } from "./Deliveries/Settle.ts"
 import { isDelivered, settleDelivered } from "./Deliveries/SettleDelivered.ts"
 import { makeSettlement } from "./Deliveries/Settlement.ts"
 import { Endpoints } from "./Endpoints.ts"
+import { Listeners } from "./Listeners.ts"
 import type { RetrySchedule } from "./RetrySchedule.ts"
 import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
 import { releasedOf, type Result } from "./Sender/Task.ts"
@@ -79,12 +80,13 @@ export class Deliveries extends Context.Service<Deliveries, {
     Layer.effect(
       Deliveries,
       Effect.gen(function* () {
-        const { sql } = yield* Database
+        const { quick, sql } = yield* Database
         const bus = yield* Bus
         const bells = yield* Bells
         const outbox = yield* Outbox
         const notifications = yield* Notifications
         const endpoints = yield* Endpoints
+        const listeners = yield* Listeners
         const sender = yield* Sender
         const { slots } = sender
         const lease = leaseMillis(config)
@@ -102,20 +104,27 @@ export class Deliveries extends Context.Service<Deliveries, {
           feed.look()
         })
 
-        const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
-          yield* faultPoint("intake.taken")
-          // One step: what was born claimed is the Sender's, and after a stop the Sender gives it back.
-          const acceptance = yield* feed.reserving((reserve) =>
-            accept({
-              ...{ sql, endpoints, lease },
-              reserve: (id, account) => reserve(id, account, 1) === 1,
-              release: (id) => slots.drop(id, 1),
-            }, events)
+        // One step: what was born claimed is the Sender's, and after a stop the Sender gives it back.
+        const takeSome = (events: ReadonlyArray<Accepted>, hold: boolean) =>
+          feed.reserving((reserve) =>
+            accept(
+              {
+                ...{ sql, quick, endpoints, listeners, lease },
+                reserve: (id, account) => reserve(id, account, 1) === 1,
+                release: (id) => slots.drop(id, 1),
+              },
+              events,
+              hold,
+            )
           ).pipe(
             Effect.tap(() => faultPoint("intake.committed")),
             Effect.tap(({ tasks }) => Effect.sync(() => sender.send(tasks))),
             Effect.uninterruptible,
           )
+
+        const take = Effect.fn("Deliveries.accept")(function* (events: ReadonlyArray<Accepted>) {
+          yield* faultPoint("intake.taken")
+          const acceptance = yield* acceptAll(takeSome, events)
           if (acceptance.tasks.length > 0) feed.firstTries(acceptance.tasks.length)
           if (acceptance.overflow) yield* bells.ring(dueTopic)
           yield* countAccepted(acceptance, events.length)
@@ -154,14 +163,15 @@ export class Deliveries extends Context.Service<Deliveries, {
             fatal === true || ending !== "released" && task.attempt >= 8
           )
           const others = batch.filter((result) => !isDelivered(result))
+          const own = batch.length < few ? quick : sql
           const ended = mayDie
             ? yield* Effect.gen(function* () {
               const all = yield* settle(sql, config.schedule, others)
               yield* told(all.filter((s) => s.next === "dead"))
               return all
             }).pipe(sql.withTransaction)
-            : yield* settle(sql, config.schedule, others)
-          const delivered = yield* settleDelivered(sql, batch.filter(isDelivered))
+            : yield* settle(own, config.schedule, others)
+          const delivered = yield* settleDelivered(own, batch.filter(isDelivered))
           yield* faultPoint("settle.committed")
           const outcomes = new Map<Next, number>()
           const note = (result: Result, next: Next) => {

@@ -1,19 +1,24 @@
 /**
- * From an event to its deliveries (RULES, Deliveries): who listens?, then in one statement, which is its own
- * transaction: seen before?, the event once, one delivery and one queue row for each webhook, born claimed as far as the
- * Sender has slots. First tries do not travel again; what found no slot is due now and comes by way of the scan.
+ * From an event to its deliveries, in one statement, which is its own transaction: do the webhooks still listen that did
+ * (Listeners)?, seen before?, the event once, one delivery and one queue row for each webhook, born claimed as far as the
+ * Sender has slots. First tries do not travel again; what found no slot is due now and comes by way of the scan. Events of
+ * an account whose webhooks have changed are left out, and go again with the webhooks that it has by then.
  *
  * Slots are taken before it is known which events are new, because that is known only where they are remembered; what
  * was seen before gives them back.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { hash } from "node:crypto"
 import { Ids } from "../../platform/Ids.ts"
-import type { Endpoints } from "../Endpoints.ts"
+import type { EndpointKey, Endpoints } from "../Endpoints.ts"
+import type { Listeners, Listening } from "../Listeners.ts"
 import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
+
+/** Fewer rows than this are written by a plan that is made once (`Database.quick`). */
+export const few = 50
 
 /** A decoded event and the exact text that its receivers get. */
 export interface Accepted {
@@ -29,33 +34,28 @@ export interface Acceptance {
   readonly duplicates: number
   readonly deliveries: number
   readonly tasks: ReadonlyArray<Task>
+  /** Positions of events that were left out, because their account's webhooks changed meanwhile. */
+  readonly moved: ReadonlyArray<number>
   /** Whether some deliveries wait for the scan. */
   readonly overflow: boolean
 }
-
-/** A known account and its active webhooks. */
-interface Account {
-  readonly account_id: string
-  readonly listeners: ReadonlyArray<readonly [webhookId: string, version: number, events: ReadonlyArray<string>]> | null
-}
-
-/**
- * Asked once an account, not once an event: matching each event with webhooks here would compare it with all of them,
- * and a row for each pair costs more to read than to find.
- */
-const listening = (sql: PgClient.PgClient, accountIds: Iterable<string>) =>
-  sql<Account>`
-    select a.id as account_id, w.listeners from unnest(${arrayOf([...accountIds])}::uuid[]) i(id)
-    cross join lateral (select id from accounts where id = i.id and not removed offset 0) a
-    cross join lateral (
-      select jsonb_agg(jsonb_build_array(id, version, events)) as listeners from webhooks
-      where account_id = a.id and is_active and deleted_at is null
-    ) w`
 
 /** An event to be remembered, and to be stored where it has deliveries. */
 export interface NewEvent extends Accepted {
   readonly id: string
   readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: string; readonly claimed: boolean }>
+}
+
+interface Inserted {
+  readonly fresh: ReadonlySet<number>
+  readonly claim: bigint
+  readonly current: ReadonlySet<string>
+}
+
+interface InsertedRow {
+  readonly fresh: ReadonlyArray<number>
+  readonly claim: bigint
+  readonly current: ReadonlyArray<string>
 }
 
 /** What an event is known by from now on: 128 bits of a digest, in hexadecimal. */
@@ -64,7 +64,8 @@ const keyOf = ({ accountId, sourceId }: Accepted): string =>
 
 /**
  * Remembers events, and writes events, deliveries, queue rows, counts and lanes of those that were not there before;
- * gives their places, from 0 on, and the claim. No event twice.
+ * gives their places, from 0 on, the claim, and the accounts that were as `versions` has them: of another, nothing is
+ * written. An account that it does not have is taken as it is. No event twice.
  *
  * Whoever puts into the queue what waits locks its lane, also where that points early enough: a scan that looks before
  * the commit would otherwise move the lane on, past rows that it cannot see yet (see `announceDue`).
@@ -76,14 +77,24 @@ export const insertEvents = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   events: ReadonlyArray<NewEvent>,
   at: { readonly now: Date; readonly leaseUntil: Date },
-): Effect.fn.Return<{ readonly fresh: ReadonlySet<number>; readonly claim: bigint }, SqlError.SqlError> {
+  versions: ReadonlyMap<string, bigint> = new Map(),
+): Effect.fn.Return<Inserted, SqlError.SqlError> {
+  const accounts = [...new Set(events.map(({ accountId }) => accountId))]
   const heard = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, place: i + 1 }])
   const made = heard.flatMap(({ event, place }) => event.deliveries.map((delivery) => ({ delivery, place })))
-  const [row] = yield* sql<{ readonly fresh: ReadonlyArray<number>; readonly claim: bigint }>`
-    with known as materialized (
-      select n, (${arrayOf(events.map((e) => e.accountId))}::uuid[])[n] as account_id,
-        (${arrayOf(events.map(keyOf))}::uuid[])[n] as key
-      from generate_series(1, ${events.length}::int) n
+  const [row] = yield* sql<InsertedRow>`
+    with account as materialized (
+      -- By key, whatever the planner supposes of how many there are.
+      select c.id from unnest(${arrayOf(accounts)}::uuid[],
+        ${arrayOf(accounts.map((id) => versions.get(id) ?? anyVersion))}::bigint[]) c(id, version)
+      where c.version = ${anyVersion}
+        or c.version = (select a.listeners from accounts a where a.id = c.id and not a.removed)
+    ), known as materialized (
+      select k.n, k.account_id, k.key from (
+        select n, (${arrayOf(events.map((e) => e.accountId))}::uuid[])[n] as account_id,
+          (${arrayOf(events.map(keyOf))}::uuid[])[n] as key
+        from generate_series(1, ${events.length}::int) n
+      ) k where k.account_id in (select id from account)
     ), remembered as (
       insert into seen_events (account_id, key, seen_on)
       select account_id, key, ${at.now}::timestamptz::date from known order by account_id, key
@@ -127,54 +138,71 @@ export const insertEvents = Effect.fnUntraced(function* (
       update webhook_lanes l set next_due_at = ${at.now} from lanes
       where l.webhook_id = lanes.webhook_id and (lanes.next_due_at is null or lanes.next_due_at > ${at.now})
     )
-    select array(select n - 1 from fresh) as fresh, (select claim from own) as claim`
-  return { fresh: new Set(row!.fresh), claim: row!.claim }
+    select array(select n - 1 from fresh) as fresh, (select claim from own) as claim,
+      array(select id::text from account) as current`
+  return { fresh: new Set(row!.fresh), claim: row!.claim, current: new Set(row!.current) }
 })
 
-export const accept = Effect.fnUntraced(function* (
-  { sql, endpoints, reserve, release, lease }: {
-    readonly sql: PgClient.PgClient
-    readonly endpoints: Endpoints["Service"]
-    /** Takes one slot of a webhook, if there is one; the caller gives slots back where this fails. */
-    readonly reserve: (webhookId: string, accountId: string) => boolean
-    /** Gives one slot back. */
-    readonly release: (webhookId: string) => void
-    /** How long a claim holds, in milliseconds. */
-    readonly lease: number
-  },
+/** What no account's number is. */
+const anyVersion = 0
+
+/** Events with the webhooks that hear them, each its own: an event that is there twice is taken once. */
+const heardBy = (
   events: ReadonlyArray<Accepted>,
-): Effect.fn.Return<Acceptance, SqlError.SqlError> {
-  const found = yield* listening(sql, new Set(events.map((event) => event.accountId)))
-  const listeners = new Map(found.map((row) => [row.account_id, row.listeners ?? []]))
-  const unknown = events.flatMap(({ accountId }, i) => listeners.has(accountId) ? [] : [i])
-  const own = new Map<string, Accepted>()
+  listening: ReadonlyMap<string, Listening>,
+): ReadonlyArray<{ readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }> => {
+  const own = new Map<string, { readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }>()
   for (const event of events) {
     const key = `${event.accountId}.${event.sourceId}`
-    if (listeners.has(event.accountId) && !own.has(key)) own.set(key, event)
+    const account = listening.get(event.accountId)
+    if (account !== undefined && !own.has(key)) own.set(key, { event, by: account.to(event.event) })
   }
-  if (own.size === 0) return { unknown, duplicates: 0, deliveries: 0, tasks: [], overflow: false }
-  const targets = yield* endpoints.get(
-    [...listeners.values()].flat().map(([webhookId, version]) => ({ webhookId, version })),
-  )
+  return [...own.values()]
+}
+
+export interface Acceptor {
+  /** For many events, and for few. */
+  readonly sql: PgClient.PgClient
+  readonly quick: PgClient.PgClient
+  readonly endpoints: Endpoints["Service"]
+  readonly listeners: Listeners["Service"]
+  /** Takes one slot of a webhook, if there is one; the caller gives slots back where this fails. */
+  readonly reserve: (webhookId: string, accountId: string) => boolean
+  /** Gives one slot back. */
+  readonly release: (webhookId: string) => void
+  /** How long a claim holds, in milliseconds. */
+  readonly lease: number
+}
+
+/** Takes in the events of accounts whose webhooks are as `listening` has them. */
+const acceptOf = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  { endpoints, lease, release, reserve }: Acceptor,
+  events: ReadonlyArray<Accepted>,
+  listening: ReadonlyMap<string, Listening>,
+): Effect.fn.Return<Acceptance, SqlError.SqlError> {
+  const unknown = events.flatMap(({ accountId }, i) => listening.has(accountId) ? [] : [i])
+  const own = heardBy(events, listening)
+  if (own.length === 0) return { ...nothing, unknown }
+  const targets = yield* endpoints.get(new Set(own.flatMap(({ by }) => by)))
+  const heard = own.map(({ by, event }) => ({ event, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
 
   const { batch } = yield* Ids
-  const heard = [...own.values()].map((event) => ({
-    event,
-    by: listeners.get(event.accountId)!.filter(([id, , events]) => events.includes(event.event) && targets.has(id)),
-  }))
   const eventIds = yield* batch(heard.length)
   const deliveryIds = yield* batch(heard.reduce((sum, { by }) => sum + by.length, 0))
   let used = 0
   const made = heard.map(({ by, event }, i): NewEvent => ({
     ...event,
     id: eventIds[i]!,
-    deliveries: by.map(([webhookId]) => {
+    deliveries: by.map(({ webhookId }) => {
       return { id: deliveryIds[used++]!, webhookId, claimed: reserve(webhookId, event.accountId) }
     }),
   }))
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
-  const { claim, fresh } = yield* insertEvents(sql, made, { now: new Date(now), leaseUntil: new Date(leaseUntil) })
+  const at = { now: new Date(now), leaseUntil: new Date(leaseUntil) }
+  const versions = new Map([...listening].map(([accountId, { version }]) => [accountId, version]))
+  const { claim, current, fresh } = yield* insertEvents(sql, made, at, versions)
 
   const tasks: Array<Task> = []
   let deliveries = 0
@@ -192,6 +220,58 @@ export const accept = Effect.fnUntraced(function* (
       tasks.push({ deliveryId, webhookId, accountId, eventType, body, endpoint, host, ...once })
     }
   }
-  const duplicates = events.length - unknown.length - fresh.size
-  return { unknown, duplicates, deliveries, tasks, overflow: tasks.length < deliveries }
+  const moved = events.flatMap(({ accountId }, i) => listening.has(accountId) && !current.has(accountId) ? [i] : [])
+  const duplicates = events.length - unknown.length - moved.length - fresh.size
+  return { unknown, moved, duplicates, deliveries, tasks, overflow: tasks.length < deliveries }
+})
+
+const nothing: Acceptance = { unknown: [], moved: [], duplicates: 0, deliveries: 0, tasks: [], overflow: false }
+
+/**
+ * Takes events in as far as their accounts' webhooks are as they are remembered; gives those that it left out. With `hold`
+ * the accounts are locked first, and none is.
+ */
+export const accept = Effect.fnUntraced(function* (
+  acceptor: Acceptor,
+  events: ReadonlyArray<Accepted>,
+  hold = false,
+): Effect.fn.Return<Acceptance, SqlError.SqlError> {
+  const { listeners, quick, sql } = acceptor
+  const accountIds = new Set(events.map((event) => event.accountId))
+  if (hold) {
+    return yield* Effect.flatMap(listeners.held(accountIds), (listening) => acceptOf(sql, acceptor, events, listening))
+      .pipe(sql.withTransaction)
+  }
+  const listening = yield* listeners.of(accountIds)
+  // Within a transaction it is a part of that.
+  const alone = Option.isNone(yield* Effect.serviceOption(sql.transactionService))
+  const acceptance = yield* acceptOf(alone && events.length < few ? quick : sql, acceptor, events, listening)
+  listeners.forget(new Set(acceptance.moved.map((i) => events[i]!.accountId)))
+  return acceptance
+})
+
+/**
+ * Takes all of these events in by `step`, which is `accept`: what it leaves out goes again. An account whose webhooks change
+ * all the time is locked at its third turn.
+ */
+export const acceptAll = Effect.fnUntraced(function* <E>(
+  step: (events: ReadonlyArray<Accepted>, hold: boolean) => Effect.Effect<Acceptance, E>,
+  events: ReadonlyArray<Accepted>,
+): Effect.fn.Return<Acceptance, E> {
+  let all = yield* step(events, false)
+  let left = all.moved
+  for (let turn = 2; left.length > 0; turn++) {
+    const positions = left
+    const more: Acceptance = yield* step(positions.map((i) => events[i]!), turn > 2)
+    all = {
+      unknown: [...all.unknown, ...more.unknown.map((i) => positions[i]!)],
+      moved: [],
+      duplicates: all.duplicates + more.duplicates,
+      deliveries: all.deliveries + more.deliveries,
+      tasks: [...all.tasks, ...more.tasks],
+      overflow: all.overflow || more.overflow,
+    }
+    left = more.moved.map((i) => positions[i]!)
+  }
+  return all
 })

@@ -94,7 +94,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
       })
       yield* Effect.provide(
         onMachine(0, test, 1),
-        Layer.succeed(Database, { reads, sql, wide: sql, owner: sql, owns: Effect.succeed(true) }),
+        Layer.succeed(Database, { reads, sql, quick: sql, wide: sql, owner: sql, owns: Effect.succeed(true) }),
       )
     }).pipe(Effect.scoped))
 })

@@ -179,7 +179,14 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const sql = yield* PgClient.make({ url, maxConnections: 8 }).pipe(Effect.provide(Reactivity.layer))
       const { reads } = yield* Database
       // No limit of the database's own: what ends the wait is the process.
-      const patient = Layer.succeed(Database, { sql, reads, wide: sql, owner: sql, owns: Effect.succeed(true) })
+      const patient = Layer.succeed(Database, {
+        sql,
+        reads,
+        quick: sql,
+        wide: sql,
+        owner: sql,
+        owns: Effect.succeed(true),
+      })
       const process = Effect.map(
         Layer.build(Layer.fresh(Idempotency.layer).pipe(Layer.provide(patient))),
         Context.get(Idempotency),

@@ -16,11 +16,12 @@ import { Rejects } from "../../../services/platform/Rejects.ts"
 import { Vault } from "../../../services/platform/Vault.ts"
 import { Counts } from "../../../services/webhooks/Counts.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { accept, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
+import { accept, acceptAll, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
 import { claim } from "../../../services/webhooks/Deliveries/Claim.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
+import { Listeners } from "../../../services/webhooks/Listeners.ts"
 import { Partitions, type RetentionConfig } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import type { RetrySchedule } from "../../../services/webhooks/RetrySchedule.ts"
@@ -62,7 +63,7 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
     Partitions.layer(kept),
     DeliveryRecords.layer(kept),
   ).pipe(
-    Layer.provideMerge(Endpoints.layer),
+    Layer.provideMerge(Layer.merge(Endpoints.layer, Listeners.layer)),
     Layer.provideMerge(Principals.layer),
     Layer.provideMerge(Layer.mergeAll(Jobs.layer, Notifications.layer, Rejects.layer, RateLimits.layer, KeyUses.layer)),
     Layer.provide(Cookies.layer([])),
@@ -133,10 +134,11 @@ export const event = (accountId: string, fields: Partial<Accepted> = {}): Accept
 /** Accepts without a Sender: the first `slots` deliveries are born claimed. */
 export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>
   Effect.gen(function* () {
-    const { sql } = yield* Database
-    const endpoints = yield* Endpoints
+    const { quick, sql } = yield* Database
+    const [endpoints, listeners] = [yield* Endpoints, yield* Listeners]
     let left = slots
-    return yield* accept({ sql, endpoints, lease, reserve: () => left-- > 0, release: () => left++ }, taken)
+    const acceptor = { sql, quick, endpoints, listeners, lease, reserve: () => left-- > 0, release: () => left++ }
+    return yield* acceptAll((some, hold) => accept(acceptor, some, hold), taken)
   })
 
 /** What an attempt came to. */

@@ -8,6 +8,7 @@ import { Database } from "../../../../services/platform/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import type { Accepted } from "../../../../services/webhooks/Deliveries/Accept.ts"
 import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"
+import { Listeners } from "../../../../services/webhooks/Listeners.ts"
 import { leaseMillis, Sender } from "../../../../services/webhooks/Sender.ts"
 import { type Relay, relay } from "../../../support/Relay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
@@ -31,7 +32,7 @@ const deliverer = Effect.fnUntraced(function* (way: Relay) {
   const context = yield* Layer.build(
     Layer.fresh(Deliveries.layer({ ...config, schedule })).pipe(
       Layer.provideMerge(Layer.fresh(Sender.layer(config))),
-      Layer.provide(Layer.fresh(Endpoints.layer)),
+      Layer.provide(Layer.fresh(Layer.merge(Endpoints.layer, Listeners.layer))),
       Layer.provideMerge(database),
     ),
   )

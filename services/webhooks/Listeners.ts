@@ -1,0 +1,126 @@
+/**
+ * Which webhooks listen, by account and event type, kept in memory. What is remembered carries the account's number
+ * (`accounts.listeners`), which every change of its webhooks moves; the statement that acts on it names the number, does
+ * nothing where it has moved, and begins anew. So a change that was answered is never missed, though no event asks for it.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../platform/Database.ts"
+import { counted } from "../platform/MapSizes.ts"
+import { arrayOf } from "./Deliveries/arrayOf.ts"
+import type { EndpointKey } from "./Endpoints.ts"
+
+/** The active webhooks of an account that is known. */
+export interface Listening {
+  /** What `accounts.listeners` was. */
+  readonly version: bigint
+  /** The webhooks that want events of this type. */
+  readonly to: (event: string) => ReadonlyArray<EndpointKey>
+  /** Entries in memory. */
+  readonly size: number
+}
+
+interface Row {
+  readonly account_id: string
+  readonly version: bigint
+  readonly webhooks: ReadonlyArray<readonly [webhookId: string, version: number, events: ReadonlyArray<string>]> | null
+}
+
+/** Webhooks in memory, counted once for each event type, and accounts. */
+const memory = 100_000
+
+const none: ReadonlyArray<EndpointKey> = []
+
+const listeningOf = ({ version, webhooks }: Row): Listening => {
+  const byEvent = new Map<string, Array<EndpointKey>>()
+  let size = 1
+  for (const [webhookId, version, events] of webhooks ?? []) {
+    const key = { webhookId, version }
+    for (const event of events) {
+      const keys = byEvent.get(event)
+      if (keys === undefined) byEvent.set(event, [key])
+      else keys.push(key)
+      size++
+    }
+  }
+  return { version, size, to: (event) => byEvent.get(event) ?? none }
+}
+
+export class Listeners extends Context.Service<Listeners, {
+  /** What is known of these accounts, from memory where it can be; unknown and removed accounts are left out. */
+  readonly of: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
+  /** The same, read now, and true until the end of the current transaction: changes wait for it. */
+  readonly held: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
+  /** Forgets what turned out not to be so any more. */
+  readonly forget: (accountIds: Iterable<string>) => void
+}>()("bailiwick/services/webhooks/Listeners") {
+  static readonly layer = Layer.effect(
+    Listeners,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const known = new Map<string, Listening>()
+      let size = 0
+      yield* counted("listening webhooks", () => size)
+
+      const forget = (accountId: string) => {
+        size -= known.get(accountId)?.size ?? 0
+        known.delete(accountId)
+      }
+
+      const remember = (accountId: string, listening: Listening) => {
+        forget(accountId)
+        if (listening.size > memory) return
+        known.set(accountId, listening)
+        size += listening.size
+        for (const oldest of known.keys()) {
+          if (size <= memory) break
+          forget(oldest)
+        }
+      }
+
+      const read = Effect.fnUntraced(function* (accountIds: ReadonlyArray<string>) {
+        // One snapshot for the number and the webhooks.
+        const rows = yield* sql<Row>`
+          select a.id as account_id, a.listeners as version, w.webhooks from unnest(${
+          arrayOf(accountIds)
+        }::uuid[]) i(id)
+          cross join lateral (select id, listeners from accounts where id = i.id and not removed offset 0) a
+          cross join lateral (
+            select jsonb_agg(jsonb_build_array(id, version, events)) as webhooks from webhooks
+            where account_id = a.id and is_active and deleted_at is null
+          ) w`
+        return rows.map((row) => [row.account_id, listeningOf(row)] as const)
+      })
+
+      const of = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
+        const found = new Map<string, Listening>()
+        const missing: Array<string> = []
+        for (const accountId of accountIds) {
+          const listening = known.get(accountId)
+          if (listening === undefined) missing.push(accountId)
+          else found.set(accountId, listening)
+        }
+        for (const [accountId, listening] of missing.length === 0 ? [] : yield* read(missing)) {
+          remember(accountId, listening)
+          found.set(accountId, listening)
+        }
+        return found
+      })
+
+      const held = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
+        const ids = [...accountIds].sort()
+        // By a statement of its own: one that waited for a lock would read the webhooks as they were before.
+        yield* sql`select from accounts where id = any(${arrayOf(ids)}::uuid[]) order by id for share`
+        return new Map(yield* read(ids))
+      })
+
+      return Listeners.of({
+        of,
+        held,
+        forget: (accountIds) => {
+          for (const accountId of accountIds) forget(accountId)
+        },
+      })
+    }),
+  )
+}

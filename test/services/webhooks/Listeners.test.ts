@@ -1,0 +1,130 @@
+/** What is remembered of webhooks that listen is never acted on once a change of it was answered. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
+import { Directory } from "../../../services/directory/Directory.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { accept, acceptAll } from "../../../services/webhooks/Deliveries/Accept.ts"
+import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
+import { Listeners } from "../../../services/webhooks/Listeners.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import * as Lines from "../../support/DirectoryLines.ts"
+import { account } from "../../support/TestAccounts.ts"
+import { count, event, lease, miscounted, take, webhook, world } from "./WebhookWorld.ts"
+
+const acceptor = Effect.gen(function* () {
+  const { quick, sql } = yield* Database
+  const [endpoints, listeners] = [yield* Endpoints, yield* Listeners]
+  return { sql, quick, endpoints, listeners, lease, reserve: () => true, release: () => {} }
+})
+
+/** The webhooks that an event of this account goes to. */
+const heard = Effect.fnUntraced(function* (accountId: string, fields = {}) {
+  const { tasks } = yield* take([event(accountId, fields)])
+  return tasks.map(({ endpoint, webhookId }) => [webhookId, endpoint.url])
+})
+
+layer(Layer.fresh(world()))("Listeners", (it) => {
+  it.effect("every change is honoured by the next event, whatever was remembered before", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const first = yield* webhook()
+      const { accountId, id } = first
+      assert.deepStrictEqual(yield* heard(accountId), [[id, first.url]])
+      const second = yield* webhook({ of: accountId, url: "http://127.0.0.1:20998/" })
+      assert.sameDeepMembers(yield* heard(accountId), [[id, first.url], [second.id, second.url]])
+      yield* webhooks.update(accountId, id, { isActive: false })
+      assert.deepStrictEqual(yield* heard(accountId), [[second.id, second.url]])
+      yield* webhooks.update(accountId, id, { isActive: true, url: "http://127.0.0.1:20997/" })
+      yield* webhooks.update(accountId, second.id, { events: ["email.opened"] })
+      assert.deepStrictEqual(yield* heard(accountId), [[id, "http://127.0.0.1:20997/"]])
+      assert.deepStrictEqual(yield* heard(accountId, { event: "email.opened" }), [[second.id, second.url]])
+      const { secret } = yield* webhooks.rotate(accountId, id, 0)
+      const { tasks } = yield* take([event(accountId)])
+      assert.strictEqual(tasks[0]!.endpoint.secret, secret)
+      yield* webhooks.remove(accountId, id)
+      assert.deepStrictEqual(yield* heard(accountId), [])
+      // An account that is removed is not known, and one that comes back is.
+      yield* (yield* Directory).apply([Lines.removal("account", accountId, 2)])
+      assert.deepStrictEqual((yield* take([event(accountId)])).unknown, [0])
+    }))
+
+  it.effect("a change between the look at the memory and the insert leaves the event out, and it goes again", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const hook = yield* webhook()
+      const other = yield* webhook()
+      const own = yield* acceptor
+      const taken = [event(hook.accountId), event(other.accountId), event(hook.accountId)]
+      yield* accept(own, [event(hook.accountId), event(other.accountId)])
+      yield* webhooks.update(hook.accountId, hook.id, { isActive: false })
+      const left = yield* accept(own, taken)
+      assert.deepStrictEqual([left.moved, left.deliveries, left.duplicates], [[0, 2], 1, 0])
+      const again = yield* accept(own, taken)
+      assert.deepStrictEqual([again.moved, again.deliveries, again.duplicates], [[], 0, 1])
+      assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
+      yield* webhooks.update(hook.accountId, hook.id, { isActive: true })
+      const turns: Array<boolean> = []
+      // It changes at every turn until it is locked.
+      const all = yield* acceptAll((some, hold) => {
+        turns.push(hold)
+        const change = Effect.andThen(own.listeners.of([hook.accountId]), webhooks.rotate(hook.accountId, hook.id, 0))
+        return Effect.andThen(hold ? Effect.void : Effect.orDie(change), accept(own, some, hold))
+      }, [event(other.accountId), event(hook.accountId), event("00000000-0000-4000-8000-000000000000")])
+      assert.deepStrictEqual(turns, [false, false, true])
+      assert.deepStrictEqual([all.moved, all.unknown, all.deliveries], [[], [2], 2])
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("a change that was answered holds for the next event in any process, while others are taken in all the time", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const hook = yield* webhook()
+      const steady = yield* webhook({ of: hook.accountId })
+      const own = yield* acceptor
+      // Another process, with a memory of its own.
+      const listeners = Context.get(yield* Layer.build(Layer.fresh(Listeners.layer)), Listeners)
+      const goes = Effect.fnUntraced(function* (by: typeof own) {
+        const { moved, tasks } = yield* acceptAll((some, hold) => accept(by, some, hold), [event(hook.accountId)])
+        assert.deepStrictEqual(moved, [])
+        return tasks.map(({ webhookId }) => webhookId).sort()
+      })
+      let over = false
+      const others = yield* Effect.forEach([own, { ...own, listeners }], (by) =>
+        Effect.forkChild(
+          Effect.repeat(Effect.map(goes(by), (to) => assert.include(to, steady.id)), { until: () => over }),
+        ))
+      for (let n = 0; n < 60; n++) {
+        const isActive = n % 2 === 1
+        yield* webhooks.update(hook.accountId, hook.id, { isActive })
+        const expected = (isActive ? [hook.id, steady.id] : [steady.id]).sort()
+        for (const by of [own, { ...own, listeners }]) assert.deepStrictEqual(yield* goes(by), expected)
+      }
+      over = true
+      yield* Effect.forEach(others, Fiber.join)
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("a thousand webhooks for other events are read once, not for each event", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const accountId = yield* account({ plan: "business" })
+      const hook = yield* webhook({ of: accountId, events: ["email.opened"] })
+      yield* owner`
+        insert into webhooks (id, account_id, url, events, is_active, version, secret_kid, secret, created_at, updated_at)
+        select gen_random_uuid(), account_id, url, array['email.sent'], true, 1, secret_kid, secret, created_at, updated_at
+        from webhooks, generate_series(1, 1000) where id = ${hook.id}::uuid`
+      const fields = { event: "email.opened" }
+      assert.deepStrictEqual((yield* heard(accountId, fields)).map(([id]) => id), [hook.id])
+      const listening = (yield* (yield* Listeners).of([accountId])).get(accountId)!
+      assert.lengthOf(listening.to("email.opened"), 1)
+      assert.lengthOf(listening.to("email.sent"), 1_000)
+      for (const other of eventTypes.filter((type) => !["email.opened", "email.sent"].includes(type))) {
+        assert.lengthOf(listening.to(other), 0)
+      }
+      // With the table away, whatever looked into it would fail.
+      yield* owner`alter table webhooks rename to elsewhere`
+      for (let n = 0; n < 20; n++) assert.lengthOf(yield* heard(accountId, fields), 1)
+      yield* owner`alter table elsewhere rename to webhooks`
+    }))
+})

@@ -5,12 +5,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { PushFault } from "../../services/platform/Faults.ts"
+import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { Database } from "../../services/platform/Database.ts"
 import { until } from "../e2e/support/until.ts"
 import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { home, start } from "../support/Processes.ts"
 import { testKeys } from "../support/TestVault.ts"
 import {
+  type Answer,
   push,
   pushed,
   receiving,
@@ -20,6 +23,7 @@ import {
   subjects,
   tellAll,
 } from "../services/lifecycle/StreamWorld.ts"
+import { grant } from "../services/lifecycle/World.ts"
 
 /** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
 const points: Readonly<Record<PushFault, number>> = { "push.before": 30, "push.after": 30, "push.settled": 3 }
@@ -28,10 +32,10 @@ const events = 400
 /** What one life may have taken and not settled: a hundred messages, and the one that was under way. */
 const unsettled = 101
 
-const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
+const environment = Effect.gen(function* () {
   const { ownerUrl, url: databaseUrl } = yield* TestDatabase
   const { url: natsUrl } = yield* TestBus
-  const env = {
+  return {
     BAILIWICK_HOME: yield* home,
     BAILIWICK_KEYS: testKeys,
     PORT: "0",
@@ -43,6 +47,10 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
     WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
     LOG_LEVEL: "warn",
   }
+})
+
+const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
+  const env = yield* environment
   const here = yield* receiving
   const { arrivals, url } = yield* pushed()
   const streamId = yield* stream(here, push(url()))
@@ -83,7 +91,53 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
   assert.strictEqual(begun, told.length)
 }, Effect.scoped)
 
+/** A decision whose pushes are refused, by processes that die between an answer and its record. */
+const refusedAndKilled = Effect.gen(function* () {
+  const env = yield* environment
+  const { sql } = yield* Database
+  const here = yield* receiving
+  let answer: Answer = 500
+  const { arrivals, url } = yield* pushed(() => answer)
+  yield* stream(here, push(url()))
+  yield* grant(here, "shop", ["events.read"])
+  const delivery = Effect.gen(function* () {
+    const about = { personId: here.owner, projectId: here.project, limit: 100, afterId: null }
+    const grants = yield* (yield* ServiceGrants).list(about)
+    return grants.find(({ service_id }) => service_id === "shop")!.delivery
+  })
+  /** A process that dies at its nth answer; what its claim had is free at once. */
+  const life = Effect.fnUntraced(function* (nth: number) {
+    const doomed = yield* start({
+      module: "test/long/support/fault-main.ts",
+      env: { ...env, FAULT: `push.after:${nth}` },
+    })
+    assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
+    yield* sql`update lifecycle_streams set lease_until = now() - interval '1 second' where claim is not null`
+    return yield* delivery
+  }, Effect.scoped)
+
+  const first = yield* life(1)
+  assert.deepInclude(first, { state: "queued", attempts: 0, last_attempt_at: null })
+  assert.lengthOf(arrivals, 1)
+  const second = yield* life(3)
+  assert.deepInclude(second, { state: "failed", attempts: 2 })
+  assert.lengthOf(arrivals, 4)
+  answer = 202
+  yield* start({ env })
+  const taken = yield* until("delivered", delivery, ({ state }) => state === "delivered")
+  // Of five pushes the two that nothing recorded are not counted.
+  assert.deepStrictEqual([arrivals.length, taken.attempts], [5, 3])
+  const rows = yield* sql`select attempts, outcome from lifecycle_attempts where project_id = ${here.project}`
+  assert.deepStrictEqual(rows, [{ attempts: 2, outcome: "taken" }])
+}).pipe(Effect.scoped)
+
 describe.concurrent("a killed pusher", () => {
+  it.live(
+    "between an answer and its record: attempts are those that were recorded, and none twice",
+    () => refusedAndKilled.pipe(Effect.provide(streaming())),
+    900_000,
+  )
+
   for (const [point, later] of Object.entries(points)) {
     it.live(
       `at the first ${point}, and again at number ${later}`,

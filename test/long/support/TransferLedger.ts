@@ -25,6 +25,10 @@ export const whole = Effect.gen(function* () {
       or (t.status = 'completed') <> exists (
         select from outbox where subject = 'directory.v1.domain.' || d.id and payload::jsonb->>'transfer_id' = t.id::text)
       or not exists (select from mails where subject_id = t.id::text)
+      or (t.rotate_dkim and t.status in ('accepted', 'completed')) <>
+        (select count(*) = 1 from dkim_keys where transfer_id = t.id)
+      or (t.rotate_dkim and t.status in ('accepted', 'completed')) <>
+        exists (select from mails where subject_id = t.id::text and kind = 'transfer.key')
       or t.version * 2 <> (select count(*) from notifications where href = '/domain-transfers/' || t.id)`
   assert.deepStrictEqual(torn, [])
 })

@@ -32,7 +32,8 @@ export const ways: Readonly<
 > = {
   complete: {
     states: ["pending", "accepted", "completed"],
-    mails: ["invitation bob", "stop alice", "completed alice", "completed bob"],
+    // It asks for a new DKIM key.
+    mails: ["invitation bob", "stop alice", "key bob", "completed alice", "completed bob"],
   },
   expire: { states: ["pending", "expired"], mails: ["invitation bob", "expired alice", "expired bob"] },
   stop: {
@@ -158,8 +159,14 @@ export const cast = Effect.fnUntraced(function* (
   const steps: Readonly<Record<WalkKind, (walk: Walk) => Effect.Effect<unknown, unknown, Database>>> = {
     complete: Effect.fnUntraced(function* (walk) {
       yield* offer(walk)
-      yield* accept(walk)
+      yield* accept(walk, { rotate_dkim: true })
       yield* mailed(walk.name, "stop")
+      yield* until(
+        `the key of ${walk.name}`,
+        Effect.sync(() => arrived.filter(({ mail }) => mail.text.includes(`_domainkey.${walk.name}`))),
+        ({ length }) => length > 0,
+        patience,
+      )
       yield* itsTime(walk.domainId)
     }),
     expire: Effect.fnUntraced(function* (walk) {
@@ -199,9 +206,9 @@ export const cast = Effect.fnUntraced(function* (
     const made: ReadonlyArray<{ readonly id: string; readonly domain_id: string }> = reply?.json
     return made.find((t) => t.domain_id === domainId)!.id
   })
-  const accept = Effect.fnUntraced(function* ({ name }: Walk) {
+  const accept = Effect.fnUntraced(function* ({ name }: Walk, body: object = {}) {
     const token = yield* mailed(name, "accept")
-    yield* insist("an accept", bob.session.post(`/v1/domain-transfers/${token}/accept`, {}), [200, 404])
+    yield* insist("an accept", bob.session.post(`/v1/domain-transfers/${token}/accept`, body), [200, 404])
   })
 
   const prepare = Effect.gen(function* () {

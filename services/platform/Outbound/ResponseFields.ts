@@ -8,7 +8,6 @@ import { Buffer } from "node:buffer"
 
 const maxFields = 128
 const maxValueBytes = 256
-const maxLengthDigits = 15
 
 const Kind = { Other: 0, ContentLength: 1, TransferEncoding: 2, Connection: 3, KeepAlive: 4 } as const
 
@@ -83,6 +82,7 @@ export class Fields implements Field {
         return this.length >= 0
       case Kind.TransferEncoding:
         if (trailer || this.chunked) return false
+        // The whole value, blanks behind it included: other readers see no chunks behind `chunked` and a tab.
         return this.chunked = this.#text().toLowerCase() === "chunked"
       case Kind.Connection:
         if (!trailer && /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i.test(this.#text())) this.close = true
@@ -112,16 +112,14 @@ export class Fields implements Field {
     return kind
   }
 
-  /** The value without the blanks after it. */
+  /** The value with the blanks behind it. */
   #text(): string {
-    let end = this.#valueBytes
-    while (end > 0 && (this.#value[end - 1] === 32 || this.#value[end - 1] === 9)) end--
-    return this.#value.toString("latin1", 0, end)
+    return this.#value.toString("latin1", 0, this.#valueBytes)
   }
 
   /** `1*DIGIT` as a number, -1 for any other text. */
   #digits(): number {
     const text = this.#text()
-    return /^\d+$/.test(text) && text.length <= maxLengthDigits ? Number(text) : -1
+    return /^\d{1,15}$/.test(text) ? Number(text) : -1
   }
 }

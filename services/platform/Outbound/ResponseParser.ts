@@ -225,9 +225,9 @@ export class ResponseParser {
     const framed = fields.chunked || fields.length >= 0
     this.#keep = !this.#old && !fields.close
     if (this.#trailers) this.#state = State.Done
-    // Nothing asked for another protocol, and an informational answer has no body that could be framed.
+    // Nothing asked for another protocol; an informational answer has no body to frame, and HTTP/1.0 does not know it.
     else if (status < 200) {
-      if (status === 101 || framed || ++this.#interim > maxInterimAnswers) return this.stop()
+      if (status === 101 || framed || this.#old || ++this.#interim > maxInterimAnswers) return this.stop()
       this.#beginHead()
       this.#state = State.Start
     } else if (fields.chunked && (fields.length >= 0 || this.#old)) this.stop()

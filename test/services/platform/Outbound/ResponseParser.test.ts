@@ -66,7 +66,8 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["128 of them", `${ok}${"a: b\r\n".repeat(127)}${length("")}`, done(200, "")],
   ],
   "lengths (section 6.3)": [
-    ["of a body", `${ok}CONTENT-LENGTH: 0002 \t\r\n\r\nok`, done(200, "ok")],
+    ["of a body", `${ok}CONTENT-LENGTH:\t 0002\r\n\r\nok`, done(200, "ok")],
+    ["with a blank behind them", `${ok}content-length: 2 \r\n`, refused()],
     ["of a body that does not come", `${ok}content-length: 10\r\n\r\nhalf`, more(200, "half"), true],
     ["that are repeated", `${ok}content-length: 2\r\ncontent-length: 2\r\n`, refused()],
     ["that conflict", `${ok}content-length: 2\r\nx: y\r\ncontent-length: 3\r\n`, refused()],
@@ -116,6 +117,8 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["that end in a bare LF", `${chunked}2\r\nok\n`, refused(200, "ok")],
     ["cut off", `${chunked}2\r\nok\r\n`, more(200, "ok"), true],
     ["whose end is cut off", `${chunked}0\r\n`, more(200), true],
+    ["with a blank behind their name", `${ok}transfer-encoding: chunked \r\n`, refused()],
+    ["with a tab behind their name", `${ok}transfer-encoding: chunked\t\r\n`, refused()],
     ["that are encoded otherwise", `${ok}transfer-encoding: gzip\r\n`, refused()],
     ["that are encoded twice", `${ok}transfer-encoding: gzip, chunked\r\n`, refused()],
     ["that are chunked twice", `${ok}transfer-encoding: chunked, chunked\r\n`, refused()],
@@ -140,6 +143,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["that switch protocols", "HTTP/1.1 101 x\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", refused()],
     ["with a length", "HTTP/1.1 103 x\r\ncontent-length: 2\r\n\r\n", refused()],
     ["with chunks", "HTTP/1.1 103 x\r\ntransfer-encoding: chunked\r\n\r\n", refused()],
+    ["of HTTP/1.0", "HTTP/1.0 102 x\r\n\r\n", refused()],
     ["alone", "HTTP/1.1 100 Continue\r\n\r\n", more(), true],
     [
       "whose length is not the answer's",

@@ -26,13 +26,14 @@ const certificate = (
   publicKey: KeyObject,
   issuer: { readonly name: string; readonly key: KeyObject },
   extension: Buffer,
+  until = "491231235959Z",
 ) => {
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     ecdsaWithSha256,
     nameOf(issuer.name),
-    sequence(time("200101000000Z"), time("491231235959Z")),
+    sequence(time("200101000000Z"), time(until)),
     nameOf(subject),
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, sequence(extension)),
@@ -45,16 +46,20 @@ const certificate = (
 export const makeAuthority = (name: string) => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const issuer = { name, key: privateKey }
+  const issueUntil = (until: string | undefined, names: ReadonlyArray<string>) => {
+    const pair = generateKeyPairSync("ec", { namedCurve: "P-256" })
+    const alternatives = sequence(...names.map((dns) => der(0x82, Buffer.from(dns))))
+    const extension = sequence(oid("551d11"), der(0x04, alternatives))
+    return {
+      cert: certificate(names[0]!, pair.publicKey, issuer, extension, until),
+      key: pair.privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    }
+  }
   const isAuthority = sequence(oid("551d13"), yes, der(0x04, sequence(yes)))
   return {
     certificate: certificate(name, publicKey, issuer, isAuthority),
-    issue: (...names: ReadonlyArray<string>) => {
-      const pair = generateKeyPairSync("ec", { namedCurve: "P-256" })
-      const alternatives = sequence(...names.map((dns) => der(0x82, Buffer.from(dns))))
-      return {
-        cert: certificate(names[0]!, pair.publicKey, issuer, sequence(oid("551d11"), der(0x04, alternatives))),
-        key: pair.privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
-      }
-    },
+    issue: (...names: ReadonlyArray<string>) => issueUntil(undefined, names),
+    /** One that ended in 2021. */
+    issueExpired: (...names: ReadonlyArray<string>) => issueUntil("210101000000Z", names),
   }
 }

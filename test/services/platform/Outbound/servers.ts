@@ -44,6 +44,9 @@ export const serve = Effect.fnUntraced(function* (
   return { ...(yield* listening(server, options.host ?? "127.0.0.1")), requests }
 })
 
+/** Any server, on a free port of loopback. */
+export const serveOn = (server: Server) => listening(server, "127.0.0.1")
+
 /** A TCP server that calls `onData` with whatever arrives. */
 export const serveTcp = (onData: (socket: Socket) => void) =>
   listening(createTcp((socket) => void socket.on("data", () => onData(socket))), "127.0.0.1")

@@ -1,0 +1,72 @@
+/** Deliveries over TLS: certificates that are refused, connections that are kept, and answers that are cut off. */
+import { createServer, type TLSSocket } from "node:tls"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeAuthority } from "./certificates.ts"
+import { outboundOf } from "./outbound.ts"
+import { serve, serveOn } from "./servers.ts"
+
+const authority = makeAuthority("Bailiwick test authority")
+const good = authority.issue("localhost")
+
+const sender = outboundOf({ certificateAuthorities: [authority.certificate] })
+const urlOf = ({ port }: { readonly port: number }) => `https://localhost:${port}/`
+
+const scripted = (onRequest: (socket: TLSSocket, n: number) => void) => {
+  let n = 0
+  return serveOn(createServer(good, (socket) => {
+    socket.on("error", () => {})
+    socket.on("data", () => onRequest(socket, ++n))
+  }))
+}
+
+describe("a certificate", () => {
+  const refused = {
+    "of nobody but itself": makeAuthority("localhost").issue("localhost"),
+    "for another name": authority.issue("elsewhere.test"),
+    "that has expired": authority.issueExpired("localhost"),
+  }
+  for (const [what, tls] of Object.entries(refused)) {
+    it.effect(`${what} gets no request`, () =>
+      Effect.gen(function* () {
+        const server = yield* serve((_, response) => response.end("ok"), { tls })
+        const outbound = yield* sender
+        for (let n = 0; n < 2; n++) {
+          assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: null, body: null, error: "tls" })
+        }
+        assert.strictEqual(server.requests.length, 0)
+      }))
+  }
+})
+
+describe("a connection over TLS", () => {
+  it.effect("is kept", () =>
+    Effect.gen(function* () {
+      const server = yield* serve((_, response) => response.end("ok"), { tls: good })
+      const outbound = yield* sender
+      for (let n = 0; n < 10; n++) assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: 200, error: null })
+      assert.isAtMost(server.seen.connections, 2, "the first attempt trusts the system's authorities alone")
+    }))
+
+  it.effect("that is reset in a body is body, before a status reset; the next request has one of its own", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket, n) => {
+        if (n === 2) return void socket.destroy()
+        socket.write("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", () => n === 1 ? socket.destroy() : undefined)
+        if (n > 2) socket.write(" whole")
+      })
+      const outbound = yield* sender
+      assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: 200, error: "body" })
+      assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: null, error: "reset" })
+      assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: 200, error: null })
+    }))
+
+  it.effect("ends a body without a length by its own end", () =>
+    Effect.gen(function* () {
+      const server = yield* scripted((socket) => socket.end("HTTP/1.1 500 x\r\n\r\nwhole"))
+      const outbound = yield* sender
+      const outcome = yield* outbound.sent(urlOf(server))
+      assert.deepInclude(outcome, { status: 500, error: null })
+      assert.strictEqual(Buffer.from(outcome.body!).toString(), "whole")
+    }))
+})

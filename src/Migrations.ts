@@ -38,6 +38,7 @@ import missingMessages from "../migrations/0028_missing_messages.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import listeners from "../migrations/0031_listeners.ts"
 import fences from "../migrations/0033_fences.ts"
+import listedReviews from "../migrations/0036_listed_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 import { isAway } from "../services/platform/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
@@ -75,6 +76,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
   [31, "listeners", Effect.succeed(listeners)],
   [33, "fences", Effect.succeed(fences)],
+  [36, "listed_reviews", Effect.succeed(listedReviews)],
 ]
 
 /** The number of the newest migration. */

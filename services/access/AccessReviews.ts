@@ -7,7 +7,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { GrantReceipt, GrantReviewList } from "../../schemas/identity/AccessReviews.ts"
+import type { GrantReceipt } from "../../schemas/identity/AccessReviews.ts"
 import type { NotFound } from "../../schemas/problems/Floor.ts"
 import type * as Problems from "../../schemas/problems/Identity.ts"
 import type { VersionFault } from "./AccessReviews/Active.ts"
@@ -28,11 +28,14 @@ type RoleFault =
 type Fault = RoleFault | SqlError.SqlError
 
 export class AccessReviews extends Context.Service<AccessReviews, {
-  /** Every review of the institution, newest first, with what it is worth now, and what could be proposed. */
+  /**
+   * Every review of the institution, newest first, with what it is worth now, and what could be proposed: the JSON of a
+   * `GrantReviewList`.
+   */
   readonly list: (
     personId: string,
     institutionId: string,
-  ) => Effect.Effect<GrantReviewList, RoleFault | SqlError.SqlError>
+  ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
   readonly propose: (
     proposal: Proposal,
   ) => Effect.Effect<GrantReceipt, Fault | VersionFault | Problems.GrantEventMismatch | Problems.ReviewExists>

@@ -294,7 +294,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
 
         const list: ServiceGrants["Service"]["list"] = Effect.fn("ServiceGrants.list")(
           function* ({ afterId, limit, personId, projectId }) {
-            const standing = yield* roles.toProject(personId, projectId)
+            const standing = yield* roles.toProject(personId, projectId, "none")
             if (!standing.owner && !standing.operator) yield* mustAdminister(standing)
             return yield* read(sql`g.project_id = ${projectId} and (${afterId}::uuid is null or g.id > ${afterId}::uuid)
               order by g.id limit ${limit}`)

@@ -137,11 +137,12 @@ export const standingOf = (personId: string, institutionId: string, held: Readon
 export class Roles extends Context.Service<Roles, {
   /**
    * A person's standing in an institution; NotFound where they may not see it. In a transaction the rows stay locked
-   * (`FOR SHARE`) to its end.
+   * (`FOR SHARE`) to its end. What only reads takes no lock: a lock is a write, and waits for the disk.
    */
   readonly inInstitution: (
     personId: string,
     institutionId: string,
+    lock?: "share" | "none",
   ) => Effect.Effect<Standing, NotFound | SqlError.SqlError>
   /**
    * A person's standing to a project, rows locked likewise; NotFound for who is neither owner, member nor operator. Who
@@ -150,10 +151,10 @@ export class Roles extends Context.Service<Roles, {
   readonly toProject: (
     personId: string,
     projectId: string,
-    lock?: "share" | "update",
+    lock?: "share" | "update" | "none",
   ) => Effect.Effect<ProjectStanding, NotFound | SqlError.SqlError>
-  /** Whether the person is an active operator; the row stays locked. */
-  readonly isOperator: (personId: string) => Effect.Effect<boolean, SqlError.SqlError>
+  /** Whether the person is an active operator; the row stays locked, unless it is only read. */
+  readonly isOperator: (personId: string, lock?: "share" | "none") => Effect.Effect<boolean, SqlError.SqlError>
   /**
    * Whether two people count as two (RULES, Trust): neither made or approved the other's person, identity or membership
    * within 90 days, unless a third person approved it as well; and they are not one person under two names. Where one
@@ -177,45 +178,53 @@ export class Roles extends Context.Service<Roles, {
     Effect.gen(function* () {
       const { sql } = yield* Database
 
-      const standing = Effect.fnUntraced(function* (personId: string, institutionId: string) {
+      const unlocked = sql.literal("")
+
+      const standing = Effect.fnUntraced(function* (personId: string, institutionId: string, locks: boolean) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const { lock, rows } = standingIn(sql, personId, institutionId, now)
-        const held = yield* sql<Held>`${rows} ${lock}`
+        const held = yield* sql<Held>`${rows} ${locks ? lock : unlocked}`
         return standingOf(personId, institutionId, held)
       })
 
-      const isOperator = Effect.fnUntraced(function* (personId: string) {
+      const isOperator = Effect.fnUntraced(function* (personId: string, lock: "share" | "none" = "share") {
         const [row] = yield* sql<{ operator: boolean }>`
           select operator from people
-          where id = ${personId} and status = 'active' and not removed and merged_into is null for share`
+          where id = ${personId} and status = 'active' and not removed and merged_into is null
+          ${lock === "share" ? sql.literal("for share") : unlocked}`
         return row?.operator ?? false
       })
 
-      const inInstitution = Effect.fn("Roles.inInstitution")(function* (personId: string, institutionId: string) {
-        const found = yield* standing(personId, institutionId)
-        return found ?? (yield* new NotFound())
-      })
+      const inInstitution = Effect.fn("Roles.inInstitution")(
+        function* (personId: string, institutionId: string, lock: "share" | "none" = "share") {
+          const found = yield* standing(personId, institutionId, lock === "share")
+          return found ?? (yield* new NotFound())
+        },
+      )
 
       const toProject = Effect.fn("Roles.toProject")(function* (
         personId: string,
         projectId: string,
-        lock: "share" | "update" = "share",
+        lock: "share" | "update" | "none" = "share",
       ) {
-        const operator = yield* isOperator(personId)
+        const locks = lock !== "none"
+        const operator = yield* isOperator(personId, locks ? "share" : "none")
         const [seen] = yield* sql<{ institution_id: string }>`
           select institution_id from projects where id = ${projectId} and not removed`
         if (seen === undefined) return yield* new NotFound()
-        const there = yield* standing(personId, seen.institution_id)
+        const there = yield* standing(personId, seen.institution_id, locks)
         const [project] = yield* sql<{ institution_id: string }>`
-          select institution_id from projects where id = ${projectId} and not removed for ${sql.literal(lock)}`
+          select institution_id from projects where id = ${projectId} and not removed ${
+          locks ? sql.literal(`for ${lock}`) : unlocked
+        }`
         // The directory may have given it to another institution while it was waited for.
         const moved = project !== undefined && project.institution_id !== seen.institution_id
-        const institution = moved ? yield* standing(personId, project.institution_id) : there
+        const institution = moved ? yield* standing(personId, project.institution_id, locks) : there
         const owned = yield* sql`
           select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
             and p.merged_into is null
           where o.project_id = ${projectId} and o.person_id = ${personId} and o.active and not o.removed
-          for share of o`
+          ${locks ? sql.literal("for share of o") : unlocked}`
         const owner = owned.length > 0
         if (project === undefined || !(owner || operator || institution !== null)) return yield* new NotFound()
         return { projectId, institutionId: project.institution_id, owner, operator, institution }

@@ -74,11 +74,11 @@ export class Operations extends Context.Service<Operations, {
       const roles = yield* Roles
 
       const mustOperate = Effect.fnUntraced(function* (personId: string) {
-        if (!(yield* roles.isOperator(personId))) return yield* roleRequired("an active operator")
+        if (!(yield* roles.isOperator(personId, "none"))) return yield* roleRequired("an active operator")
       })
 
       const summary = Effect.fn("Operations.summary")(function* (personId: string) {
-        const operator = yield* roles.isOperator(personId)
+        const operator = yield* roles.isOperator(personId, "none")
         const [row] = yield* sql<{ pending: number; failed: number; told: boolean }>`
           select count(*) filter (where state = 'pending')::int as pending,
             count(*) filter (where state <> 'pending')::int as failed,
@@ -181,7 +181,7 @@ export class Operations extends Context.Service<Operations, {
 
       const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
         function* (personId: string, projectId: string) {
-          const { institution, operator, owner } = yield* roles.toProject(personId, projectId)
+          const { institution, operator, owner } = yield* roles.toProject(personId, projectId, "none")
           if (!owner && !(operator && institution?.member === true)) {
             return yield* roleRequired(
               "an active owner of the project, or an operator with an effective membership in its institution",

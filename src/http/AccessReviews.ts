@@ -24,8 +24,7 @@ export const accessReviews = HttpApiBuilder.group(
         const listed = yield* reviews.list(personId, params.institution_id).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
-        // The list is its own encoding; the contract's encoder took longer than all the rest.
-        return HttpServerResponse.text(JSON.stringify(listed), { contentType: "application/json" })
+        return HttpServerResponse.uint8Array(listed, { contentType: "application/json" })
       }),
       proposeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn

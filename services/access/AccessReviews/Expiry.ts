@@ -16,7 +16,8 @@ const approvalMillis = 365 * day
 
 type Dated = Pick<ReviewRow, "proposed_at" | "approved_at">
 
-const endOf = ({ approved_at, proposed_at }: Dated): number =>
+/** From when on it is expired. */
+export const endOf = ({ approved_at, proposed_at }: Dated): number =>
   approved_at === null ? proposed_at.getTime() + proposalMillis : approved_at.getTime() + approvalMillis
 
 export const isExpired = (row: Dated, now: number): boolean => endOf(row) <= now

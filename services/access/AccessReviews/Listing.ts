@@ -1,7 +1,8 @@
 /**
  * The list of an institution's reviews: for each the decision, what was queued and delivered, what the product
  * acknowledged and what is in effect stand side by side, and none of them is inferred from another. Validity is judged
- * when it is read; nothing is rewritten when a review grows old.
+ * when it is read; nothing is rewritten when a review grows old. A list whose rows are what they were is written down
+ * already (Seen.ts).
  */
 import { Clock, Effect } from "effect"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
@@ -18,8 +19,10 @@ import {
 } from "../../lifecycle/Facts.ts"
 import { lacking, needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/Database.ts"
-import { expiredAt, isExpired } from "./Expiry.ts"
+import { counted } from "../../platform/MapSizes.ts"
+import { endOf, expiredAt, isExpired } from "./Expiry.ts"
 import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
+import { Lists, seenOf, written, writtenAt } from "./Seen.ts"
 
 interface ListedRow extends ReviewRow {
   /** Null in the row of what stands beside the reviews. */
@@ -47,6 +50,7 @@ type CandidateRow = Omit<Candidate, "proposable" | "blocked_by">
 
 /** What stands beside the reviews, read in the same statement: one moment for all of the list. */
 interface Beside {
+  readonly seen: string
   readonly candidates: ReadonlyArray<CandidateRow>
   readonly consumers: ReadonlyArray<Consumer>
   readonly given: ReadonlyArray<Given>
@@ -122,10 +126,24 @@ const candidateOf = (row: CandidateRow, refusal: { readonly code: string } | nul
   blocked_by: refusal === null ? [] : [refusal.code],
 })
 
+const hour = 3_600_000
+
+/** Until when the time alone changes nothing of the list; an hour at most. */
+const untilOf = (rows: ReadonlyArray<ListedRow>, now: number): number =>
+  rows.reduce((least, row) => {
+    const end = endOf(row)
+    return end > now && end < least ? end : least
+  }, now + hour)
+
+/** Lists that are remembered, in bytes; one of a thousand reviews has 1.4 MB. */
+const mostBytes = 16 * 1_024 * 1_024
+
 /** The list as `AccessReviews.list` gives it. */
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const roles = yield* Roles
+  const lists = new Lists(mostBytes)
+  yield* counted("lists of reviews", () => lists.size)
   const columns = sql.literal(reviewColumns)
 
   const attempts = sql.literal(
@@ -185,6 +203,7 @@ export const listing = Effect.gen(function* () {
         ${attempts}
       ), besides as (
         select json_build_object(
+          'seen', (${seenOf(sql, institutionId, now)}),
           'candidates', (select coalesce(json_agg(c order by c.access_id), '[]') from candidates c),
           'consumers', (select coalesce(json_agg(c), '[]') from consumers c),
           'given', (select coalesce(json_agg(n), '[]') from given n),
@@ -197,18 +216,29 @@ export const listing = Effect.gen(function* () {
       order by r.proposed_at desc, r.id desc`
 
   return Effect.fn("AccessReviews.list")(function* (personId: string, institutionId: string) {
-    const standing = yield* roles.inInstitution(personId, institutionId)
+    const standing = yield* roles.inInstitution(personId, institutionId, "none")
     yield* needs(standing, "sponsor", "administrator")
+    const refusal = lacking(standing, "sponsor")
     const now = yield* Clock.currentTimeMillis
+    const key = `${refusal?.code ?? ""} ${institutionId}`
+    const last = lists.get(key)
+    if (last !== undefined && last.from <= now && now < last.until) {
+      const [found] = yield* sql<{ seen: string }>`${seenOf(sql, institutionId, new Date(now))}`
+      if (found!.seen === last.seen) return writtenAt(last, now)
+    }
     const found = yield* rows(institutionId, new Date(now))
     const beside = found.find(({ beside }) => beside !== null)!.beside!
-    const { attempted, candidates, consumers, given }: Beside = JSON.parse(beside)
+    const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
     const facts = factsAmong(consumers, given, attempted)
-    return {
-      institution_id: institutionId,
-      as_of: new Date(now).toISOString(),
-      reviews: found.flatMap((row) => row.beside === null ? [viewOf(row, facts, now)] : []),
-      candidates: candidates.map((row) => candidateOf(row, lacking(standing, "sponsor"))),
+    const listed = found.filter((row) => row.beside === null)
+    const list = {
+      ...{ seen, from: now, until: untilOf(listed, now) },
+      ...written(institutionId, {
+        reviews: listed.map((row) => viewOf(row, facts, now)),
+        candidates: candidates.map((row) => candidateOf(row, refusal)),
+      }),
     }
+    lists.set(key, list)
+    return writtenAt(list, now)
   })
 })

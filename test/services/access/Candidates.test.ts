@@ -10,7 +10,7 @@ import * as fc from "fast-check"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
-import { approve, day, noon, on, propose, reason, revoke, services, start } from "./ReviewWorld.ts"
+import { approve, day, noon, on, propose, reason, revoke, said, services, start } from "./ReviewWorld.ts"
 
 const roles = ["sponsor", "administrator", "member"] as const
 const seats = ["none", "active", "invited", "suspended", "ended", "early", "over", "unaccepted"] as const
@@ -102,7 +102,7 @@ const check = Effect.fnUntraced(function* (given: Situation) {
   const service = yield* AccessReviews
   for (const [n, personId] of callers.entries()) {
     const listed = yield* service.list(personId, fern).pipe(
-      Effect.map(({ candidates }) => candidates),
+      Effect.map((list) => said(list).candidates),
       Effect.catchTag("SqlError", Effect.die),
       Effect.orElseSucceed(() => null),
     )

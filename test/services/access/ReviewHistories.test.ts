@@ -19,9 +19,10 @@ import { access, identity, institution, member, person, project, tell } from "..
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
 import * as Model from "./ReviewModel.ts"
+import { asAnew } from "./ReviewWorld.ts"
 
 const services = Layer.merge(AccessReviews.layer, Idempotency.layer).pipe(
-  Layer.provide(Roles.layer),
+  Layer.provideMerge(Roles.layer),
   Layer.provideMerge(vault),
   Layer.provideMerge(identity),
 )
@@ -212,7 +213,9 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
         return follow(step)
     }
   }
-  yield* Effect.forEach(steps, take).pipe(Effect.ensuring(Effect.orDie(hold(false))))
+  // After each step: what was written of the list before it.
+  const taken = (step: Model.Step) => Effect.andThen(take(step), asAnew(watcher, fern))
+  yield* Effect.forEach(steps, taken).pipe(Effect.ensuring(Effect.orDie(hold(false))))
 
   assert.deepInclude(yield* theAccess, {
     ...{ state: m.access.state, role: m.access.role, access_version: m.access.version },
@@ -222,7 +225,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     select from access_reviews r join people p on p.id = r.proposed_by join people a on a.id = r.approved_by
     where r.institution_id = ${fern} and coalesce(p.merged_into, p.id) = coalesce(a.merged_into, a.id)`
   assert.lengthOf(same, 0)
-  const listed = yield* reviews.list(watcher, fern)
+  const listed = yield* asAnew(watcher, fern)
   assert.sameMembers(listed.reviews.map(({ review_id }) => review_id), m.reviews.map(({ id }) => id))
   const open = m.reviews.some(({ state, version }) => version === m.access.version && state !== "revoked")
   assert.lengthOf(listed.candidates, m.access.state === "active" && !open ? 1 : 0)

@@ -1,7 +1,10 @@
 /** An institution with a Sponsor, two administrators and one Access, and what they do with its reviews. */
+import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import type { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
+import { listing } from "../../../services/access/AccessReviews/Listing.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
@@ -43,8 +46,19 @@ export const approve = (decision: ReviewDecision) =>
   Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
 export const revoke = (decision: ReviewDecision) =>
   Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
+const decoder = new TextDecoder()
+/** What a list says, of the bytes that are sent. */
+export const said = (list: Uint8Array): GrantReviewList => JSON.parse(decoder.decode(list))
 export const list = ({ fern }: World, personId: string) =>
-  Effect.flatMap(AccessReviews, (reviews) => reviews.list(personId, fern))
+  Effect.flatMap(AccessReviews, (reviews) => Effect.map(reviews.list(personId, fern), said))
+
+/** That a list which was written before says what one that is made anew says. */
+export const asAnew = Effect.fnUntraced(function* (personId: string, institutionId: string) {
+  const written = said(yield* (yield* AccessReviews).list(personId, institutionId))
+  const anew = yield* Effect.scoped(Effect.flatMap(listing, (list) => list(personId, institutionId)))
+  assert.deepStrictEqual({ ...written, as_of: "" }, { ...said(anew), as_of: "" })
+  return written
+})
 
 export const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, { onFailure: ({ _tag }) => _tag, onSuccess: () => "done" })

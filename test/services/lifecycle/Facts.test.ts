@@ -11,6 +11,7 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { access, identity, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { said } from "../access/ReviewWorld.ts"
 
 const services = Layer.mergeAll(
   AccessReviews.layer,
@@ -61,7 +62,7 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
         reviews.propose({ ...on, personId: sam, access_id: accessId, access_version: 1 }),
       )
       const granted = BigInt(grant_event.position)
-      const seen = Effect.map(reviews.list(ada, fern), ({ reviews: [review] }) => review!)
+      const seen = Effect.map(reviews.list(ada, fern), (list) => said(list).reviews[0]!)
       const facts = Effect.map(seen, ({ acknowledgement, decision, delivery, effective_access }) => [
         ...[decision.state, delivery.state, acknowledgement.state, effective_access.state],
       ])
@@ -111,7 +112,7 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       const { sql } = yield* Database
       const proposal = { access_id: accessId, access_version: 1, personId: sam, institutionId: fern, reason }
       yield* transact(reviews.propose(proposal))
-      const drift = Effect.map(reviews.list(ada, fern), ({ reviews: [review] }) => review!.effective_access.drift)
+      const drift = Effect.map(reviews.list(ada, fern), (list) => said(list).reviews[0]!.effective_access.drift)
       assert.isFalse(yield* drift)
       yield* sql`update lifecycle_state set value = value || '{"role": "editor"}' where key = ${`access/${accessId}`}`
       yield* Effect.repeat(look, { while: (more) => more })

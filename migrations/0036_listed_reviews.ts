@@ -1,0 +1,8 @@
+/** Memberships by institution: whether the list of its reviews is still what it was is asked of all of them. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+export default Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`create index institution_memberships_institution on institution_memberships (institution_id)`
+})

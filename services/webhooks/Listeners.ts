@@ -1,6 +1,6 @@
 /**
  * Which webhooks listen, by account and event type, kept in memory. What is remembered carries the account's number
- * (`accounts.listeners`), which every change of its webhooks moves; the statement that acts on it names the number, does
+ * (`accounts.listeners`), which every change of its webhooks draws anew; the statement that acts on it names the number, does
  * nothing where it has moved, and begins anew. So a change that was answered is never missed, though no event asks for it.
  */
 import { Context, Effect, Layer } from "effect"

@@ -105,6 +105,25 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
+  it.effect("after a fail-over that lost a change nothing of the lost history is acted on", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const webhooks = yield* Webhooks
+      const hook = yield* webhook()
+      const { accountId } = hook
+      assert.lengthOf(yield* heard(accountId), 1)
+      const [was] = yield* owner<{ listeners: bigint }>`select listeners from accounts where id = ${accountId}::uuid`
+      yield* webhooks.update(accountId, hook.id, { events: ["email.opened"] })
+      assert.lengthOf(yield* heard(accountId), 0)
+      // The history that goes on never had this change, and has another next.
+      yield* owner`alter table webhooks disable trigger webhooks_listen`
+      yield* owner`update webhooks set events = array['email.delivered'], version = 1 where id = ${hook.id}::uuid`
+      yield* owner`update accounts set listeners = ${was!.listeners} where id = ${accountId}::uuid`
+      yield* owner`alter table webhooks enable trigger webhooks_listen`
+      const other = yield* webhook({ of: accountId })
+      assert.sameMembers((yield* heard(accountId)).map(([id]) => id), [hook.id, other.id])
+    }))
+
   it.effect("a thousand webhooks for other events are read once, not for each event", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database

@@ -37,6 +37,7 @@ import reads from "../migrations/0027_reads.ts"
 import missingMessages from "../migrations/0028_missing_messages.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import listeners from "../migrations/0031_listeners.ts"
+import seenIds from "../migrations/0032_seen_ids.ts"
 import fences from "../migrations/0033_fences.ts"
 import listedReviews from "../migrations/0036_listed_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
@@ -75,6 +76,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [28, "missing_messages", Effect.succeed(missingMessages)],
   [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
   [31, "listeners", Effect.succeed(listeners)],
+  [32, "seen_ids", Effect.succeed(seenIds)],
   [33, "fences", Effect.succeed(fences)],
   [36, "listed_reviews", Effect.succeed(listedReviews)],
 ]
@@ -92,7 +94,7 @@ export const tables: ReadonlyArray<string> = [
   ...["accounts", "workspaces", "workspace_memberships", "domains", "broadcasts", "scheduled_emails"],
   ...["smtp_credentials", "api_keys", "demo_rows"],
   ...["webhooks", "webhook_lanes", "events", "deliveries", "attempts", "delivery_queue", "delivery_counts"],
-  ...["dead_letters", "seen_events", "intake_rejects"],
+  ...["dead_letters", "seen_events", "seen_ids", "intake_rejects"],
   ...["inboxes", "notifications", "notification_preferences", "slack_messages"],
   ...["transfers", "timers", "dkim_keys", "transfer_feature"],
   ...["people", "identities", "institutions", "institution_memberships", "projects", "project_owners"],

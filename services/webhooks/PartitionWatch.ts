@@ -6,14 +6,14 @@ import { Clock, Effect } from "effect"
 import { auditTable } from "../platform/AuditPartitions.ts"
 import { Database } from "../platform/Database.ts"
 import { existing, isLate } from "../platform/RangePartitions.ts"
-import { webhookTables } from "./Partitions.ts"
+import { seenTable, webhookTables } from "./Partitions.ts"
 
 /** What to do where partitions are late, or null. */
 export const latePartitions = Effect.gen(function* () {
   const { sql } = yield* Database
   const now = yield* Clock.currentTimeMillis
   const late = yield* Effect.filter(
-    [...webhookTables, auditTable],
+    [...webhookTables, seenTable, auditTable],
     (parent) => Effect.map(existing(sql, parent), (found) => isLate(found, parent, now)),
   )
   return late.length === 0

@@ -3,10 +3,12 @@
  * retention is over. What still waits then, because its webhook is paused, is carried over into the default partition
  * first; so is what a late upkeep finds there. A day of which much still waits stays where it is, since nobody may read or
  * write while rows are carried over: what has ended is deleted from it, in chunks.
+ *
+ * Remembered ids have days of their own, by the time that they carry (Deliveries/SeenKey.ts).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { Database } from "../platform/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import {
@@ -53,6 +55,15 @@ export const webhookTables: ReadonlyArray<Parent> = [
     kept: "delivery_id in (select delivery_id from delivery_queue)",
   },
 ]
+
+/** Ids of events that are remembered. */
+export const seenTable: Parent = {
+  ...{ table: "seen_ids", key: "key", unit: days, ahead, storage: "", appendOnly: false },
+  kept: "false",
+}
+
+/** Above all keys of ids that carry no time. */
+const timeless = "00000000-0001-0000-0000-000000000000"
 
 /** Whether more of a day still waits than may be carried over. */
 const isHeavy = (owner: PgClient.PgClient, { kept }: Parent, name: string, most: number) =>
@@ -141,6 +152,23 @@ export class Partitions extends Context.Service<Partitions, {
             and id not in (select event_id from delivery_queue)`
         }, owner.withTransaction)
 
+        /** Makes the days of remembered ids and drops those that are over; what such a day has seen since is kept. */
+        const rotateSeen = Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const today = days.of(now)
+          if (!(yield* isOurTurn(owner))) return
+          const before = new Date(now - config.intakeMemoryDays * dayMillis).toISOString().slice(0, 10)
+          const found = yield* existing(owner, seenTable)
+          const missing = lacking(found, Array.from({ length: ahead + 2 }, (_, i) => today - 1 + i))
+          if (missing.length > 0) yield* exclude(owner, [seenTable])
+          for (const day of missing) yield* create(owner, seenTable, day)
+          for (const { name, number } of found) {
+            if (number >= today - config.intakeMemoryDays - 1) continue
+            yield* drop(owner, { ...seenTable, kept: `seen_on >= '${before}'` }, name)
+          }
+          yield* owner`delete from seen_ids_default where seen_on < ${before}::date`
+        }).pipe(owner.withTransaction)
+
         const prune = Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const letters = new Date(now - config.deadLetterDays * dayMillis)
@@ -184,19 +212,23 @@ export class Partitions extends Context.Service<Partitions, {
         // A day of events is more than one statement may delete, and their index says less and less of where the old ones
         // are as new ones take their places: so all of the table is gone through by where rows lie, `+ 0` leaving the
         // planner no other way, and whatever there is, each statement is short.
-        const forget = Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const before = new Date(now - config.intakeMemoryDays * dayMillis)
+        const forgetOf = Effect.fnUntraced(function* (where: string, those: Statement.Fragment) {
+          const before = new Date((yield* Clock.currentTimeMillis) - config.intakeMemoryDays * dayMillis)
           const [table] = yield* sql<{ blocks: number }>`
-            select (pg_relation_size('seen_events') / current_setting('block_size')::int)::int as blocks`
+            select (pg_relation_size(${where}) / current_setting('block_size')::int)::int as blocks`
           for (let block = 0; block < table!.blocks; block += looked) {
             yield* sql`
-              delete from seen_events where ctid >= ${`(${block},0)`}::tid and ctid < ${`(${block + looked},0)`}::tid
+              delete from ${those} and ctid >= ${`(${block},0)`}::tid and ctid < ${`(${block + looked},0)`}::tid
                 and seen_on + 0 < ${before}::timestamptz::date`
           }
-        }).pipe(Effect.withSpan("Partitions.forget"))
+        })
+        const forget = Effect.andThen(
+          forgetOf("seen_events", sql`seen_events where true`),
+          forgetOf("seen_ids_timeless", sql`seen_ids where key < ${sql.literal(`'${timeless}'`)}::uuid`),
+        ).pipe(Effect.withSpan("Partitions.forget"))
 
-        const kept = Effect.flatMap(owns, (ours) => ours ? Effect.flatMap(thinned, rotate) : Effect.void)
+        const kept = Effect.flatMap(owns, (ours) =>
+          ours ? Effect.flatMap(thinned, rotate).pipe(Effect.andThen(rotateSeen)) : Effect.void)
 
         return Partitions.of({
           forget,

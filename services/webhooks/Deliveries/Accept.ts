@@ -10,12 +10,12 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
-import { hash } from "node:crypto"
 import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
 import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./arrayOf.ts"
+import { seenKeyOf } from "./SeenKey.ts"
 
 /** Fewer rows than this are written by a plan that is made once (`Database.quick`). */
 export const few = 50
@@ -58,10 +58,6 @@ interface InsertedRow {
   readonly current: ReadonlyArray<string>
 }
 
-/** What an event is known by from now on: 128 bits of a digest, in hexadecimal. */
-const keyOf = ({ accountId, sourceId }: Accepted): string =>
-  hash("sha256", `${accountId}.${sourceId}`, "hex").slice(0, 32)
-
 /**
  * Remembers events, and writes events, deliveries, queue rows, counts and lanes of those that were not there before;
  * gives their places, from 0 on, the claim, and the accounts that were as `versions` has them: of another, nothing is
@@ -80,6 +76,7 @@ export const insertEvents = Effect.fnUntraced(function* (
   versions: ReadonlyMap<string, bigint> = new Map(),
 ): Effect.fn.Return<Inserted, SqlError.SqlError> {
   const accounts = [...new Set(events.map(({ accountId }) => accountId))]
+  const keys = events.map(({ accountId, sourceId }) => seenKeyOf(accountId, sourceId))
   const heard = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, place: i + 1 }])
   const made = heard.flatMap(({ event, place }) => event.deliveries.map((delivery) => ({ delivery, place })))
   const [row] = yield* sql<InsertedRow>`
@@ -90,14 +87,18 @@ export const insertEvents = Effect.fnUntraced(function* (
       where c.version = ${anyVersion}
         or c.version = (select a.listeners from accounts a where a.id = c.id and not a.removed)
     ), known as materialized (
-      select k.n, k.account_id, k.key from (
+      select k.n, k.account_id, k.key, k.before from (
         select n, (${arrayOf(events.map((e) => e.accountId))}::uuid[])[n] as account_id,
-          (${arrayOf(events.map(keyOf))}::uuid[])[n] as key
+          (${arrayOf(keys.map(({ key }) => key))}::uuid[])[n] as key,
+          (${arrayOf(keys.map(({ before }) => before))}::uuid[])[n] as before
         from generate_series(1, ${events.length}::int) n
       ) k where k.account_id in (select id from account)
     ), remembered as (
-      insert into seen_events (account_id, key, seen_on)
-      select account_id, key, ${at.now}::timestamptz::date from known order by account_id, key
+      insert into seen_ids (key, seen_on)
+      select k.key, ${at.now}::timestamptz::date from known k
+      -- What was remembered before there were days; one by one by key.
+      where (select 1 from seen_events s where s.account_id = k.account_id and s.key = k.before) is null
+      order by k.key
       on conflict do nothing returning key
     ), fresh as materialized (
       select n, account_id from known join remembered using (key)

@@ -36,7 +36,7 @@ layer(
 )("the watch over partitions", (it) => {
   it.effect("tells nothing while they are made, and two days before they run out that they are not", () =>
     Effect.gen(function* () {
-      const all = "events, deliveries, attempts, audit_records"
+      const all = "events, deliveries, attempts, seen_ids, audit_records"
       assert.deepStrictEqual(yield* told(noon), { late: all, there: false })
       yield* keep
       assert.deepStrictEqual(yield* told(noon), { late: null, there: true })
@@ -44,7 +44,7 @@ layer(
       assert.deepStrictEqual(yield* told(midnight + dayMillis), { late: null, there: true })
       yield* keep
       assert.deepStrictEqual(yield* told(midnight + 3 * dayMillis - 1), { late: null, there: true })
-      const days = "events, deliveries, attempts"
+      const days = "events, deliveries, attempts, seen_ids"
       assert.deepStrictEqual(yield* told(midnight + 3 * dayMillis), { late: days, there: true })
       assert.deepStrictEqual(yield* told(midnight + 5 * dayMillis - 1), { late: days, there: true })
       assert.deepStrictEqual(yield* told(midnight + 5 * dayMillis), { late: days, there: false })

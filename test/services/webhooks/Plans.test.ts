@@ -41,7 +41,9 @@ const touching = Effect.fnUntraced(function* <A, E, R>(run: Effect.Effect<A, E, 
 /** Of what grows with the traffic no more than `most` rows are read, all by index; the rest, as many as there are webhooks, a few times over. */
 const lean = (what: string, touched: ReadonlyMap<string, Touched>, most: number) => {
   for (const [name, { fetched, read }] of touched) {
-    const grows = /^(delivery_queue|seen_events|dead_letters|(events|deliveries|attempts)_(p|default))/.test(name)
+    const grows = /^(delivery_queue|seen_events|seen_ids|dead_letters|(events|deliveries|attempts)_(p|default))/.test(
+      name,
+    )
     assert.isAtMost(read, grows ? 1_000 : 3 * others, `${what} read all of ${name}`)
     assert.isAtMost(fetched, grows ? most : 3 * others, `${what} fetched from ${name}`)
   }

@@ -1,0 +1,31 @@
+/**
+ * What an event is known by once it was taken in, a function of its account and id alone: so an id that comes again is the
+ * same event, whatever else it says. The time that a UUIDv7 or ULID carries comes first, so that events of one time lie
+ * together; of other ids the key begins with zeros.
+ */
+import { hash } from "node:crypto"
+import { millisOf } from "../../platform/Ids.ts"
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
+const ulid = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i
+const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+/** The milliseconds that an id carries, or 0. */
+export const timeOf = (id: string): number => {
+  if (uuidV7.test(id)) return millisOf(id)
+  if (!ulid.test(id)) return 0
+  return [...id.slice(0, 10).toUpperCase()].reduce((millis, digit) => millis * 32 + digits.indexOf(digit), 0)
+}
+
+export interface SeenKey {
+  /** 48 bits of time and 80 of a digest, in hexadecimal. */
+  readonly key: string
+  /** As `seen_events` has it: 128 bits of the digest. */
+  readonly before: string
+}
+
+export const seenKeyOf = (accountId: string, id: string): SeenKey => {
+  const digest = hash("sha256", `${accountId}.${id}`, "hex")
+  const time = timeOf(id).toString(16).padStart(12, "0")
+  return { key: `${time}${digest.slice(0, 20)}`, before: digest.slice(0, 32) }
+}

@@ -5,7 +5,8 @@
  * Whoever may invite may take an invitation back until it is accepted.
  *
  * `held` until the review is through and a mail can go out. The token acts in state `invited` alone.
- * All methods run in the caller's transaction, which must be one of `Transact`.
+ * All methods run in the caller's transaction, which must be one of `Transact`; `enroll` may be a command of two round
+ * trips (FencedCommand.ts).
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -13,9 +14,10 @@ import type { AcceptedEnrollment, Enrollment, EnrollmentCreate } from "../../sch
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { memberships } from "../people/Memberships.ts"
-import { needs, Roles } from "../people/Roles.ts"
+import { needs, Roles, standingFrom, standingIn } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
+import { answerTo, fence, load, unchanged } from "../platform/FencedCommand.ts"
 import { Ids } from "../platform/Ids.ts"
 import { mustBeOpen } from "../platform/Installation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -26,7 +28,15 @@ import { Outbox } from "../platform/Outbox.ts"
 import { Timers } from "../platform/Timers.ts"
 import { type Decision, filedOf, openedOf, type PolicyReviewRow, PolicyReviews, stamp } from "./PolicyReviews.ts"
 import { invitationKind, invitationToken } from "./RequestLetters.ts"
-import { invitationWindow, type RequestRow, requestRows, stateAt, timersOf } from "./RequestRows.ts"
+import {
+  invitationWindow,
+  newRequest,
+  requestOf,
+  type RequestRow,
+  requestRows,
+  stateAt,
+  timersOf,
+} from "./RequestRows.ts"
 import { activePerson } from "./Requests/activePerson.ts"
 import { deliveryOf, type MailRow, masked, recipientOf } from "./Requests/delivery.ts"
 
@@ -78,6 +88,7 @@ export class Enrollments extends Context.Service<Enrollments, {
       const tokens = yield* OneShotTokens
       const active = activePerson(sql)
       const rows = requestRows(sql)
+      const added = newRequest(sql)
       const { barredBy, hasAdministrator, seat } = memberships(sql, yield* Outbox)
 
       const moved = Effect.fnUntraced(
@@ -106,9 +117,12 @@ export class Enrollments extends Context.Service<Enrollments, {
 
       const enroll: Enrollments["Service"]["enroll"] = Effect.fn("Enrollments.enroll")(
         function* ({ institutionId, personId, reason, recipient }) {
-          const standing = yield* roles.inInstitution(personId, institutionId)
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const held = standingIn(sql, personId, institutionId, now)
+          const loaded = yield* load<{ held: string }>(sql, sql`select ${answerTo(sql, held)} as held`)
+          const standing = yield* standingFrom(loaded.held, personId, institutionId)
           yield* needs(standing, "sponsor", "administrator")
-          const row = (yield* rows.insert({
+          const row = requestOf({
             id: yield* ids.next,
             kind: "enrollment",
             state: "held",
@@ -116,8 +130,9 @@ export class Enrollments extends Context.Service<Enrollments, {
             institutionId,
             fields: { recipient },
             reason,
-            expiresAt: new Date((yield* Clock.currentTimeMillis) + invitationWindow),
-          }))!
+            expiresAt: new Date(now.getTime() + invitationWindow),
+          }, now)
+          yield* fence(sql, unchanged(sql, held, loaded.held), added(row))
           // Who is both writes as a Sponsor: an operator can stand in for a missing administrator, not for a Sponsor.
           const review = yield* reviews.open(row, [standing.sponsor ? "administrator" : "sponsor"])
           yield* moved(row, "submitted", personId)

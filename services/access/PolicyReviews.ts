@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import type { PolicyReview, PolicyReviewState } from "../../schemas/identity/Policies.ts"
 import type { OpenedReview } from "../../schemas/identity/Requests.ts"
 import { Database } from "../platform/Database.ts"
+import { insertion, write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { RequestKind, RequestRow } from "./RequestRows.ts"
 
@@ -78,7 +79,7 @@ export const policyReviewRows = (sql: PgClient.PgClient) => {
 }
 
 export class PolicyReviews extends Context.Service<PolicyReviews, {
-  /** Opens the review that a request needs; `author` and `reason` are the request's unless they are given. */
+  /** Opens the review that a request needs, in the current transaction (Gathered.ts); `author` and `reason` are the request's unless they are given. */
   readonly open: (
     request: RequestRow,
     roles: ReadonlyArray<PolicyRole>,
@@ -100,15 +101,34 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
       const ids = yield* Ids
       const { columns, signatures } = policyReviewRows(sql)
 
+      const reviews = insertion(sql, "policy_reviews", {
+        id: "uuid",
+        request_id: "uuid",
+        kind: "text",
+        author: "text",
+        institution_id: "text",
+        project_id: "text",
+        required_roles: "text[]",
+        state: "text",
+        reason: "text",
+        created_at: "timestamptz",
+      })
+
       const open: PolicyReviews["Service"]["open"] = Effect.fnUntraced(function* (request, roles, of = request) {
-        const [row] = yield* sql<PolicyReviewRow>`
-          insert into policy_reviews as v (id, request_id, kind, author, institution_id, project_id, required_roles, state,
-            reason, created_at)
-          values (${yield* ids.next}::uuid, ${request.id}::uuid, ${of.kind}, ${of.author}, ${request.institution_id},
-            ${request.project_id}, ${[...roles]}::text[], 'open', ${of.reason},
-            ${new Date(yield* Clock.currentTimeMillis)})
-          returning ${columns}`
-        return row!
+        const row: PolicyReviewRow = {
+          id: yield* ids.next,
+          request_id: request.id,
+          kind: of.kind,
+          author: of.author,
+          institution_id: request.institution_id,
+          project_id: request.project_id,
+          required_roles: roles,
+          state: "open",
+          reason: of.reason,
+          created_at: new Date(yield* Clock.currentTimeMillis),
+        }
+        yield* write(sql, reviews, [row])
+        return row
       })
 
       const of = Effect.fnUntraced(function* (requestId: string) {

@@ -5,6 +5,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import { newRow } from "../platform/FencedCommand.ts"
+import type { Fence } from "../platform/FencedWrite.ts"
 import type { IssuedToken } from "../platform/OneShotTokens.ts"
 import type { Timer } from "../platform/Timers.ts"
 
@@ -119,6 +121,48 @@ export const newestReview = (sql: PgClient.PgClient) =>
   sql.literal(`left join lateral (
     select v.id::text as review_id, v.required_roles from policy_reviews v
     where v.request_id = r.id order by v.state <> 'open', v.id desc limit 1) v on true`)
+
+/** The row that a new request will be. */
+export const requestOf = (made: NewRequest, now: Date): RequestRow => ({
+  id: made.id,
+  kind: made.kind,
+  state: made.state,
+  revision: 1,
+  author: made.author,
+  institution_id: made.institutionId ?? null,
+  project_id: made.projectId ?? null,
+  person_id: made.personId ?? null,
+  fields: made.fields as RequestRow["fields"],
+  reason: made.reason,
+  created_at: now,
+  expires_at: made.expiresAt ?? null,
+  decided_at: null,
+  effective_at: null,
+  held_reason: null,
+  result_id: null,
+  event_id: made.eventId ?? null,
+  job_id: null,
+  mail_id: null,
+})
+
+/** The fence that adds a new request: missed where an open request of the same kind stands in the way. */
+export const newRequest = (sql: PgClient.PgClient) => {
+  const added = newRow(sql, "requests", {
+    id: "uuid",
+    kind: "text",
+    state: "text",
+    author: "text",
+    institution_id: "text",
+    project_id: "text",
+    person_id: "text",
+    fields: "jsonb",
+    reason: "text",
+    created_at: "timestamptz",
+    expires_at: "timestamptz",
+    event_id: "uuid",
+  })
+  return (row: RequestRow): Fence => added({ ...row })
+}
 
 export const requestRows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(listed)

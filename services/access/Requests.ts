@@ -2,7 +2,8 @@
  * What a person asks for on their own account: an institution, Access to a project, another role for a member; and what
  * happens once the policy review of it is through (DECISIONS-identity 1.7, 1.12).
  *
- * The methods that change something run in the caller's transaction, which must be one of `Transact`. An approved request
+ * What is asked is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as all that is
+ * carried out does, which must be one of `Transact`. An approved request
  * is not yet anything in effect at a product: those facts are kept apart.
  */
 import { Clock, Context, Effect, Layer } from "effect"
@@ -12,19 +13,19 @@ import type * as Wire from "../../schemas/identity/Requests.ts"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import * as Problems from "../../schemas/problems/Identity.ts"
 import { memberships } from "../people/Memberships.ts"
-import { persons } from "../people/Persons.ts"
-import { needs, Roles } from "../people/Roles.ts"
+import { needs, standingFrom, standingIn } from "../people/Roles.ts"
 import { Audit } from "../platform/Audit.ts"
 import { canonical } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { answerTo, apart, fence, load, type Question, unchanged } from "../platform/FencedCommand.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Outbox } from "../platform/Outbox.ts"
 import { Timers } from "../platform/Timers.ts"
 import { environmentHeld } from "../projects/Refusals.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 import { type Decision, PolicyReviews } from "./PolicyReviews.ts"
-import { type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
-import { activePerson } from "./Requests/activePerson.ts"
+import { newRequest, requestOf, type RequestRow, requestRows, reviewWindow, timersOf } from "./RequestRows.ts"
+import { activePerson, activeRow, isActiveIn, knownIn, knownRow } from "./Requests/activePerson.ts"
 import { accessOf, membershipOf, organizationOf } from "./Requests/answers.ts"
 import { expiry } from "./Requests/Expiry.ts"
 import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
@@ -46,6 +47,18 @@ const requestExists = (id: string, expiresAt: Date) =>
       `Request ${id} asks for the same and waits for its reviewers until ${expiresAt.toISOString()}: another one ` +
       "can be made once it is decided or has expired.",
   })
+
+interface AccessLoaded {
+  readonly active: string
+  readonly project: string
+  readonly open: string
+}
+
+interface MembershipLoaded {
+  readonly standing: string
+  readonly member: string
+  readonly open: string
+}
 
 /** States of a project that somebody may be let into. */
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
@@ -79,36 +92,41 @@ export class Requests extends Context.Service<Requests, {
   static readonly layer = Layer.effect(
     Requests,
     Effect.gen(function* () {
-      const { reads, sql } = yield* Database
+      const database = yield* Database
+      const { reads, sql } = database
       const audit = yield* Audit
       const ids = yield* Ids
       const reviews = yield* PolicyReviews
-      const roles = yield* Roles
       const timers = yield* Timers
       const versions = yield* AccessVersions
-      const active = activePerson(sql)
-      const people = persons(sql)
+      const activeOf = activePerson(sql)
       const rows = requestRows(sql)
       const expire = yield* expiry
       const { seat } = memberships(sql, yield* Outbox)
 
       /** SQL of the names that somebody goes by. */
-      const namesOf = (personId: string) =>
+      const namesOf = (personId: string | Statement.Fragment) =>
         sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 
+      /** SQL of the open requests of these, as JSON. */
+      const openOf = (these: Statement.Fragment) =>
+        answerTo(sql, {
+          rows: sql`select id::text as id, expires_at from requests where state = 'submitted' and ${these}`,
+        })
+
       /**
-       * Fails where an open request of these stands in the way of another one. An expired one does not, whether its timer
-       * fired or not.
+       * Fails where an open request stands in the way of another one. An expired one does not, whether its timer fired or
+       * not: that it expired is written first, by itself.
        */
-      const mustBeNew = Effect.fnUntraced(function* (these: Statement.Fragment) {
-        const now = new Date(yield* Clock.currentTimeMillis)
-        const open = yield* sql<{ id: string; expires_at: Date }>`
-          select id::text as id, expires_at from requests where state = 'submitted' and ${these}`
-        for (const { expires_at, id } of open) {
-          if (expires_at > now) return yield* requestExists(id, expires_at)
-          yield* expire(id)
+      const mustBeNew = Effect.fnUntraced(function* (answer: string, now: Date) {
+        for (const { expires_at, id } of JSON.parse(answer) as ReadonlyArray<{ id: string; expires_at: string }>) {
+          const until = new Date(expires_at)
+          if (until > now) return yield* requestExists(id, until)
+          yield* Effect.provideService(apart(sql, expire(id)), Database, database)
         }
       })
+
+      const added = newRequest(sql)
 
       const filed = Effect.fnUntraced(function* (row: RequestRow, roles: Parameters<typeof reviews.open>[1]) {
         const review = yield* reviews.open(row, roles)
@@ -125,78 +143,104 @@ export class Requests extends Context.Service<Requests, {
 
       const organization = Effect.fn("Requests.organization")(
         function* ({ personId, reason, ...fields }: Wire.RequestFields & By) {
-          if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
+          const person = activeRow(sql, personId)
+          const { active } = yield* load<{ active: string }>(sql, sql`select ${answerTo(sql, person)} as active`)
+          if (!isActiveIn(active)) return yield* new Problems.InvalidToken()
           const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
           const contacts = [...new Map(fields.contacts.map((contact) => [canonical(contact), contact])).values()]
-          const row = yield* rows.insert({
+          const row = requestOf({
             id: yield* ids.next,
             kind: "organization",
             state: "submitted",
             author: personId,
             fields: { ...fields, domains, contacts },
             reason,
-          })
-          return organizationOf(row!, yield* filed(row!, ["operator"]))
+          }, new Date(yield* Clock.currentTimeMillis))
+          yield* fence(sql, unchanged(sql, person, active), added(row))
+          return organizationOf(row, yield* filed(row, ["operator"]))
         },
       )
 
-      const access = Effect.fn("Requests.access")(
-        function* ({ institution_id, personId, project_id, reason }: Wire.RequestCreate & By) {
-          if ((yield* active(personId)) === null) return yield* new Problems.InvalidToken()
-          const [project] = yield* sql<{ held: boolean; state: string }>`
-            select state, exists (
-              select from access
-              where project_id = ${project_id} and person_id in ${namesOf(personId)}
-                and state = 'active' and not removed) as held
-            from projects
-            where id = ${project_id} and institution_id = ${institution_id} and not removed for share`
-          if (project === undefined) return yield* new NotFound()
-          if (project.state === "withdrawn") {
-            return yield* new Problems.InvalidState({ state: project.state, allowed: live })
-          }
-          if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
-          const asked = sql`kind = 'access' and project_id = ${project_id} and author in ${namesOf(personId)}`
-          yield* mustBeNew(asked)
-          const row = yield* rows.insert({
-            id: yield* ids.next,
-            kind: "access",
-            state: "submitted",
-            author: personId,
-            institutionId: institution_id,
-            projectId: project_id,
-            fields: {},
-            reason,
-            expiresAt: new Date((yield* Clock.currentTimeMillis) + reviewWindow),
-          })
-          if (row === null) return yield* new Problems.RequestExists()
-          return accessOf(row, yield* filed(row, ["sponsor", "administrator"]))
-        },
-      )
+      /** The project that is asked for, and whether the person has Access to it. */
+      const projectRow = (personId: string, { institution_id, project_id }: Wire.RequestCreate): Question => ({
+        rows: sql`
+          select state, exists (
+            select from access
+            where project_id = ${project_id} and person_id in ${namesOf(personId)}
+              and state = 'active' and not removed) as held
+          from projects
+          where id = ${project_id} and institution_id = ${institution_id} and not removed`,
+        lock: sql`for share`,
+      })
+
+      const mayAsk = Effect.fnUntraced(function* (loaded: AccessLoaded, now: Date) {
+        if (!isActiveIn(loaded.active)) return yield* new Problems.InvalidToken()
+        const [project] = JSON.parse(loaded.project) as ReadonlyArray<{ state: string; held: boolean }>
+        if (project === undefined) return yield* new NotFound()
+        if (project.state === "withdrawn") {
+          return yield* new Problems.InvalidState({ state: project.state, allowed: live })
+        }
+        if (project.held) return yield* new Problems.InvalidState({ state: "active", allowed: ["revoked"] })
+        yield* mustBeNew(loaded.open, now)
+      })
+
+      const access = Effect.fn("Requests.access")(function* (asked: Wire.RequestCreate & By) {
+        const { institution_id, personId, project_id, reason } = asked
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [person, project] = [activeRow(sql, personId), projectRow(personId, asked)]
+        const open = openOf(sql`kind = 'access' and project_id = ${project_id} and author in ${namesOf(personId)}`)
+        const loaded = yield* load<AccessLoaded>(
+          sql,
+          sql`select ${answerTo(sql, person)} as active, ${answerTo(sql, project)} as project, ${open} as open`,
+        )
+        yield* mayAsk(loaded, now)
+        const row = requestOf({
+          id: yield* ids.next,
+          kind: "access",
+          state: "submitted",
+          author: personId,
+          institutionId: institution_id,
+          projectId: project_id,
+          fields: {},
+          reason,
+          expiresAt: new Date(now.getTime() + reviewWindow),
+        }, now)
+        const [active, there] = [unchanged(sql, person, loaded.active), unchanged(sql, project, loaded.project)]
+        yield* fence(sql, active, there, added(row))
+        return accessOf(row, yield* filed(row, ["sponsor", "administrator"]))
+      })
 
       const membership = Effect.fn("Requests.membership")(
-        function* (
-          { institutionId, person_id, personId, reason, role, state }: Wire.MembershipChange & By & {
-            readonly institutionId: string
-          },
-        ) {
-          yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
-          const [about] = yield* people.lock([person_id])
-          if (about === undefined || about.removed) return yield* new NotFound()
-          const asked = sql`kind = 'membership' and institution_id = ${institutionId}
-            and person_id in ${namesOf(about.canonical)} and fields ->> 'role' = ${role}`
-          yield* mustBeNew(asked)
-          const row = yield* rows.insert({
+        function* (asked: Wire.MembershipChange & By & { readonly institutionId: string }) {
+          const { institutionId, person_id, personId, reason, role, state } = asked
+          const now = new Date(yield* Clock.currentTimeMillis)
+          const standing = standingIn(sql, personId, institutionId, now)
+          const member = knownRow(sql, person_id)
+          const open = openOf(
+            sql`kind = 'membership' and institution_id = ${institutionId}
+              and person_id in ${namesOf(sql`canonical_person(${person_id})`)} and fields ->> 'role' = ${role}`,
+          )
+          const loaded = yield* load<MembershipLoaded>(
+            sql,
+            sql`select ${answerTo(sql, standing)} as standing, ${answerTo(sql, member)} as member, ${open} as open`,
+          )
+          yield* needs(yield* standingFrom(loaded.standing, personId, institutionId), "sponsor", "administrator")
+          const about = knownIn(loaded.member)
+          if (about === null) return yield* new NotFound()
+          yield* mustBeNew(loaded.open, now)
+          const row = requestOf({
             id: yield* ids.next,
             kind: "membership",
             state: "submitted",
             author: personId,
             institutionId,
-            personId: about.canonical,
+            personId: about,
             fields: { role, state },
             reason,
-            expiresAt: new Date((yield* Clock.currentTimeMillis) + reviewWindow),
-          })
-          if (row === null) return yield* new Problems.RequestExists()
+            expiresAt: new Date(now.getTime() + reviewWindow),
+          }, now)
+          const [holds, known] = [unchanged(sql, standing, loaded.standing), unchanged(sql, member, loaded.member)]
+          yield* fence(sql, holds, known, added(row))
           return membershipOf(row, yield* filed(row, ["sponsor", "administrator"]))
         },
       )
@@ -262,7 +306,7 @@ export class Requests extends Context.Service<Requests, {
 
       const carryOut = Effect.fn("Requests.carryOut")(function* (decision: Decision) {
         const { request } = decision
-        const author = yield* active(request.author)
+        const author = yield* activeOf(request.author)
         if (request.kind !== "membership" && author === null) {
           return yield* new Problems.InvalidState({ state: "author_not_active", allowed: ["active"] })
         }

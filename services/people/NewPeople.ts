@@ -3,15 +3,17 @@
  * installation named. A person of an issuer that is not configured exists, but cannot sign in.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { SqlError } from "effect/sql"
+import type { SqlError } from "effect/sql"
 import type { CreatedPerson, PersonCreate } from "../../schemas/identity/Requests.ts"
 import { PersonExists, type RoleRequired } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Audit } from "../platform/Audit.ts"
 import { Database } from "../platform/Database.ts"
+import { answerTo, fence, load, newRow, unchanged } from "../platform/FencedCommand.ts"
+import { insertion, write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import { isDataFault } from "../platform/SqlFaults.ts"
-import { roleRequired, Roles } from "./Roles.ts"
+import { isOperatorIn, operatorRow, roleRequired } from "./Roles.ts"
 
 /** Who asks: a person, or a service by its issuer and client. */
 export interface Writer {
@@ -21,8 +23,28 @@ export interface Writer {
   readonly clientId: string
 }
 
+/** And the person who has this identity; null of both where it is free. */
+interface Loaded {
+  readonly operator: string
+  readonly id: string | null
+  readonly status: string | null
+}
+
+/** What a write is refused with whose identity is longer than what an index can tell apart; null of any other fault. */
+export const tooLong = (error: SqlError.SqlError): HTTPValidationError | null =>
+  isDataFault(error)
+    ? HTTPValidationError.at(
+      ["body", "subject"],
+      "value_error",
+      "Value error, issuer and subject are too long together",
+    )
+    : null
+
 export class NewPeople extends Context.Service<NewPeople, {
-  /** In the current transaction of `Transact`. 422 where the two are longer than what a database can tell apart. */
+  /**
+   * A command of two round trips (FencedCommand.ts), refused by `tooLong`; or in the current transaction of `Transact`. 422
+   * where the two are longer than what a database can tell apart.
+   */
   readonly create: (
     asked: PersonCreate & { readonly by: Writer },
   ) => Effect.Effect<CreatedPerson, HTTPValidationError | PersonExists | RoleRequired | SqlError.SqlError>
@@ -35,45 +57,60 @@ export class NewPeople extends Context.Service<NewPeople, {
         const { sql } = yield* Database
         const audit = yield* Audit
         const ids = yield* Ids
-        const roles = yield* Roles
 
-        const holder = Effect.fnUntraced(function* (issuer: string, subject: string) {
-          const [row] = yield* sql<{ id: string; status: string }>`
-            select c.id, c.status from identities i join people p on p.id = i.person_id
-            join people c on c.id = coalesce(p.merged_into, p.id)
-            where i.issuer = ${issuer} and i.subject = ${subject}`
-          return new PersonExists({
-            detail: row === undefined
-              ? "Read the person again: another request made it at this moment."
-              : `Person ${row.id} has this identity and is ${row.status}: use that id, or name another subject.`,
-          })
+        const identity = newRow(sql, "identities", {
+          issuer: "text",
+          subject: "text",
+          person_id: "text",
+          linked_at: "timestamptz",
+          made_by: "text",
+        })
+        const people = insertion(sql, "people", {
+          id: "text",
+          issuer: "text",
+          subject: "text",
+          status: "text",
+          made_by: "text",
+          created_at: "timestamptz",
+          updated_at: "timestamptz",
+        })
+
+        const decide = Effect.fnUntraced(function* (loaded: Loaded, by: Writer) {
+          const may = by.personId === null
+            ? writers.includes(`${by.issuer} ${by.clientId}`)
+            : isOperatorIn(loaded.operator)
+          if (!may) return yield* roleRequired("an active operator, or a service that DIRECTORY_WRITER_CLIENTS names")
+          if (loaded.id !== null) {
+            return yield* new PersonExists({
+              detail:
+                `Person ${loaded.id} has this identity and is ${loaded.status}: use that id, or name another subject.`,
+            })
+          }
         })
 
         const create: NewPeople["Service"]["create"] = Effect.fn("NewPeople.create")(
           function* ({ by, issuer, reason, subject }) {
-            const may = by.personId === null
-              ? writers.includes(`${by.issuer} ${by.clientId}`)
-              : yield* roles.isOperator(by.personId)
-            if (!may) return yield* roleRequired("an active operator, or a service that DIRECTORY_WRITER_CLIENTS names")
+            const operator = operatorRow(sql, by.personId)
+            const loaded = yield* load<Loaded>(
+              sql,
+              sql`select ${answerTo(sql, operator)} as operator, c.id, c.status
+                from (select) always
+                left join identities i on i.issuer = ${issuer} and i.subject = ${subject}
+                left join people p on p.id = i.person_id
+                left join people c on c.id = coalesce(p.merged_into, p.id)`,
+            )
+            yield* decide(loaded, by)
+
             const id = yield* ids.next
             const now = new Date(yield* Clock.currentTimeMillis)
-            const made = yield* sql`
-              with named as (
-                insert into identities (issuer, subject, person_id, linked_at, made_by)
-                values (${issuer}, ${subject}, ${id}, ${now}, ${by.personId})
-                on conflict do nothing returning person_id
-              )
-              insert into people (id, issuer, subject, status, made_by, created_at, updated_at)
-              select person_id, ${issuer}, ${subject}, 'active', ${by.personId}, ${now}, ${now} from named
-              returning 1`.pipe(
-              Effect.catchIf((error) => SqlError.isSqlError(error) && isDataFault(error), () =>
-                HTTPValidationError.at(
-                  ["body", "subject"],
-                  "value_error",
-                  "Value error, issuer and subject are too long together",
-                )),
-            )
-            if (made.length === 0) return yield* yield* holder(issuer, subject)
+            const at = now.toISOString()
+            yield* fence(
+              sql,
+              unchanged(sql, operator, loaded.operator),
+              identity({ issuer, subject, person_id: id, linked_at: at, made_by: by.personId }),
+            ).pipe(Effect.catch((error) => Effect.fail(tooLong(error) ?? error)))
+            const made = { issuer, subject, status: "active", made_by: by.personId, created_at: at, updated_at: at }
+            yield* write(sql, people, [{ id, ...made }])
             yield* audit.append({
               action: "person.created",
               actor: by.principal,

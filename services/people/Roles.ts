@@ -134,6 +134,18 @@ export const standingOf = (personId: string, institutionId: string, held: Readon
   }
 }
 
+/** Whether a person is an active operator, as what a command is decided on; null is no person. */
+export const operatorRow = (sql: PgClient.PgClient, personId: string | null): Question => ({
+  rows: sql`
+    select operator from people
+    where id = ${personId}::text and status = 'active' and not removed and merged_into is null`,
+  lock: sql`for share`,
+})
+
+/** Whether the answer to `operatorRow` says so. */
+export const isOperatorIn = (answer: string): boolean =>
+  (JSON.parse(answer) as ReadonlyArray<{ readonly operator: boolean }>)[0]?.operator ?? false
+
 export class Roles extends Context.Service<Roles, {
   /**
    * A person's standing in an institution; NotFound where they may not see it. In a transaction the rows stay locked
@@ -188,10 +200,8 @@ export class Roles extends Context.Service<Roles, {
       })
 
       const isOperator = Effect.fnUntraced(function* (personId: string, lock: "share" | "none" = "share") {
-        const [row] = yield* sql<{ operator: boolean }>`
-          select operator from people
-          where id = ${personId} and status = 'active' and not removed and merged_into is null
-          ${lock === "share" ? sql.literal("for share") : unlocked}`
+        const asked = operatorRow(sql, personId)
+        const [row] = yield* sql<{ operator: boolean }>`${asked.rows} ${lock === "share" ? asked.lock : unlocked}`
         return row?.operator ?? false
       })
 

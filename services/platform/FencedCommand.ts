@@ -8,11 +8,13 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Effect, Exit } from "effect"
-import type { SqlError, Statement } from "effect/sql"
+import { SqlError, type Statement } from "effect/sql"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import type { Database } from "./Database.ts"
 import { faultPoint } from "./Faults.ts"
 import { type Conflict, type Fence, repeated, writeCollected } from "./FencedWrite.ts"
-import { type Collected, collected, writeParts } from "./Gathered.ts"
+import { type Collected, collected, gathered, writeParts } from "./Gathered.ts"
+import { inTransaction } from "./Transact.ts"
 
 /** What the first statement of a command asks beside what the command itself loads. */
 export interface Admission {
@@ -127,6 +129,20 @@ export const load = Effect.fnUntraced(function* <Row extends object>(
   return row!
 })
 
+/**
+ * Runs in a transaction of its own, whatever the command around it comes to; where that runs in one, in that. For what was
+ * so before the command, and only has to be written down.
+ */
+export const apart = <A, E, R>(
+  sql: PgClient.PgClient,
+  effect: Effect.Effect<A, E, R>,
+): Effect.Effect<A, E | SqlError.SqlError, R | Database> =>
+  Effect.flatMap(
+    Attempts,
+    (attempt): Effect.Effect<A, E | SqlError.SqlError, R | Database> =>
+      attempt === null ? effect : Effect.provideService(inTransaction(gathered(sql, effect)), Attempts, null),
+  )
+
 /** However a command ends that has loaded nothing, what admits it is asked first. */
 const admitted = <A, E, R>(sql: PgClient.PgClient, command: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
@@ -144,18 +160,20 @@ const writeUnfenced = Effect.fnUntraced(function* <A>(sql: PgClient.PgClient, { 
   return result
 })
 
-export interface Fenced {
+export interface Fenced<F = never> {
   /** What commands lose races about (FencedWrite.ts). */
   readonly turn: string
   readonly admissions: ReadonlyArray<Admission>
+  /** What the command is refused with because its write fails so; null where that is none of the caller's fault. */
+  readonly refused?: ((error: SqlError.SqlError) => F | null) | undefined
 }
 
 /** Runs a command from its load to its write, anew where it lost a race, three times. */
-export const fenced = <A, E, R>(
+export const fenced = <A, E, R, F = never>(
   sql: PgClient.PgClient,
-  { admissions, turn }: Fenced,
+  { admissions, refused = () => null, turn }: Fenced<F>,
   command: Effect.Effect<A, E, R>,
-): Effect.Effect<A, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted, R> =>
+): Effect.Effect<A, Exclude<E | F, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted, R> =>
   Effect.suspend(() => {
     let attempts = 0
     const once = Effect.gen(function* () {
@@ -165,8 +183,15 @@ export const fenced = <A, E, R>(
       const fences = [...attempt.fences, ...attempt.last]
       return Array.isArrayNonEmpty(fences) ? yield* writeCollected(sql, fences, made) : yield* writeUnfenced(sql, made)
     })
+    const tried = Effect.catch(
+      once,
+      (error): Effect.Effect<never, E | F | SqlError.SqlError> => {
+        const refusal = SqlError.isSqlError(error) ? refused(error) : null
+        return refusal === null ? Effect.fail(error) : Effect.fail(refusal)
+      },
+    )
     return Effect.catchDefect(
-      repeated({ turn, finds: false }, once),
+      repeated({ turn, finds: false }, tried),
       (defect): Effect.Effect<never, NotAdmitted> =>
         defect instanceof NotAdmitted ? Effect.fail(defect) : Effect.die(defect),
     )

@@ -18,6 +18,7 @@ import { type Admission, fence, type Fenced, fenced, NotAdmitted, one } from "./
 import type { Conflict } from "./FencedWrite.ts"
 import { gathered, type Kind, write } from "./Gathered.ts"
 import { counted } from "./MapSizes.ts"
+import { waitedFor } from "./SqlFaults.ts"
 import { transact } from "./Transact.ts"
 import { Vault } from "./Vault.ts"
 
@@ -101,13 +102,13 @@ export class Idempotency extends Context.Service<Idempotency, {
    * for the receipt, and its write adds it whole. `turn` names what such commands
    * meet about, the path where nothing is said.
    */
-  readonly fenced: <A, E, R>(
-    asked: Asked & Partial<Fenced>,
+  readonly fenced: <A, E, R, F = never>(
+    asked: Asked & Partial<Fenced<F>>,
     told: Told<A>,
     command: Effect.Effect<A, E, R>,
   ) => Effect.Effect<
     Answer,
-    | Exclude<E, SqlError.SqlError | Conflict>
+    | Exclude<E | F, SqlError.SqlError | Conflict>
     | NotAdmitted
     | IdempotencyKeyReused
     | IdempotencyInProgress
@@ -283,10 +284,18 @@ export class Idempotency extends Context.Service<Idempotency, {
         return answer
       })
 
-      const runFenced = <A, E, R>(asked: Asked & Partial<Fenced>, told: Told<A>, command: Effect.Effect<A, E, R>) => {
+      const runFenced = <A, E, R, F = never>(
+        asked: Asked & Partial<Fenced<F>>,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+      ) => {
         const { admissions = [], turn = asked.path } = asked
+        const refused = (error: SqlError.SqlError) =>
+          asked.key !== null && waitedFor(error, "idempotency_receipts")
+            ? new IdempotencyInProgress({ retry_after: 1 })
+            : asked.refused?.(error) ?? null
         const all = asked.key === null ? admissions : [...admissions, unreceived(asked)]
-        const decided = fenced(sql, { admissions: all, turn }, fencedOnce(asked, told, command)).pipe(
+        const decided = fenced(sql, { admissions: all, refused, turn }, fencedOnce(asked, told, command)).pipe(
           Effect.tap(() => faultPoint("decision.committed")),
           Effect.provideService(Database, database),
         )
@@ -296,7 +305,7 @@ export class Idempotency extends Context.Service<Idempotency, {
           () =>
             Effect.catch(
               decided,
-              (error): Effect.Effect<Answer, Lost<E> | IdempotencyKeyReused> =>
+              (error): Effect.Effect<Answer, Lost<E | F | IdempotencyInProgress> | IdempotencyKeyReused> =>
                 error instanceof NotAdmitted && error.answer instanceof Known
                   ? replayOf(asked, error.answer.row)
                   : Effect.fail(error),

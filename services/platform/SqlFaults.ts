@@ -31,6 +31,17 @@ export const mayPass = ({ reason }: SqlError.SqlError): boolean => {
   return false
 }
 
+/** Whether a lock on a row of the table, or on one that is about to be there, was waited for too long. */
+export const waitedFor = ({ reason }: SqlError.SqlError, table: string): boolean => {
+  if (reason._tag !== "LockTimeoutError") return false
+  let cause: unknown = reason
+  for (let depth = 0; depth < 5 && Predicate.hasProperty(cause, "cause"); depth++) {
+    cause = cause.cause
+    if (Predicate.hasProperty(cause, "where")) return String(cause.where).includes(`"${table}"`)
+  }
+  return false
+}
+
 /** What PostgreSQL itself said, for the operator: the innermost message, with its code where it has one. */
 export const reasonOf = (error: SqlError.SqlError): string => {
   let cause: unknown = error.reason

@@ -7,7 +7,7 @@ import { EnrollmentsApi } from "../../schemas/api/Enrollments.ts"
 import { AcceptedEnrollment, Enrollment, MembershipRequest } from "../../schemas/identity/Requests.ts"
 import { Enrollments } from "../../services/access/Enrollments.ts"
 import { Requests } from "../../services/access/Requests.ts"
-import { keyed } from "./Keyed.ts"
+import { keyed, keyedFenced } from "./Keyed.ts"
 import { personIn } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(EnrollmentsApi)
@@ -27,7 +27,7 @@ export const enrollments = HttpApiBuilder.group(
     return handlers.handleAll({
       createEnrollment: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: Enrollment },
           service.enroll({ ...payload, personId, institutionId: params.institution_id }),
         )
@@ -50,7 +50,7 @@ export const enrollments = HttpApiBuilder.group(
       }),
       changeMembership: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: MembershipRequest },
           requests.membership({ ...payload, personId, institutionId: params.institution_id }),
         )

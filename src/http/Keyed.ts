@@ -7,6 +7,7 @@
  */
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { Fenced } from "../../services/platform/FencedCommand.ts"
 import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/Idempotency.ts"
 import * as Routes from "./floor/Routes.ts"
 
@@ -64,14 +65,14 @@ export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, 
 
 /**
  * The same for a command of two round trips (FencedCommand.ts). `turn` names what such commands meet about, the path where
- * nothing is said.
+ * nothing is said; `refused`, what the caller is told where the write fails because of what was sent.
  */
-export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R>(
-  how: Keyed<A, I> & { readonly turn?: string },
+export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R, F = never>(
+  how: Keyed<A, I> & Partial<Pick<Fenced<F>, "turn" | "refused">>,
   command: Effect.Effect<A, E, R>,
 ) {
-  const { turn } = how
-  const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }) }
+  const { refused, turn } = how
+  const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }), refused }
   const answered = (yield* Idempotency).fenced(request, told(how), command)
   return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", Effect.die))
 })

@@ -12,8 +12,8 @@ import {
 } from "../../schemas/identity/Requests.ts"
 import { Requests } from "../../services/access/Requests.ts"
 import { Links } from "../../services/people/Links.ts"
-import { NewPeople } from "../../services/people/NewPeople.ts"
-import { keyed, keyedAfter } from "./Keyed.ts"
+import { NewPeople, tooLong } from "../../services/people/NewPeople.ts"
+import { keyed, keyedAfter, keyedFenced } from "./Keyed.ts"
 import { personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(RequestsApi)
@@ -28,14 +28,14 @@ export const requests = HttpApiBuilder.group(
     return handlers.handleAll({
       createOrganizationRequest: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: OrganizationRequest },
           service.organization({ ...payload, personId }),
         )
       }),
       createAccessRequest: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: AccessRequest },
           service.access({ ...payload, personId }),
         )
@@ -48,8 +48,8 @@ export const requests = HttpApiBuilder.group(
       createPerson: Effect.fnUntraced(function* ({ payload }) {
         const by = yield* Caller
         const { principal } = by
-        return yield* keyed(
-          { principal, payload, status: 201, success: CreatedPerson },
+        return yield* keyedFenced(
+          { principal, payload, status: 201, success: CreatedPerson, refused: tooLong },
           people.create({ ...payload, by }),
         )
       }),

@@ -69,6 +69,8 @@ const decide = Effect.fnUntraced(function* (
   return { row, expired }
 })
 
+const largest = 2 ** 31 - 1
+
 export const proposing = Effect.gen(function* () {
   const { sql } = yield* Database
   const ids = yield* Ids
@@ -101,14 +103,16 @@ export const proposing = Effect.gen(function* () {
     const { access_id, access_version, institutionId, personId, reason } = asked
     const now = new Date(yield* Clock.currentTimeMillis)
     const standing = standingIn(sql, personId, institutionId, now)
-    const access = accessAt(sql, sql`${institutionId}`, sql`${access_id}`, sql`${access_version}::int`)
+    // No Access has a version that PostgreSQL cannot hold.
+    const version = Math.min(access_version, largest)
+    const access = accessAt(sql, sql`${institutionId}`, sql`${access_id}`, sql`${version}::int`)
     const loaded = yield* load<Loaded>(
       sql,
       sql`
       select ${answerTo(sql, standing)} as standing, ${answerTo(sql, access)} as access, id::text as id, state,
         proposed_at, approved_at, evidence_digest
       from (select) always left join access_reviews
-        on access_id = ${access_id} and access_version = ${access_version} and state in ('proposed', 'approved')`,
+        on access_id = ${access_id} and access_version = ${version} and state in ('proposed', 'approved')`,
     )
 
     const [id, decisionId] = yield* ids.batch(2)

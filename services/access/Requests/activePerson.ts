@@ -1,6 +1,7 @@
 /** Whom a request is carried out for: they may have been suspended since they asked, or be somebody else by now. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { Question } from "../../platform/FencedCommand.ts"
 import { persons } from "../../people/Persons.ts"
 
 export const activePerson = (sql: PgClient.PgClient) => {
@@ -15,3 +16,24 @@ export const activePerson = (sql: PgClient.PgClient) => {
     return person !== undefined && person.status === "active" && !person.removed ? person.id : null
   })
 }
+
+/** The person, by whatever name, where they are active; as what a command is decided on. */
+export const activeRow = (sql: PgClient.PgClient, personId: string): Question => ({
+  rows: sql`
+    select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)
+    where p.id = ${personId} and p.issuer is not null and k.issuer is not null and k.status = 'active' and not k.removed`,
+  lock: sql`for share`,
+})
+
+export const isActiveIn = (answer: string): boolean => (JSON.parse(answer) as ReadonlyArray<unknown>).length > 0
+
+/** The person that this name turned out to be, where it is known and not removed. */
+export const knownRow = (sql: PgClient.PgClient, personId: string): Question => ({
+  rows: sql`
+    select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)
+    where p.id = ${personId} and p.issuer is not null and not p.removed and not k.removed`,
+  lock: sql`for share`,
+})
+
+export const knownIn = (answer: string): string | null =>
+  (JSON.parse(answer) as ReadonlyArray<{ readonly id: string }>)[0]?.id ?? null

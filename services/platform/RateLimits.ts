@@ -6,7 +6,8 @@
  *
  * Generous (`spend`): a bucket of `limit` tokens that fills up within a window. A process draws tokens ahead, at first
  * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. Who spends steadily has
- * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once.
+ * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once. Buckets stand in no
+ * write-ahead log: after a crash of the database they are full.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"

@@ -12,7 +12,9 @@ import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schema
 import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
 import type { Held } from "../../schemas/problems/Identity.ts"
 import type * as Problems from "../../schemas/problems/Transfers.ts"
+import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/Database.ts"
+import { counted } from "../platform/MapSizes.ts"
 import { OneShotTokens } from "../platform/OneShotTokens.ts"
 import { type DkimAlgorithm, type DkimRecord, keyOf, recordOf } from "./DkimKeys.ts"
 import { Changes } from "./Transfers/Changes.ts"
@@ -56,6 +58,14 @@ export interface Preview {
   /** The record of the DKIM key that the transfer brings. */
   readonly record: DkimRecord | null
 }
+
+export interface Located {
+  readonly transferId: string
+  readonly domainId: string
+}
+
+/** Transfers whose domain is remembered; beyond that it is read again. */
+const mostLocated = 10_000
 
 /** What may befall any command beside its own problems. */
 type Failing<P> = P | DependencyUnavailable
@@ -111,6 +121,8 @@ export class Transfers extends Context.Service<Transfers, {
     domainId: string,
   ) => Effect.Effect<DomainDkim, Failing<Problems.TransferNotFound>>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
+  /** The domain of a transfer and its id, for whoever sends a command to the domain; null where there is no such transfer. */
+  readonly locate: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<Located | null>
   /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
   /**
@@ -158,8 +170,22 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
       ...{ used, stopped: state.stopUsed, record: key && recordOf(state.domainName, key) },
     }
   })
+  // A transfer's domain never changes, so this is never out of date; it decides nothing but where a command goes.
+  const domains = new BoundedMap<string, string>(mostLocated)
+  yield* counted("domains of transfers", () => domains.size)
+  const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
+    const known = by === "id" ? domains.get(text) : undefined
+    if (known !== undefined) return { transferId: text, domainId: known }
+    const found = yield* find(by, text)
+    if (found === null) return null
+    domains.set(found.id, found.domainId)
+    return { transferId: found.id, domainId: found.domainId }
+  })
+  const initiate = yield* initiating(settle, config)
   return Transfers.of({
-    initiate: yield* initiating(settle, config),
+    initiate: (command) =>
+      Effect.tap(initiate(command), ({ id }) => Effect.sync(() => domains.set(id, command.domainId))),
+    locate,
     force: yield* forcing(settle, config),
     ...(yield* handshake(settle, config.safetyWindowMillis, config.dkim)),
     ...(yield* lists(settleMany)),

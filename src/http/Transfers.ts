@@ -55,13 +55,13 @@ export const transfers = HttpApiBuilder.group(
     const service = yield* Transfers
     const actor = yield* DomainActor.client
 
-    const find = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
-      const found = yield* service.find(by, by === "id" ? yield* idOf(text) : text)
+    const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
+      const found = yield* service.locate(by, by === "id" ? yield* idOf(text) : text)
       return found ?? (yield* new TransferNotFound())
     })
 
     const accept = Effect.fnUntraced(function* (by: "id" | "accept", text: string, payload: Acceptance) {
-      const { domainId, id: transferId } = yield* find(by, text)
+      const { domainId, transferId } = yield* locate(by, text)
       const accepted = {
         ...(yield* byCaller),
         transferId,
@@ -96,19 +96,19 @@ export const transfers = HttpApiBuilder.group(
       acceptTransfer: ({ params, payload }) => accept("accept", params.token, payload),
       acceptTransferById: ({ params, payload }) => accept("id", params.transfer_id, payload),
       declineTransfer: Effect.fnUntraced(function* ({ params }) {
-        const { domainId, id: transferId } = yield* find("id", params.transfer_id)
+        const { domainId, transferId } = yield* locate("id", params.transfer_id)
         const declined = { ...(yield* byCaller), transferId }
         const origin = yield* CurrentRequest
         return yield* send(actor(domainId).Decline({ ...declined, origin }), service.decline(declined))
       }),
       cancelTransfer: Effect.fnUntraced(function* ({ params }) {
-        const { domainId, id: transferId } = yield* find("id", params.transfer_id)
+        const { domainId, transferId } = yield* locate("id", params.transfer_id)
         const cancelled = { ...(yield* byCaller), transferId }
         const origin = yield* CurrentRequest
         return yield* send(actor(domainId).Cancel({ ...cancelled, origin }), service.cancel(cancelled))
       }),
       stopTransfer: Effect.fnUntraced(function* ({ params }) {
-        const { domainId, id: transferId } = yield* find("stop", params.stop_token)
+        const { domainId, transferId } = yield* locate("stop", params.stop_token)
         const stopped = { ...(yield* command), transferId }
         const origin = yield* CurrentRequest
         return yield* send(actor(domainId).Stop({ ...stopped, origin }), service.stop(stopped))

@@ -229,8 +229,11 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       const [accepted] = yield* counting(accept(bob.id, id))
       const [stopped, { status }] = yield* counting(transfers.stop({ ...command(), transferId: id }))
       assert.strictEqual(status, "reversed")
-      assert.deepStrictEqual({ offered, accepted, stopped }, {
+      const [located, place] = yield* counting(transfers.locate("id", id))
+      assert.deepStrictEqual(place, { transferId: id, domainId })
+      assert.deepStrictEqual({ offered, located, accepted, stopped }, {
         offered: 2,
+        located: 0,
         accepted: 2,
         stopped: 2,
       })

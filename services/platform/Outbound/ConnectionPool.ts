@@ -245,6 +245,7 @@ class ConnectionPool implements Owner {
       const origin = firstOf(this.#crowded)!
       this.#crowded.delete(origin)
       this.#grow(origin)
+      this.#forget(origin)
     }
   }
 

@@ -5,7 +5,7 @@
  * It settles once, by the response's end, its size limit, an error or `expire`, and never by rejection. Whatever ends
  * it early also closes the connection, so that a hostile peer holds nothing of ours.
  */
-import { Buffer } from "node:buffer"
+import type { Buffer } from "node:buffer"
 import type { Dispatcher } from "undici"
 import { exchanging, Failure, type Reason } from "./Failure.ts"
 
@@ -49,7 +49,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #done: (exchange: Exchange, outcome: Settled) => void
   #controller: Abortable | null = null
   #status: number | null = null
-  #kept: Buffer | null = null
+  #kept: Uint8Array | null = null
   #keptBytes = 0
   #room = 0
   #read = 0
@@ -126,13 +126,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Copies: the chunk is a view that would hold the socket's whole read buffer. The room doubles as parts come. */
   #keep(chunk: Uint8Array, from: number, to: number): void {
     const size = this.#keptBytes + to - from
-    if (this.#kept === null || this.#kept.length < size) {
-      const before = this.#kept
-      const most = this.#keptBytes + this.#room
-      this.#kept = Buffer.allocUnsafe(before === null ? size : Math.min(most, Math.max(size, 2 * before.length)))
-      before?.copy(this.#kept, 0, 0, this.#keptBytes)
+    if (this.#kept === null) this.#kept = Uint8Array.prototype.slice.call(chunk, from, to)
+    else {
+      if (this.#kept.length < size) {
+        const grown = new Uint8Array(Math.min(this.#keptBytes + this.#room, Math.max(size, 2 * this.#kept.length)))
+        grown.set(this.#kept)
+        this.#kept = grown
+      }
+      this.#kept.set(chunk.subarray(from, to), this.#keptBytes)
     }
-    this.#kept.set(chunk.subarray(from, to), this.#keptBytes)
     this.#room -= to - from
     this.#keptBytes = size
   }

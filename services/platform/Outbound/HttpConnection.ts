@@ -28,6 +28,7 @@ export class HttpConnection implements Answering {
   #open = true
   readonly origin: Origin
   readonly madeAt: number
+  readonly remoteAddress: string | undefined
   /** How many requests it has carried. */
   exchanges = 0
   /** Its pool lets it rest after an answer. */
@@ -37,6 +38,7 @@ export class HttpConnection implements Answering {
   constructor(origin: Origin, madeAt: number, socket: Socket, owner: Owner) {
     this.origin = origin
     this.madeAt = madeAt
+    this.remoteAddress = socket.remoteAddress
     this.#socket = socket
     this.#owner = owner
     socket.on("data", (chunk: Buffer) => this.#read(chunk))
@@ -52,10 +54,6 @@ export class HttpConnection implements Answering {
   /** Whether the request is out of this process: an answer may come before that. */
   get written(): boolean {
     return this.#socket.writableLength === 0
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.#socket.remoteAddress
   }
 
   get offeredMillis(): number | null {

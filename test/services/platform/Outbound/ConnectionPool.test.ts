@@ -9,7 +9,8 @@ import * as ConnectionPool from "../../../../services/platform/Outbound/Connecti
 import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
 import { sizeOf } from "../../../support/sizeOf.ts"
 import { at, outboundOf, signal } from "./outbound.ts"
-import { serve, serveTcp } from "./servers.ts"
+import { makeAuthority } from "./certificates.ts"
+import { serve, serveNames, serveTcp } from "./servers.ts"
 
 const connect = buildConnector({ allowH2: false })
 const limits = { keepOnSuccess: 100, keepOnFailure: 100, read: 1_000 }
@@ -313,6 +314,26 @@ describe("all connections together", () => {
       assert.isAtMost(yield* sizeOf("connections, checked"), 2)
     }))
 
+  it.effect("keep nothing of an origin whose requests waited in vain", () =>
+    Effect.gen(function* () {
+      const arrived = signal()
+      const held: Array<() => void> = []
+      const server = yield* serve((_, response) => {
+        held.push(() => response.end("ok"))
+        arrived.fire()
+      })
+      const { send } = yield* poolOf({ maxConnections: 1 })
+      const first = send(server)
+      yield* arrived.wait
+      const other = send({ port: server.port === 2_000 ? 2_001 : 2_000 })
+      other.exchange.expire()
+      assert.deepInclude(yield* other.outcome, { status: null, error: "timeout" })
+      held[0]!()
+      assert.deepInclude(yield* first.outcome, { status: 200 })
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 50)))
+      assert.strictEqual(yield* sizeOf("origins, checked"), 1)
+    }))
+
   it.effect("end with the scope, those with a request on them as a reset", () =>
     Effect.gen(function* () {
       const arrived = signal()
@@ -332,6 +353,40 @@ describe("all connections together", () => {
       assert.deepInclude(yield* outcome, { status: null, error: "reset" })
     }))
 })
+
+it.effect("a name that has come to be refused takes its kept connections with it", () =>
+  Effect.gen(function* () {
+    const authority = makeAuthority("Bailiwick test authority")
+    const arrived = signal()
+    const held: Array<() => void> = []
+    const server = yield* serve((request, response) => {
+      if (request.url !== "/held") return response.end("ok")
+      held.push(() => response.end("ok"))
+      arrived.fire()
+    }, { tls: authority.issue("hook.test") })
+    let address = "127.0.0.1"
+    const names = yield* serveNames((_, family) => family === 4 ? [address] : [])
+    const { send, sent } = yield* outboundOf({
+      allowedCidrs: ["127.0.0.1/32"],
+      nameservers: [names.nameserver],
+      certificateAuthorities: [authority.certificate],
+    })
+    const url = `https://hook.test:${server.port}`
+    // Kept in use, while the first answer of the name server is forgotten.
+    for (let n = 0; n < 4; n++) {
+      assert.deepInclude(yield* sent(`${url}/`), { status: 200, error: null })
+      yield* TestClock.adjust("2 seconds")
+    }
+    const { connections } = server.seen
+    address = "127.0.0.2"
+    const busy = send(`${url}/held`)
+    yield* arrived.wait
+    assert.deepInclude(yield* sent(`${url}/`), { status: null, error: "blocked_address" })
+    held[0]!()
+    assert.deepInclude(yield* Effect.promise(() => busy), { status: 200, error: null })
+    assert.deepInclude(yield* sent(`${url}/`), { status: null, error: "blocked_address" })
+    assert.strictEqual(server.seen.connections, connections)
+  }))
 
 it.effect("a signal that is raised after the answer leaves the connection to others", () =>
   Effect.gen(function* () {

@@ -14,6 +14,7 @@ import { lifecycle } from "./claims/Lifecycle.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
 import { refusals } from "./claims/Refusals.ts"
+import { senders } from "./claims/Senders.ts"
 import { slots } from "./claims/Slots.ts"
 import { soaking } from "./claims/Soak.ts"
 import { streams } from "./claims/Streams.ts"
@@ -35,6 +36,7 @@ const all: ReadonlyArray<Claim> = [
   reads,
   refusals,
   memory,
+  senders,
   slots,
   soaking,
   streams,

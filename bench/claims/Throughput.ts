@@ -104,10 +104,12 @@ const peer = (module: string): Contender => ({ events, hooks }, world) =>
 const others = "api,actors,relay,timers,intake,mail,lifecycle"
 
 const bare = "bare undici loop"
+const bareOwn = "bare loop with our own sender"
 const boss = "pg-boss + undici"
 
 const contenders: Readonly<Record<string, Contender>> = {
   [bare]: peer("bench/programs/bare.ts"),
+  [bareOwn]: peer("bench/programs/bareOwn.ts"),
   "bailiwick": product(["all"]),
   "bailiwick on Node 24": product(["all"], node24),
   "bailiwick, delivery split off": product(["delivery", others]),
@@ -116,7 +118,7 @@ const contenders: Readonly<Record<string, Contender>> = {
 }
 
 /** Those that go on for as long as a queue of results needs to show itself. */
-const sustained: ReadonlyArray<string> = [bare, "bailiwick", "bailiwick on Node 24", boss]
+const sustained: ReadonlyArray<string> = [bare, bareOwn, "bailiwick", "bailiwick on Node 24", boss]
 const sustainedEvents = 150_000
 
 interface Once extends Figures {
@@ -180,7 +182,7 @@ const tableOf = (title: string, rounds: Rounds): Table => {
   return {
     title,
     columns: [
-      ...["", "/s", "steady /s", "tail s", "/s until settled", "of bare undici", "to pg-boss"],
+      ...["", "/s", "steady /s", "tail s", "/s until settled", "of bare undici", "of bare own", "to pg-boss"],
       ...["CPU µs: runtime", "postgres", "nats", "MB at most"],
     ],
     rows: Object.keys(rounds[0]!).map((name) => [
@@ -190,6 +192,7 @@ const tableOf = (title: string, rounds: Rounds): Table => {
       rounded(of(name, (f) => f.tailSeconds), 2),
       Math.round(of(name, (f) => f.settledRate)),
       ratio(name, bare),
+      ratio(name, bareOwn),
       ratio(name, boss),
       Math.round(of(name, (f) => f.runtime)),
       Math.round(of(name, (f) => f.postgres)),
@@ -252,6 +255,7 @@ export const throughput = (only?: ReadonlyArray<string>): Claim => ({
           "Steady: from the 5,000th arrival until 95 of 100 have arrived; the tail is the time that the rest takes.",
           "CPU is of the deliveries after the first 5,000, until all are settled; the receivers' is not shown.",
           "Statements are counted in a run of their own, since counting takes time.",
+          "The bare loops sign and POST from memory, 64 in flight, one by undici.request as the peers do, one by our own sender.",
           "The peers sign and send the same, without address policy, dedupe, attempt log and fairness.",
         ],
         raw: { short, long, counted },

@@ -107,6 +107,12 @@ describe("Architecture", () => {
     assert.deepStrictEqual(breaches(outside, (to) => to === "effect/http/FetchHttpClient"), [])
   })
 
+  it("what few processes use is loaded by the first who does", () => {
+    const late = product.filter(({ text }) => /^import (?!type).*"@simplewebauthn\//m.test(text))
+    assert.deepStrictEqual(late.map(({ path }) => path), [])
+    assert.isNotEmpty(breaches(product, (to) => to === "@simplewebauthn/server"))
+  })
+
   it("no `as any`, no barrel, no imports without an extension", () => {
     assert.deepStrictEqual(saying(sources.filter(({ path }) => path !== "test/Architecture.test.ts"), /\bas any\b/), [])
     assert.deepStrictEqual(sources.filter(({ path }) => /\/index\.tsx?$/.test(path)).map(({ path }) => path), [])

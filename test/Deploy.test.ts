@@ -1,6 +1,7 @@
 /** What deploy/ promises, as far as it can be read: no engine for containers is needed. */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
+import { denoRun } from "../bench/harness/Child.ts"
 import { permissions } from "../src/cli/nats/permissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
@@ -61,6 +62,15 @@ describe("deploy", () => {
     }
     assert.strictEqual(nginx.match(/server_name mail\.example\.com;/g)?.length, 2)
     assert.notInclude(nginx, "https://$host")
+  })
+
+  it("starts the program with the memory that is measured", () => {
+    const memory = "--v8-flags=--max-semi-space-size=16"
+    const { tasks } = JSON.parse(readFileSync(new URL("../deno.json", import.meta.url), "utf8"))
+    assert.include(tasks.start, ` ${memory} `)
+    assert.include(read("start.sh"), `memory=${memory}\n`)
+    assert.match(read("start.sh"), /exec deno run .* "\$memory" "\$@"/)
+    assert.deepStrictEqual(denoRun("src/main.ts").slice(-1), [memory])
   })
 
   it("gives the program named permissions only, and installs what the lock has", () => {

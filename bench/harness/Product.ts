@@ -27,12 +27,7 @@ export const environment = (servers: Servers, world: World, env: Readonly<Record
   ...env,
 })
 
-/** On what is installed already: a child with flags of its own would ask a registry. */
-const profiled = [
-  process.execPath,
-  ...["run", "-A", "--node-modules-dir=manual", "--no-lock"],
-  ...["--cpu-prof", "--cpu-prof-dir=bench/results/tmp"],
-]
+const profiled = [process.execPath, ...Child.denoRun("src/main.ts"), "--cpu-prof", "--cpu-prof-dir=bench/results/tmp"]
 
 /**
  * Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends, on

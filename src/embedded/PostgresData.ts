@@ -127,8 +127,13 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
     cwd: work,
     user,
   })
-  const statements = `create role ${app} login password '${place.appPassword}'\ncreate database ${database}\n`
-  const single = ["--single", "-D", fresh, ...(throwaway ? ["-F"] : []), "postgres"]
+  // One that initdb made, and nobody would use, is ours: to make another is to write 300 files more.
+  const statements = [
+    `create role ${app} login password '${place.appPassword}'`,
+    `alter database postgres rename to ${database}`,
+    `comment on database ${database} is null`,
+  ].map((statement) => `${statement}\n`).join("")
+  const single = ["--single", "-D", fresh, ...(throwaway ? ["-F"] : []), "template1"]
   const answer = yield* run({ file: binaries.postgres, args: single, cwd: work, user }, statements)
   // The single-user server reports a failed statement and goes on.
   if (/ERROR|FATAL/.test(answer)) return yield* new EmbeddedError({ message: `cannot make the database: ${answer}` })

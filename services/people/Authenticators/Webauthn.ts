@@ -2,8 +2,6 @@
  * Registration of passkeys and security keys (WebAuthn Level 3, 7.1). No attestation is asked for: which make it is does
  * not matter here, that its user was verified does, since it counts as two factors.
  */
-import { generateRegistrationOptions, verifyRegistrationResponse } from "@simplewebauthn/server"
-import { decodeClientDataJSON } from "@simplewebauthn/server/helpers"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { RegistrationResponse } from "../../../schemas/identity/CredentialActions.ts"
@@ -15,6 +13,9 @@ export interface RelyingParty {
   /** Where the portal's pages are served. */
   readonly origins: ReadonlyArray<string>
 }
+
+/** Loaded by the first who registers: it is a fifth of what a start reads, and 20 MB that most processes never use. */
+const library = () => import("@simplewebauthn/server")
 
 const loopback = new Set(["127.0.0.1", "[::1]", "localhost"])
 
@@ -41,8 +42,8 @@ export const creationOptions = (
   user: NewUser,
   known: ReadonlyArray<{ readonly id: string; readonly transports: ReadonlyArray<string> }>,
 ) =>
-  Effect.promise(() =>
-    generateRegistrationOptions({
+  Effect.promise(async () =>
+    (await library()).generateRegistrationOptions({
       rpName: "Bailiwick",
       rpID: party.id,
       // Authenticators keep it, so it says nothing about the person.
@@ -75,7 +76,7 @@ export interface Registered {
 
 /** The portal's page stood in a frame of another origin's, which it never does by itself (7.1, `crossOrigin`). */
 const isFramed = ({ response }: RegistrationResponse): boolean =>
-  decodeClientDataJSON(response.clientDataJSON).crossOrigin === true
+  JSON.parse(Buffer.from(response.clientDataJSON, "base64url").toString("utf8")).crossOrigin === true
 
 const isDiscoverable = ({ clientExtensionResults: results }: RegistrationResponse): boolean => {
   const properties = results?.["credProps"]
@@ -84,8 +85,8 @@ const isDiscoverable = ({ clientExtensionResults: results }: RegistrationRespons
 
 /** What a browser made of the challenge, or null where it does not hold. */
 export const registered = (party: RelyingParty, challenge: string, response: RegistrationResponse) =>
-  Effect.tryPromise(() =>
-    verifyRegistrationResponse({
+  Effect.tryPromise(async () =>
+    (await library()).verifyRegistrationResponse({
       response: {
         id: response.id,
         rawId: response.rawId,

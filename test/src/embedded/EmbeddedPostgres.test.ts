@@ -32,6 +32,9 @@ describe("EmbeddedPostgres", () => {
         const owner = yield* client(postgres.ownerUrl)
         yield* owner`create table kept (id int)`
         yield* owner`insert into kept values (42)`
+        // Each is 300 files that a first start writes.
+        const databases = yield* owner<{ name: string }>`select datname as name from pg_database order by datname`
+        assert.deepStrictEqual(databases.map(({ name }) => name), ["bailiwick", "template0", "template1"])
         return postgres
       }))
       exited(started.pid)

@@ -42,6 +42,8 @@ export const dueTopic = "deliveries"
 
 /** Deliveries that are to find room before more events are taken in: a batch of them, and some. */
 const intakeRoom = 700
+/** The same while there is a backlog, which may use three quarters of all claims: some of it goes before newer events. */
+const backlogRoom = 1_400
 /** Answers within one wait, from which on the bus keeps events better than the queue does: it will be their turn soon. */
 const manyAnswers = 100
 /** Results, from which on the database is what all wait for. */
@@ -209,7 +211,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         )
 
         const waitForRoom: Effect.Effect<void> = Effect.suspend(() => {
-          if (slots.spare >= intakeRoom) return Effect.void
+          if (slots.spare >= (slots.sizes.hungry > 0 ? backlogRoom : intakeRoom)) return Effect.void
           settlement.changed.closeUnsafe()
           return Effect.andThen(settlement.changed.await, waitForRoom)
         })

@@ -22,7 +22,10 @@ const firstWindow = 16
 const lastWindow = 128
 const reserve = 4
 const laneMemory = 20_000
-/** What a webhook that is fed may have in memory, waiting for the wire. */
+/**
+ * Retries and replays of a webhook that is fed which may wait for the wire. First tries do not count: while events come
+ * faster than they go, what came first and found no room would otherwise wait for the last of them.
+ */
 const ahead = 32
 
 interface Slotted {
@@ -170,7 +173,7 @@ export class Slots<Task extends Slotted> {
   /** What this webhook would take if all of the process were free. */
   private ownAppetite(lane: Lane<Task>): number {
     const room = this.ownRoom(lane)
-    const waiting = lane.waiting.first.length + lane.waiting.later.length
+    const waiting = lane.waiting.later.length
     return waiting > ahead >> 1 || room < Math.max(1, lane.window >> 1) ? 0 : Math.min(room, ahead - waiting)
   }
 

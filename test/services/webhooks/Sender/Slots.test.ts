@@ -270,6 +270,22 @@ describe("Slots", () => {
     assert.deepStrictEqual(ids(slots.feed(20)), [["r", 16], ["p", 4]])
   })
 
+  it("what found no room at first is fed while newer first tries wait in line; retries are not, behind many of their kind", () => {
+    const slots = new Slots<Job>()
+    const job = jobOf(1)
+    fill(slots, job, 1)
+    slots.done(slots.next()!, true)
+    assert.strictEqual(fill(slots, job, 40), 40)
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(12), [{ webhookId: "w1", accountId: "a1", count: 12 }])
+    for (let n = 0; n < 12; n++) slots.add({ ...job, later: true })
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(5).map(({ count }) => count), [5])
+    for (let n = 0; n < 5; n++) slots.add({ ...job, later: true })
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(12), [])
+  })
+
   it("first tries never wait behind what is later, which still gets one send in eight", () => {
     const slots = new Slots<Job>({
       active: 40,

@@ -39,8 +39,8 @@ import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import listeners from "../migrations/0031_listeners.ts"
 import seenIds from "../migrations/0032_seen_ids.ts"
 import fences from "../migrations/0033_fences.ts"
-import listedReviews from "../migrations/0036_listed_reviews.ts"
 import bucketsUnlogged from "../migrations/0034_buckets_unlogged.ts"
+import listedReviews from "../migrations/0036_listed_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 import { isAway } from "../services/platform/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
@@ -79,8 +79,8 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [31, "listeners", Effect.succeed(listeners)],
   [32, "seen_ids", Effect.succeed(seenIds)],
   [33, "fences", Effect.succeed(fences)],
-  [36, "listed_reviews", Effect.succeed(listedReviews)],
   [34, "buckets_unlogged", Effect.succeed(bucketsUnlogged)],
+  [36, "listed_reviews", Effect.succeed(listedReviews)],
 ]
 
 /** The number of the newest migration. */

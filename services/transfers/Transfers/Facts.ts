@@ -4,6 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { Statement } from "effect/sql"
 import { domainLimits, type Plan } from "../../../schemas/mail/Account.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { DomainFacts } from "./commands.ts"
@@ -74,6 +75,12 @@ const seenOf = (row: DomainRow & { readonly due_at: Date | null }): Seen => ({
   dueAt: row.due_at?.getTime() ?? null,
 })
 
+/** How many domains an account owns, and how many come to it: in one snapshot a completion is counted once. */
+export const counts = (sql: PgClient.PgClient, accountId: Statement.Fragment) =>
+  sql`(select count(*)::int from domains x where x.account_id = ${accountId} and not x.removed) as owned,
+    (select count(*)::int from transfers x
+      where x.target_user_id = ${accountId} and x.status = 'accepted') as coming`
+
 export const facts = (sql: PgClient.PgClient) => {
   const columns = sql.literal(domainColumns)
 
@@ -113,20 +120,6 @@ export const facts = (sql: PgClient.PgClient) => {
       Effect.map(
         sql<{ workspaces: ReadonlyArray<string> }>`${seats(accountId)} select ${workspaces} as workspaces`,
         ([row]) => row!.workspaces,
-      ),
-
-    /**
-     * The same, and how many domains the account owns, and how many come to it: one snapshot, so a completion is counted
-     * once. Exact where the account's row is held already.
-     */
-    lockRoom: (accountId: string) =>
-      Effect.map(
-        sql<{ workspaces: ReadonlyArray<string>; owned: number; coming: number }>`
-          ${seats(accountId)} select ${workspaces} as workspaces,
-            (select count(*)::int from domains where account_id = ${accountId}::uuid and not removed) as owned,
-            (select count(*)::int from transfers
-              where target_user_id = ${accountId}::uuid and status = 'accepted') as coming`,
-        ([row]) => row!,
       ),
 
     /**

@@ -9,7 +9,7 @@ import type { AcceptEligibility } from "../../../schemas/mail/Transfer.ts"
 import { InvalidCredentials } from "../../../schemas/problems/Floor.ts"
 import { Principals, who } from "../../accounts/Principals.ts"
 import { Database } from "../../platform/Database.ts"
-import { facts, limitOf } from "./Facts.ts"
+import { type Account, counts, limitOf } from "./Facts.ts"
 import type { Settled } from "./SettleMany.ts"
 
 /** What one list or eligibility check settles at most. */
@@ -26,7 +26,6 @@ export const lists = Effect.fnUntraced(function* (
 ) {
   const { reads, sql } = yield* Database
   const principals = yield* Principals
-  const { lockAccounts, lockRoom } = facts(sql)
 
   const time = (column: string) => `to_char(t.${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
@@ -90,21 +89,20 @@ export const lists = Effect.fnUntraced(function* (
           (${due("target_user_id", now)}) union (${due("source_user_id", now)})) t
         limit ${settledAtOnce}`.pipe(Effect.orDie)
       if (come.length > 0) yield* settle(come.map(({ id }) => id))
-      return yield* sql.withTransaction(Effect.gen(function* () {
-        const account = (yield* lockAccounts([accountId], "share")).get(accountId)
-        if (!account?.active) return yield* new InvalidCredentials()
-        const { coming, owned } = yield* lockRoom(accountId)
-        const limit = limitOf(account)
-        const answer = (code: AcceptEligibility["code"], message: string | null) => ({
-          can_accept: code === null,
-          code,
-          message,
-          current_domains: owned,
-          domain_limit: limit,
-        })
-        if (limit < 0 || owned + coming < limit) return answer(null, null)
-        return answer("domain_limit", `Your plan allows ${limit} ${limit === 1 ? "domain" : "domains"}.`)
-      })).pipe(Effect.catchTag("SqlError", Effect.die))
+      const [room] = yield* reads<Pick<Account, "plan" | "domain_limit"> & { owned: number; coming: number }>`
+        select plan, domain_limit, ${counts(reads, sql`a.id`)} from accounts a
+        where id = ${accountId}::uuid and status = 'active' and not removed`.pipe(Effect.orDie)
+      if (room === undefined) return yield* new InvalidCredentials()
+      const limit = limitOf(room)
+      const answer = (code: AcceptEligibility["code"], message: string | null) => ({
+        can_accept: code === null,
+        code,
+        message,
+        current_domains: room.owned,
+        domain_limit: limit,
+      })
+      if (limit < 0 || room.owned + room.coming < limit) return answer(null, null)
+      return answer("domain_limit", `Your plan allows ${limit} ${limit === 1 ? "domain" : "domains"}.`)
     },
   )
 

@@ -10,7 +10,7 @@ import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { type Fence, held, raised, type Version } from "../../platform/FencedWrite.ts"
 import { type RateLimit, type RateWindow, windowOf } from "../../platform/RateLimits.ts"
-import { type Account, blockersOf, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
+import { type Account, blockersOf, counts, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
 /** An account that has to do with a command: its facts, and where it is reached. */
@@ -173,9 +173,7 @@ export const loads = (sql: PgClient.PgClient) => {
               from workspace_memberships m join workspaces w on w.id = m.workspace_id
               where m.account_id = ${callerId}::uuid and not m.removed and not w.removed
               order by w.created_at, w.id, m.id) m) as seats,
-            (select count(*)::int from domains where account_id = ${callerId}::uuid and not removed) as owned,
-            (select count(*)::int from transfers x
-              where x.target_user_id = ${callerId}::uuid and x.status = 'accepted') as coming`,
+            ${counts(sql, sql`${callerId}::uuid`)}`,
         ),
         (found) => {
           if (found === null) return null

@@ -32,12 +32,18 @@ const replaced = (path: string, parameter: (name: string) => string) =>
 
 const templateOf = (path: string) => replaced(path, (name) => `{${name}}`)
 
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A UUID is the same in capitals; any other id or token is not. */
+const idOf = (value: string) => uuid.test(value) ? value.toLowerCase() : value
+
 /**
  * The path of a request from its route and its decoded parameters. A path can be spelled in many ways (`%65` for `e`,
- * slashes at the end) that reach the same handler; this one is the same for all of them.
+ * slashes at the end, a UUID in capitals) that reach the same handler and the same row; this one is the same for all of
+ * them.
  */
 export const pathOf = (route: string, params: Readonly<Record<string, string | undefined>>): string =>
-  replaced(route, (name) => encodeURIComponent(params[name] ?? ""))
+  replaced(route, (name) => encodeURIComponent(idOf(params[name] ?? "")))
 
 const verbs = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -84,11 +90,9 @@ export const make = Effect.gen(function* () {
   return routes
 }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 /** The template with those ids filled in that are UUIDs: tokens and foreign ids never leave a path. */
 export const instanceOf = (matched: Matched | undefined): string =>
   matched === undefined ? "/{unknown}" : matched.template.replaceAll(/\{([A-Za-z0-9_]+)\}/g, (braced, name: string) => {
     const value = matched.params[name]
-    return value !== undefined && uuid.test(value) ? value.toLowerCase() : braced
+    return value !== undefined && uuid.test(value) ? idOf(value) : braced
   })

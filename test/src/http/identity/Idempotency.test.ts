@@ -210,6 +210,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       }
       yield* status("active")
       assert.strictEqual((yield* sent(one, asked, headers)).text, first.text)
+      // The decoder of UUIDs takes them in capitals, and means the same review.
+      const { review_id: review, ...ids } = asked.params as { readonly review_id: string }
+      const capitals = yield* sent(one, { ...asked, params: { ...ids, review_id: review.toUpperCase() } }, headers)
+      assert.deepStrictEqual([capitals.status, capitals.text], [200, first.text])
+      assert.strictEqual(capitals.headers["idempotency-replayed"], "true")
       const other = yield* sent(one, next, headers)
       assert.strictEqual(other.status, 200, other.text)
       assert.notProperty(other.headers, "idempotency-replayed")

@@ -35,6 +35,7 @@ import jobLeases from "../migrations/0025_job_leases.ts"
 import auditMonths from "../migrations/0026_audit_months.ts"
 import reads from "../migrations/0027_reads.ts"
 import missingMessages from "../migrations/0028_missing_messages.ts"
+import growth from "../migrations/0029_growth.ts"
 import lapsedReviews from "../migrations/0030_lapsed_reviews.ts"
 import listeners from "../migrations/0031_listeners.ts"
 import seenIds from "../migrations/0032_seen_ids.ts"
@@ -75,6 +76,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [26, "audit_months", Effect.succeed(auditMonths)],
   [27, "reads", Effect.succeed(reads)],
   [28, "missing_messages", Effect.succeed(missingMessages)],
+  [29, "growth", Effect.succeed(growth)],
   [30, "lapsed_reviews", Effect.succeed(lapsedReviews)],
   [31, "listeners", Effect.succeed(listeners)],
   [32, "seen_ids", Effect.succeed(seenIds)],

@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { FactKind } from "../../schemas/identity/Facts.ts"
 import { Database } from "../platform/Database.ts"
+import { floorOf } from "../platform/Ids.ts"
 
 const dayMillis = 24 * 60 * 60_000
 const keptMillis = 90 * dayMillis
@@ -112,7 +113,12 @@ export class Retention extends Context.Service<Retention, {
         yield* whole(
           sql`
             delete from lifecycle_stream_messages where id in (
-              select id from lifecycle_stream_messages where created_at < ${own} or delivered_at < ${delivered}
+              -- By their ids, which tell when they were made, and by when they were delivered.
+              (select id from lifecycle_stream_messages where id < ${floorOf(own.getTime())}::uuid
+                order by id limit ${ownAtOnce})
+              union all
+              (select id from lifecycle_stream_messages where delivered_at < ${delivered}
+                order by delivered_at limit ${ownAtOnce})
               limit ${ownAtOnce}) returning 1`,
           ownAtOnce,
         )

@@ -58,7 +58,7 @@ export class Retention extends Context.Service<Retention, {
           for (const { id } of full) {
             yield* Effect.repeat(pruneInbox(id, before), { until: (pruned) => pruned === 0 })
           }
-          // Few, but found among all: no index tells them apart.
+          // Few among many that are shown, and found by an index of their own.
           yield* wide`delete from notifications where not shown and created_at < ${new Date(now - hiddenMillis)}`
         }).pipe(Effect.withSpan("Retention.prune"))
 

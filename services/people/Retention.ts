@@ -1,6 +1,8 @@
 /**
  * How long what people did to their sign-ins is kept: ninety days. Of sessions those that nobody came back with, of
- * actions and proofs of other identities those that were begun so long ago; what they did stands in the audit.
+ * actions and proofs of other identities those that were begun so long ago; what they did stands in the audit. A receipt
+ * is kept as long as what its command made, so receipts of actions and proofs go with them; what any other
+ * receipt stands for is never deleted.
  *
  * Read in the order of their ids, which tell when they were made, so that nothing but the oldest rows is looked at.
  */
@@ -13,6 +15,9 @@ import { floorOf } from "../platform/Ids.ts"
 export const keptMillis = 90 * 86_400_000
 
 const atOnce = 10_000
+
+/** Receipts of what is pruned here: these words are those of the index `idempotency_receipts_ending`. */
+const ending = "(path = '/v1/me/link-proofs' or path like '/v1/me/credential-actions%')"
 
 export class Retention extends Context.Service<Retention, {
   /** Prunes everything that is over; gives how many rows went. Any number of processes may do it. */
@@ -58,12 +63,30 @@ export class Retention extends Context.Service<Retention, {
           }
         })
 
+        /** By the oldest, at the moment that what they tell of goes. */
+        const receipts = Effect.fnUntraced(function* (before: Date) {
+          let gone = 0
+          for (;;) {
+            const ended = yield* sql`
+              with old as materialized (
+                select principal, method, path, key from idempotency_receipts
+                where ${sql.literal(ending)} and created_at < ${before} order by created_at limit ${page}
+              )
+              delete from idempotency_receipts r using old
+              where r.principal = old.principal and r.method = old.method and r.path = old.path and r.key = old.key
+              returning 1`
+            gone += ended.length
+            if (ended.length < page) return gone
+          }
+        })
+
         const prune = Effect.gen(function* () {
           const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
           const counts = yield* Effect.all([
             sessions(before),
             rows("credential_intents", before, "state <> 'pending'"),
             rows("link_proofs", before),
+            receipts(before),
           ])
           return counts.reduce((sum, n) => sum + n, 0)
         }).pipe(Effect.withSpan("Retention.prune"))

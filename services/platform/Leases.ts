@@ -51,6 +51,15 @@ export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, ke
       returning c.*`)
 
 /**
+ * SQL of one row for each that is due, waits or is worked off, at most `most` of either kind: by the two indexes of the
+ * table, since no index has both and reading the table instead reads all that was ever worked off. `also` is what tells
+ * such rows from the others, over the alias `t`.
+ */
+export const unfinished = (sql: PgClient.PgClient, { table }: LeasedTable, also: Statement.Fragment, most: number) =>
+  sql`(select 1 as one from ${sql(table)} t where t.claim is null and ${also} limit ${most})
+    union all (select 1 from ${sql(table)} t where t.claim is not null and ${also} limit ${most})`
+
+/**
  * Releases what a stop cut off under this claim, or of `keys` where they are given: due again at once, as if it had not
  * been claimed. `also` narrows it, over the alias `t`.
  */

@@ -35,14 +35,6 @@ export interface OutboxMessage {
   readonly dedupe?: boolean
 }
 
-/** What waits to be published. */
-export interface OutboxBacklog {
-  /** Counted up to 10,000. */
-  readonly waiting: number
-  /** Of those, rows that failed before. */
-  readonly failing: number
-}
-
 const topic = "outbox"
 const batch = 500
 
@@ -51,7 +43,6 @@ export class Outbox extends Context.Service<Outbox, {
   readonly add: (...messages: ReadonlyArray<OutboxMessage>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   /** For who inserted rows by a statement of its own. */
   readonly ringAfterCommit: Effect.Effect<void>
-  readonly backlog: Effect.Effect<OutboxBacklog, SqlError.SqlError>
   /** What the relay does; nobody else. */
   readonly relay: {
     /** The topic of the bell that says there is something. */
@@ -119,12 +110,6 @@ export class Outbox extends Context.Service<Outbox, {
       return Outbox.of({
         add,
         ringAfterCommit,
-        backlog: Effect.map(
-          sql<OutboxBacklog>`
-            select count(*)::int as waiting, count(last_error)::int as failing
-            from (select last_error from outbox where published_at is null limit 10000) o`,
-          ([row]) => row!,
-        ),
         relay: {
           topic,
           publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),

@@ -111,9 +111,11 @@ export class Timers extends Context.Service<Timers, {
         untilNext: (kinds, max) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
             Effect.map(
+              // Up to `max` only: beyond it may lie any number of timers of other kinds, before the first of these.
               sql<{ next: Date }>`
                 select not_before as next from timers
-                where claim is null and kind = any(${[...kinds]}::text[]) order by not_before limit 1`,
+                where claim is null and not_before < ${new Date(now + max)} and kind = any(${[...kinds]}::text[])
+                order by not_before limit 1`,
               ([row]) => row === undefined ? max : Math.min(max, Math.max(0, row.next.getTime() - now)),
             )),
         free: Effect.asVoid(freeExpired(sql, table)),

@@ -18,11 +18,15 @@ import { roleRequired, Roles } from "../people/Roles.ts"
 import { Bus } from "../platform/Bus.ts"
 import { Database } from "../platform/Database.ts"
 import { readInstallation } from "../platform/Installation.ts"
+import { unsent } from "../platform/Mails/Claims.ts"
+import { unpublished } from "../platform/Outbox/Unordered.ts"
 import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { unfindable } from "./ReviewedJobs.ts"
 
 const newest = 100
 const staleMillis = 30_000
+/** What waits is counted so far. */
+const counted = 10_000
 
 interface WorkerRow {
   readonly worker: string
@@ -119,10 +123,8 @@ export class Operations extends Context.Service<Operations, {
             select worker, instance, last_seen_at, stopped, case worker
               when 'provider' then (select count(*) from provider_jobs where state = 'pending' and not held)
               when 'relay, unordered' then (
-                select count(*) from (
-                  select from outbox where published_at is null and aggregate_id is null limit 10000) o)
-              when 'due mails' then (
-                select count(*) from (select from mails where not_before is not null limit 10000) m)
+                select count(*) from (${unpublished(sql, counted)}) o)
+              when 'due mails' then (select count(*) from (${unsent(sql, counted)}) m)
               when 'jobs' then (select count(*) from jobs where state = 'pending')
               when 'lifecycle signer' then (
                 select coalesce(sum(h.position - coalesce(s.position, 0)), 0) from lifecycle_heads h

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { backoffMillis, claimDue, type LeasedTable, release } from "../Leases.ts"
+import { backoffMillis, claimDue, type LeasedTable, release, unfinished } from "../Leases.ts"
 
 const minute = 60_000
 
@@ -18,6 +18,10 @@ const interruptions = 16
 const repeatMillis = 10 * minute
 
 const table: LeasedTable = { table: "mails", key: "id", keyType: "uuid" }
+
+/** SQL of one row for each mail that waits, as `unfinished` has it. */
+export const unsent = (sql: PgClient.PgClient, most: number) =>
+  unfinished(sql, table, sql`t.not_before is not null`, most)
 
 export interface ClaimedMail {
   readonly id: string

@@ -7,11 +7,17 @@ import { Clock, Effect, Result } from "effect"
 import type { Bus } from "../Bus.ts"
 import { faultPoint } from "../Faults.ts"
 import type { LeasedTable } from "../Leases.ts"
-import { backoffMillis, claimDue, claimed, release, settleFailed, stopTime } from "../Leases.ts"
+import { backoffMillis, claimDue, claimed, release, settleFailed, stopTime, unfinished } from "../Leases.ts"
 import type { OutboxRecord } from "./Row.ts"
 import { patienceMillis, publicationOf } from "./Row.ts"
 
 export const outboxTable: LeasedTable = { table: "outbox", key: "id", keyType: "uuid" }
+
+/** SQL of what this relay publishes, over the alias `t`. */
+const waiting = (sql: PgClient.PgClient) => sql`t.published_at is null and t.aggregate_id is null`
+
+/** SQL of one row for each that waits, as `unfinished` has it. */
+export const unpublished = (sql: PgClient.PgClient, most: number) => unfinished(sql, outboxTable, waiting(sql), most)
 
 /** Longer than a publication's deadline by far: what is settled was claimed by us all the while. */
 export const leaseMillis = 30_000
@@ -52,7 +58,7 @@ export const publishDue = (sql: PgClient.PgClient, bus: Bus["Service"], limit: n
     claim: claimDue<OutboxRecord>(sql, outboxTable, {
       leaseMillis,
       limit,
-      also: sql`and t.published_at is null and t.aggregate_id is null`,
+      also: sql`and ${waiting(sql)}`,
     }),
     work: (rows) => publish(sql, bus, rows, epoch),
     giveBack: ([first]) => first === undefined ? Effect.void : release(sql, outboxTable, first.claim),

@@ -8,6 +8,7 @@ import { Retention } from "../../../services/lifecycle/Retention.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
+import { floorOf } from "../../../services/platform/Ids.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
@@ -183,11 +184,14 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       const id = yield* stream(yield* scene, 0)
       yield* sql`
         insert into lifecycle_stream_messages (id, stream_id, kind, message, created_at, delivered_at)
-        select gen_random_uuid(), ${id}::uuid, 'verification', name, made, had
-        from (values ('waits too long', ${hours(90 * 24 + 1)}::timestamptz, null::timestamptz),
-          ('waits', ${hours(90 * 24 - 1)}, null), ('had', ${hours(30)}, ${hours(25)}), ('had lately', ${hours(30)}, ${
-        hours(23)
-      })) m(name, made, had)`
+        select o.id, ${id}::uuid, 'verification', name, made, had
+        from (values (${floorOf(hours(90 * 24 + 1).getTime())}::uuid, 'waits too long', ${
+        hours(90 * 24 + 1)
+      }::timestamptz,
+            null::timestamptz),
+          (${floorOf(hours(90 * 24 - 1).getTime())}, 'waits', ${hours(90 * 24 - 1)}, null),
+          (${floorOf(hours(31).getTime())}, 'had', ${hours(31)}, ${hours(25)}),
+          (${floorOf(hours(30).getTime())}, 'had lately', ${hours(30)}, ${hours(23)})) o(id, name, made, had)`
       yield* prune
       const own = yield* sql<{ message: string }>`
         select message from lifecycle_stream_messages where stream_id = ${id}::uuid order by message`

@@ -8,7 +8,7 @@ import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { Floor, strictBody } from "./Floor.ts"
-import { Managed } from "./Management.ts"
+import { Managed, RecognisedByCommand } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
 const institution = { institution_id: Schema.String }
@@ -39,7 +39,10 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         Problems.GrantEventMismatch,
         Problems.ReviewExists,
       ],
-    }).annotate(OpenApi.Summary, "Propose a review of exactly one active Access version, as a Sponsor")
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Propose a review of exactly one active Access version, as a Sponsor",
+    )
       .annotate(OpenApi.Transform, answerHeader(201, "ETag", etag)),
     HttpApiEndpoint.post(
       "approveAccessGrantReview",
@@ -61,7 +64,10 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
           Problems.AccessVersionSuperseded,
         ],
       },
-    ).annotate(OpenApi.Summary, "Approve the Sponsor's locked decision, as another, effective administrator")
+    ).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Approve the Sponsor's locked decision, as another, effective administrator",
+    )
       .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
     HttpApiEndpoint.post(
       "revokeAccessGrantReview",
@@ -73,7 +79,10 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
         success: GrantReceipt,
         error: [...Problems.roleProblems, ...receiptProblems, Problems.PreconditionFailed, Problems.InvalidState],
       },
-    ).annotate(OpenApi.Summary, "End a review's authority; the Access and the evidence stay as they are")
+    ).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "End a review's authority; the Access and the evidence stay as they are",
+    )
       .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
   )
   .middleware(Floor)

@@ -14,7 +14,7 @@ import { NotFound } from "../problems/Floor.ts"
 import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
-import { Managed } from "./Management.ts"
+import { Managed, RecognisedByCommand } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
 const institution = { institution_id: Schema.String }
@@ -27,7 +27,10 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       payload: EnrollmentCreate,
       success: Enrollment.pipe(HttpApiSchema.status(201)),
       error: [...Problems.roleProblems, ...receiptProblems],
-    }).annotate(OpenApi.Summary, "Propose an invitation; it is mailed once it was reviewed"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Propose an invitation; it is mailed once it was reviewed",
+    ),
     HttpApiEndpoint.post("acceptEnrollment", "/v1/enrollments/:token/accept", {
       params: { token: Schema.String },
       headers: optionallyKeyed,
@@ -47,7 +50,10 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       payload: MembershipChange,
       success: MembershipRequest.pipe(HttpApiSchema.status(201)),
       error: [...Problems.roleProblems, ...receiptProblems, Problems.RequestExists],
-    }).annotate(OpenApi.Summary, "Ask for a member's role and state; a Sponsor and an administrator decide"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Ask for a member's role and state; a Sponsor and an administrator decide",
+    ),
   )
   .middleware(Floor)
   .middleware(Managed)

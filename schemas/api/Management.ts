@@ -35,6 +35,15 @@ export class Caller extends Context.Service<Caller, {
   readonly expiresAt: number
 }>()("bailiwick/schemas/api/Management/Caller") {}
 
+/**
+ * Of an operation whose command recognises its caller itself, in the statement that loads what it decides on
+ * (`keyedFenced` in src/http/Keyed.ts). No other operation may say so: its caller would not be asked for.
+ */
+export class RecognisedByCommand
+  extends Context.Reference<boolean>("bailiwick/schemas/api/Management/RecognisedByCommand", {
+    defaultValue: () => false,
+  }) {}
+
 /** Declared after `Floor`: `HttpApiGroup.make("me").add(...).middleware(Floor).middleware(Managed)`. */
 export class Managed extends HttpApiMiddleware.Service<Managed, { provides: Caller }>()(
   "bailiwick/schemas/api/Management/Managed",

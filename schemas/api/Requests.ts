@@ -21,7 +21,7 @@ import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, SecretRequest, strictBody } from "./Floor.ts"
-import { Managed } from "./Management.ts"
+import { Managed, RecognisedByCommand } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
 export class RequestsApi extends HttpApiGroup.make("requests")
@@ -31,13 +31,16 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       payload: RequestFields,
       success: OrganizationRequest.pipe(HttpApiSchema.status(201)),
       error: [...receiptProblems, Problems.RoleRequired],
-    }).annotate(OpenApi.Summary, "Ask for an institution; an operator decides"),
+    }).annotate(RecognisedByCommand, true).annotate(OpenApi.Summary, "Ask for an institution; an operator decides"),
     HttpApiEndpoint.post("createAccessRequest", "/v1/me/access-requests", {
       headers: keyed,
       payload: RequestCreate,
       success: AccessRequest.pipe(HttpApiSchema.status(201)),
       error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
-    }).annotate(OpenApi.Summary, "Ask for Access to a project; a Sponsor and an administrator decide"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Ask for Access to a project; a Sponsor and an administrator decide",
+    ),
     HttpApiEndpoint.get("listOwnRequests", "/v1/me/requests", {
       query: {
         /** A decimal integer from 1 to 100 without leading zeros. */
@@ -55,7 +58,10 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       payload: PersonCreate,
       success: CreatedPerson.pipe(HttpApiSchema.status(201)),
       error: [...receiptProblems, Problems.RoleRequired, Problems.PersonExists],
-    }).annotate(OpenApi.Summary, "Make a person, as an operator or a directory service"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Make a person, as an operator or a directory service",
+    ),
     HttpApiEndpoint.post("createLinkProof", "/v1/me/link-proofs", {
       headers: optionallyKeyed,
       payload: LinkProofCreate,

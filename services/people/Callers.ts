@@ -1,6 +1,6 @@
 /**
- * Who sends a request of the identity API. Nothing is kept between requests: a person who was suspended, or a session
- * that was revoked, by any process, is refused from the next statement on.
+ * Who sends a request of the identity API. A person who was suspended, or a session that was revoked, by any process, is
+ * refused from the next statement on: what is kept of a token between requests says whom to ask for, never whom to let in.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
@@ -8,6 +8,7 @@ import type { Caller } from "../../schemas/api/Management.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { Database } from "../platform/Database.ts"
+import { type Admission, NotAdmitted } from "../platform/FencedCommand.ts"
 import { type AccessToken, AccessTokens, signedInAt, signInOf } from "./AccessTokens.ts"
 import { type Origin, Sightings } from "./Sightings.ts"
 
@@ -19,6 +20,12 @@ export interface Found {
   /** The session has a row. */
   readonly known: boolean
   readonly revoked: boolean
+}
+
+type Judged = Readonly<Record<string, unknown>> & {
+  readonly caller_id?: unknown
+  readonly caller_known?: unknown
+  readonly caller_revoked?: unknown
 }
 
 /**
@@ -46,12 +53,34 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
         select from people came where came.issuer = i.issuer and came.subject = i.subject
           and came.merged_into is not null and came.status <> 'active')`
 
+/** A caller who was recognised by the same token within the last minute, and is to be recognised by what comes next. */
+export interface Presumed {
+  readonly caller: Caller["Service"] & { readonly personId: string }
+  /** Asked by the first statement of a command. */
+  readonly admission: Admission
+  /** Whether the admission was judged, and by it the caller is who they were presumed to be. */
+  readonly isRecognised: () => boolean
+}
+
+/** Why a command was not decided: its caller is refused, or is another person by now. */
+export class NotRecognised {
+  readonly _tag = "NotRecognised"
+}
+
 export class Callers extends Context.Service<Callers, {
   /** The caller behind an Authorization header's value, in one statement. */
   readonly recognise: (
     authorization: string | undefined,
     origin: Origin,
   ) => Effect.Effect<Caller["Service"], InvalidToken | DependencyUnavailable>
+  /**
+   * The caller who was recognised by this token before; asks no database, so nothing may be done in their name before the
+   * admission is judged. Null where it must be asked who they are.
+   */
+  readonly presume: (
+    authorization: string | undefined,
+    origin: Origin,
+  ) => Effect.Effect<Presumed | null, InvalidToken | DependencyUnavailable>
   /** The token of an Authorization header's value; asks no database. */
   readonly present: (
     authorization: string | undefined,
@@ -66,7 +95,7 @@ export class Callers extends Context.Service<Callers, {
   static readonly layer = Layer.effect(
     Callers,
     Effect.gen(function* () {
-      const { reads } = yield* Database
+      const { reads, sql } = yield* Database
       const tokens = yield* AccessTokens
       const sightings = yield* Sightings
       const refused = Effect.fail(new InvalidToken())
@@ -79,7 +108,41 @@ export class Callers extends Context.Service<Callers, {
       const seen = Effect.fnUntraced(function* (token: AccessToken, found: Found | undefined, origin: Origin) {
         if (found === undefined || found.revoked) return yield* refused
         yield* sightings.add(token, found.person_id, origin, found.known)
-        return { ...token, principal: `person:${found.person_id}`, personId: found.person_id }
+        persons.set(token, found.person_id)
+        return callerOf(token, found.person_id)
+      })
+
+      // Of tokens that were verified: the same one for a minute, and then it is verified anew.
+      const persons = new WeakMap<AccessToken, string>()
+
+      const callerOf = (token: AccessToken, personId: string) => ({
+        ...token,
+        principal: `person:${personId}`,
+        personId,
+      })
+
+      const presume = Effect.fnUntraced(function* (authorization: string | undefined, origin: Origin) {
+        const token = yield* present(authorization)
+        const personId = persons.get(token)
+        if (personId === undefined) return null
+        let recognised = false
+        const judge = Effect.fnUntraced(function* ({ caller_id, caller_known, caller_revoked }: Judged) {
+          if (caller_id !== personId || caller_revoked !== false) {
+            persons.delete(token)
+            return yield* Effect.fail(new NotAdmitted(new NotRecognised()))
+          }
+          yield* sightings.add(token, personId, origin, caller_known === true)
+          recognised = true
+        })
+        return {
+          caller: callerOf(token, personId),
+          admission: {
+            statement: sql`select person_id as caller_id, known as caller_known, revoked as caller_revoked
+              from (${who(sql, token)}) found`,
+            judge,
+          },
+          isRecognised: () => recognised,
+        } satisfies Presumed
       })
 
       const recognise = Effect.fnUntraced(
@@ -95,7 +158,7 @@ export class Callers extends Context.Service<Callers, {
           return yield* seen(token, found, origin)
         },
       )
-      return Callers.of({ recognise, present, seen })
+      return Callers.of({ recognise, presume, present, seen })
     }),
   )
 }

@@ -7,9 +7,10 @@
  */
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Fenced } from "../../services/platform/FencedCommand.ts"
+import { type Fenced, NotAdmitted } from "../../services/platform/FencedCommand.ts"
 import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/Idempotency.ts"
 import * as Routes from "./floor/Routes.ts"
+import { Presumption } from "./Presumption.ts"
 
 export interface Keyed<A, I> {
   /** Whose key it is: the caller's `principal`. */
@@ -63,6 +64,8 @@ export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, 
   return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), told(how), command))
 })
 
+const answerOf = (refusal: object) => refusal instanceof NotAdmitted ? refusal.answer : refusal
+
 /**
  * The same for a command of two round trips (FencedCommand.ts). `turn` names what such commands meet about, the path where
  * nothing is said; `refused`, what the caller is told where the write fails because of what was sent.
@@ -72,9 +75,12 @@ export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R, F = never>(
   command: Effect.Effect<A, E, R>,
 ) {
   const { refused, turn } = how
-  const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }), refused }
+  const presumed = yield* Presumption
+  const admissions = presumed === null ? [] : [presumed.admission]
+  const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }), refused, admissions }
   const answered = (yield* Idempotency).fenced(request, told(how), command)
-  return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", Effect.die))
+  // Whoever presumed the caller takes it from here.
+  return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", (refusal) => Effect.die(answerOf(refusal))))
 })
 
 /** The same where `asking`, in no transaction, gives the command: it is not asked for what was answered already. */

@@ -1,15 +1,17 @@
 /** The layer of the contract's `Managed` (what it promises stands in schemas/api/Management.ts). */
-import { Effect, Layer } from "effect"
+import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Caller, Managed } from "../../schemas/api/Management.ts"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { Caller, Managed, RecognisedByCommand } from "../../schemas/api/Management.ts"
 import type { AccessToken } from "../../services/people/AccessTokens.ts"
-import { Callers, type Found } from "../../services/people/Callers.ts"
+import { Callers, type Found, NotRecognised } from "../../services/people/Callers.ts"
 import type { Origin } from "../../services/people/Sightings.ts"
 import { RateLimits } from "../../services/platform/RateLimits.ts"
 import { Clients } from "./floor/Clients.ts"
 import { type HotRead, json } from "./floor/HotReads.ts"
 import { accepts } from "./floor/Media.ts"
 import { actsAs } from "./floor/RequestActor.ts"
+import { Presumption } from "./Presumption.ts"
 import { type Rates, spending } from "./Limits.ts"
 
 /** Where a request came from, as far as its connection and headers say. */
@@ -18,6 +20,13 @@ const origins = Effect.map(Clients, ({ addressOf }) => (request: HttpServerReque
   address: addressOf(request),
 }))
 
+type Request = HttpServerRequest.HttpServerRequest
+type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+type ForEndpoint = { readonly endpoint: HttpApiEndpoint.Top }
+
+const isNotRecognised = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && reason.defect instanceof NotRecognised)
+
 export const managed = (rates: Rates) =>
   Layer.effect(
     Managed,
@@ -25,15 +34,44 @@ export const managed = (rates: Rates) =>
       const callers = yield* Callers
       const originOf = yield* origins
       const spend = spending(yield* RateLimits, rates)
-      return Managed.of({
-        management: Effect.fnUntraced(function* <E, R>(
-          next: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-        ) {
-          const request = yield* HttpServerRequest.HttpServerRequest
-          const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
+
+      const serve = Effect.fnUntraced(
+        function* <E, R>(next: Next<E, R>, caller: Caller["Service"], request: Request) {
           yield* actsAs(caller.principal)
           yield* spend(caller.principal, request)
           return yield* Effect.provideService(next, Caller, caller)
+        },
+      )
+
+      const recognised = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
+        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
+        return yield* serve(next, caller, request)
+      })
+
+      /**
+       * Lets the command recognise the caller. Where it came to nothing before it had, the caller is asked for now, so that
+       * a refused token is told first; and where the caller is another person by now, the request begins anew as theirs.
+       */
+      const byCommand = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
+        const presumed = yield* callers.presume(request.headers["authorization"], originOf(request))
+        if (presumed === null) return yield* recognised(next, request)
+        const exit = yield* next.pipe(
+          Effect.provideService(Presumption, presumed),
+          (admitted) => serve(admitted, presumed.caller, request),
+          Effect.exit,
+        )
+        if (presumed.isRecognised() || Exit.hasInterrupts(exit)) return yield* exit
+        if (Exit.isSuccess(exit)) return yield* Effect.die(new Error(`${request.url}: nobody was recognised`))
+        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
+        return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
+      })
+
+      return Managed.of({
+        management: Effect.fnUntraced(function* <E, R>(next: Next<E, R>, { endpoint }: ForEndpoint) {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          return yield* Context.get(endpoint.annotations, RecognisedByCommand)
+            ? byCommand(next, request)
+            : recognised(next, request)
         }),
       })
     }),

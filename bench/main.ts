@@ -11,6 +11,7 @@ import * as Progress from "../src/cli/Progress.ts"
 import { identity } from "./claims/Identity.ts"
 import { latency } from "./claims/Latency.ts"
 import { lifecycle } from "./claims/Lifecycle.ts"
+import { lists } from "./claims/Lists.ts"
 import { memory } from "./claims/Memory.ts"
 import { reads } from "./claims/Reads.ts"
 import { refusals } from "./claims/Refusals.ts"
@@ -34,6 +35,7 @@ const all: ReadonlyArray<Claim> = [
   throughput(only),
   latency,
   reads,
+  lists,
   refusals,
   memory,
   senders,

@@ -42,6 +42,7 @@ import seenIds from "../migrations/0032_seen_ids.ts"
 import fences from "../migrations/0033_fences.ts"
 import bucketsUnlogged from "../migrations/0034_buckets_unlogged.ts"
 import listedReviews from "../migrations/0036_listed_reviews.ts"
+import policyReviews from "../migrations/0037_policy_reviews.ts"
 import { Database } from "../services/platform/Database.ts"
 import { isAway } from "../services/platform/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
@@ -83,6 +84,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [33, "fences", Effect.succeed(fences)],
   [34, "buckets_unlogged", Effect.succeed(bucketsUnlogged)],
   [36, "listed_reviews", Effect.succeed(listedReviews)],
+  [37, "policy_reviews", Effect.succeed(policyReviews)],
 ]
 
 /** The number of the newest migration. */

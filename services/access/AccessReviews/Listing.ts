@@ -161,8 +161,8 @@ export const listing = Effect.gen(function* () {
       ), memberships as materialized (
         select r.person_id, bool_and(m.removed or m.state = 'ended') as ended
         from (select distinct person_id from access_reviews where institution_id = ${institutionId}) r
-        join people p on p.id = r.person_id
-        join institution_memberships m on m.person_id = coalesce(p.merged_into, p.id)
+        left join people p on p.id = r.person_id and p.merged_into is not null
+        join institution_memberships m on m.person_id = coalesce(p.merged_into, r.person_id)
           and m.institution_id = ${institutionId}
         group by r.person_id
       ), reviews as materialized (

@@ -19,29 +19,33 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
   return sql`
     with r as materialized (
       select xmin, project_id, person_id, access_id from access_reviews where institution_id = ${institutionId}
+    ), c as materialized (
+      select xmin, id, project_id from access where institution_id = ${institutionId}
     ), a as materialized (
-      select a.xmin, a.project_id from r join access a on a.id = r.access_id
+      -- Few: what other institutions have. One by one, or the plan reads the Accesses of everybody.
+      select a.xmin, a.project_id from r cross join lateral (
+        select xmin, project_id from access where id = r.access_id offset 0) a
+      where not exists (select from c where c.id = r.access_id)
     ), projects_of as materialized (
-      select project_id from r union select project_id from a
+      select project_id from r union select project_id from c union select project_id from a
     )
     select concat_ws(', ',
       -- A standby that was promoted gives numbers of transactions again that its primary had given.
       pg_postmaster_start_time()::text,
       (select ${rows("r")} from r),
       (select ${rows("a")} from a),
-      -- What could be proposed.
-      (select ${rows("c")} from access c where c.institution_id = ${institutionId}),
+      (select ${rows("c")} from c),
       (select ${rows("m")} from institution_memberships m where m.institution_id = ${institutionId}),
       -- Holders who turned out to be other people.
       (select count(*) || ' ' || coalesce(sum(hashtextextended(p.id || ' ' || p.merged_into, 0)), 0)
-        from r join people p on p.id = r.person_id),
+        from people p where p.merged_into is not null and p.id in (select person_id from r)),
       (select string_agg(distinct m.person_id, ' ' order by m.person_id) from institution_memberships m
         join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
         join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
         where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
           and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)),
-      (select md5(json_agg(row(p.id, p.installed_version) order by p.id)::text) from projects p
-        where p.id in (select project_id from projects_of)),
+      (select md5(json_agg(row(p.id, p.installed_version) order by p.id)::text) from projects_of cross join lateral (
+        select id, installed_version from projects where id = project_id offset 0) p),
       (select md5(json_agg(row(c.project_id, c.consumer, c.delivered_epoch, c.delivered_position, c.delivered_at,
           c.acknowledged_epoch, c.acknowledged_position, c.acknowledged_at, c.installed_version)
           order by c.project_id, c.consumer)::text)

@@ -34,6 +34,16 @@ const list = (personId: string, state = "open", afterId: string | null = null, l
   Effect.flatMap(Policies, (policies) => policies.list({ personId, state, afterId, limit }))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies", (it) => {
+  it.effect("of a text that is no state nothing is listed, whatever it says", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* world
+      yield* website(w, w.pat)
+      assert.lengthOf((yield* list(w.ada)).items, 1)
+      for (const state of ["", "Open", "open' or 'open' = 'open", "open'; drop table policy_reviews; --"]) {
+        assert.deepStrictEqual((yield* list(w.ada, state)).items, [], state)
+      }
+    })))
+
   it.effect("one lists what one may sign, and no more once one has", () =>
     timed(Effect.gen(function* () {
       const w = yield* world

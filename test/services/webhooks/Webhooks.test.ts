@@ -196,7 +196,8 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       for (const { secret } of [hook, rotated]) {
         assert.deepStrictEqual(yield* holding(secret.slice("whsec_".length)), [])
       }
-      assert.deepStrictEqual(yield* holding(hook.url), ["webhooks"])
+      // What is not secret is found, so a secret would be; notices of other tests name addresses of their webhooks.
+      assert.include(yield* holding(hook.url), "webhooks")
     }))
 
   it.effect("a secret that signs nothing any more is not kept", () =>

@@ -26,6 +26,10 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
       select a.xmin, a.project_id from r cross join lateral (
         select xmin, project_id from access where id = r.access_id offset 0) a
       where not exists (select from c where c.id = r.access_id)
+    ), m as materialized (
+      select xmin, person_id, role = 'sponsor' and state = 'active' and not removed
+        and coalesce(effective_from <= ${now}, true) and coalesce(expires_at > ${now}, true) as sponsors
+      from institution_memberships where institution_id = ${institutionId}
     ), projects_of as materialized (
       select project_id from r union select project_id from c union select project_id from a
     )
@@ -35,15 +39,16 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
       (select ${rows("r")} from r),
       (select ${rows("a")} from a),
       (select ${rows("c")} from c),
-      (select ${rows("m")} from institution_memberships m where m.institution_id = ${institutionId}),
+      (select ${rows("m")} from m),
       -- Holders who turned out to be other people.
       (select count(*) || ' ' || coalesce(sum(hashtextextended(p.id || ' ' || p.merged_into, 0)), 0)
         from people p where p.merged_into is not null and p.id in (select person_id from r)),
-      (select string_agg(distinct m.person_id, ' ' order by m.person_id) from institution_memberships m
-        join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
-        join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
-        where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
-          and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)),
+      (select string_agg(distinct m.person_id, ' ' order by m.person_id) from m
+        cross join lateral (
+          select from people p where p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
+          offset 0) p
+        where m.sponsors and exists (
+          select from institutions where id = ${institutionId} and status = 'active' and not removed)),
       (select md5(json_agg(row(p.id, p.installed_version) order by p.id)::text) from projects_of cross join lateral (
         select id, installed_version from projects where id = project_id offset 0) p),
       (select md5(json_agg(row(c.project_id, c.consumer, c.delivered_epoch, c.delivered_position, c.delivered_at,

@@ -58,6 +58,8 @@ interface Ahead {
   readonly page: Promise<Page>
 }
 
+/** A commit's price is that of a page. One that turns out to be too long is asked for anew, as a page of the usual size. */
+const pageAhead = 1_000
 /** While more follows: nobody waits to hear of each page. */
 const sayEveryMillis = 1_000
 const firstRetryMillis = 500
@@ -192,8 +194,8 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     acknowledged = place.cursor
   }
 
-  const asked = async (after: string, waitSeconds: number): Promise<Page> => {
-    const page = await remote.events(after, waitSeconds)
+  const asked = async (after: string, waitSeconds: number, limit?: number): Promise<Page> => {
+    const page = await remote.events(after, waitSeconds, limit)
     heardAt = now()
     return page
   }
@@ -206,7 +208,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     const before = ahead
     ahead = null
     const page = await (before?.after === cursor ? before.page : asked(cursor, waitSeconds))
-    ahead = page.more ? { after: page.cursor, page: asked(page.cursor, 0) } : null
+    ahead = page.more ? { after: page.cursor, page: asked(page.cursor, 0, pageAhead) } : null
     // Whoever takes it hears of its failure.
     ahead?.page.catch(() => {})
     return page

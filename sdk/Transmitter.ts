@@ -193,11 +193,14 @@ export const transmitter = (
   }
 
   return {
-    /** Events after a cursor; waits up to `waitSeconds` (30 at most) for the first. */
-    events: async (after: string, waitSeconds: number): Promise<Page> => {
+    /**
+     * Events after a cursor; waits up to `waitSeconds` (30 at most) for the first. More than the usual number of them may
+     * be more than is taken of an answer.
+     */
+    events: async (after: string, waitSeconds: number, limit = pageSize): Promise<Page> => {
       const query = new URLSearchParams({
         after,
-        limit: String(pageSize),
+        limit: String(limit),
         wait: String(waitSeconds),
       })
       return pageOf(

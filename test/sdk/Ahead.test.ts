@@ -20,6 +20,7 @@ const scene = async (cursorOf = (last: number) => `c${last}`, lost = (_request: 
   const start = { jti: "start", issuedAt: now, epoch: 1, position: 0, cursor: "c0", chainHead: genesis, state }
   await store.transact(() => Ledger.swap(projectId, { ...start, keySet: [key.kid] }))
   const happened: Array<string> = []
+  const limits: Array<number> = []
   const clock = { millis: now * 1_000 }
   let asked = 0
   const answer = (input: Parameters<typeof fetch>[0], init: RequestInit | undefined): Response => {
@@ -32,6 +33,7 @@ const scene = async (cursorOf = (last: number) => `c${last}`, lost = (_request: 
     }
     const after = searchParams.get("after")!
     happened.push(`asked ${after}`)
+    limits.push(Number(searchParams.get("limit")))
     if (lost(++asked)) throw new TypeError("fetch failed")
     const from = Number(after.slice(1))
     const items = sets.slice(from, from + 2).map((set) => ({ set }))
@@ -48,7 +50,7 @@ const scene = async (cursorOf = (last: number) => `c${last}`, lost = (_request: 
       if (notice.kind === "opened") happened.push("opened")
     },
   })
-  return { clock, happened, turn: () => own.turn(0) }
+  return { clock, happened, limits, turn: () => own.turn(0) }
 }
 
 it("the next page is asked for before this one is applied, and what was applied is said once a second", async () => {
@@ -78,9 +80,11 @@ it("a page that was asked for after a place where the product does not stand is 
 })
 
 it("a page that did not come is heard of when it is its turn, and asked for anew", async () => {
-  const { happened, turn } = await scene(undefined, (request) => request === 2)
+  const { happened, limits, turn } = await scene(undefined, (request) => request === 2)
   await turn()
   assert.strictEqual(await turn().then(() => "", String), "TypeError: fetch failed")
   await turn()
   assert.deepStrictEqual(happened.slice(-3), ["asked c2", "asked c4", "applied 4"])
+  // A larger one may have been too long: so many always fit.
+  assert.deepStrictEqual(limits, [350, 1_000, 350, 1_000])
 })

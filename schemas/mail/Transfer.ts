@@ -67,13 +67,13 @@ export const DkimKeyView = Schema.Struct({
   public_key: Schema.NullOr(Schema.String),
   record_name: Schema.String.annotate({ description: "Of the TXT record that publishes the key" }),
   record_value: Schema.NullOr(Schema.String),
-  transfer_id: Schema.NullOr(Schema.String),
+  transfer_id: Schema.NullOr(Id),
   effective_at: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "DkimKey" })
 export type DkimKeyView = typeof DkimKeyView.Type
 
 export const DomainDkim = Schema.Struct({
-  domain_id: Schema.String,
+  domain_id: Id,
   domain_name: Schema.String,
   keys: Schema.Array(DkimKeyView),
 }).annotate({ identifier: "DomainDkim" })

@@ -124,6 +124,9 @@ describe("the document of the whole contract", () => {
     for (const name of ["Webhook", "WebhookDelivery", "Notification", "DomainTransfer", "GrantRead", "OwnRequest"]) {
       assert.strictEqual(at(whole, "components", "schemas", name, "properties", "id", "format"), "uuid", name)
     }
+    assert.strictEqual(at(whole, "components", "schemas", "DomainDkim", "properties", "domain_id", "format"), "uuid")
+    const transfer = at(whole, "components", "schemas", "DkimKey", "properties", "transfer_id", "anyOf")
+    assert.deepStrictEqual(transfer, [{ type: "string", format: "uuid" }, { type: "null" }])
   })
 })
 

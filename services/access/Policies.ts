@@ -147,7 +147,8 @@ export class Policies extends Context.Service<Policies, {
         const now = stateAt(request, yield* Clock.currentTimeMillis)
         if (now === "expired") return yield* new Problems.InvalidState({ state: now, allowed: ["open"] })
         if (!allowed.some((needed) => needed === role)) {
-          return yield* new Problems.InvalidState({ state: review.state, allowed })
+          const detail = `The review waits for ${allowed.join(" and ")}, not for ${role}.`
+          return yield* new Problems.InvalidState({ state: review.state, allowed, detail })
         }
         return { review, request, standsIn, missing: allowed.filter((needed) => needed !== role), people }
       })

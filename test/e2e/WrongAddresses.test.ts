@@ -16,6 +16,7 @@ const told = (url: string, message: string) => ({
 })
 
 const words = "URL should begin with https:// and a host, and hold no space."
+const host = "URL should have a valid host, and a port of at most 65535 if it names one."
 const closed = "URL should not name an address that is private, reserved or local."
 const unknown = {
   type: "literal_error",
@@ -37,6 +38,8 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })(
             ["http://example.com/", "URL scheme should be https."],
             ["https:///x", words],
             ["https:x", words],
+            ["https://example.com:65536/", host],
+            ["https://[::1/", host],
             ["not an address", words],
             ["", words],
           ] as const

@@ -12,6 +12,7 @@ const refuse = (code: UrlRefusal["code"], message: string): Result.Result<URL, U
   Result.fail({ code, message })
 
 const maxCharacters = 2048
+const beginning = /^https?:\/\/[^\s/\\?#]/i
 
 /** The port that a connection for this URL goes to. */
 export const portOf = (url: URL): number => url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port)
@@ -26,10 +27,17 @@ export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL
     return refuse("url_too_long", `URL should have at most ${maxCharacters} characters.`)
   }
   const url = URL.parse(text)
-  if (url === null) return refuse("url_invalid", "URL should begin with https:// and a host.")
+  if (url === null) {
+    return refuse(
+      "url_invalid",
+      beginning.test(text)
+        ? "URL should have a valid host, and a port of at most 65535 if it names one."
+        : "URL should begin with https:// and a host.",
+    )
+  }
   if (url.protocol !== "https:" && url.protocol !== "http:") return refuse("url_scheme", "URL scheme should be https.")
   // The parser takes `https:///x` and `https:x` for `https://x/`.
-  if (!/^https?:\/\/[^\s/\\?#]/i.test(text) || /^\.+$/.test(url.hostname)) {
+  if (!beginning.test(text) || /^\.+$/.test(url.hostname)) {
     return refuse("url_invalid", "URL should begin with https:// and a host.")
   }
   if (url.username !== "" || url.password !== "") {

@@ -93,11 +93,10 @@ export class Messages extends Context.Service<Messages, {
         const outbox = yield* Outbox
         const issuer = lifecycleIssuer(publicUrl)
 
+        // All that are behind, before any of them is taken: for fifty at a time the planner would look each project up by
+        // key, and there are as many blocks a project where two hundred projects lie in one.
         const unsigned = sql<EventRow>`
-          select e.id::text as id, e.project_id, e.epoch, e.position, e.digest, e.prev_digest, e.kind,
-            e.txn::text as txn, e.sub_id, e.payload, e.created_at, e.traceparent,
-            behind.epoch as from_epoch, behind.position as from_position
-          from (
+          with behind as materialized (
             select h.project_id, coalesce(s.epoch, 0) as epoch, coalesce(s.position, 0) as position
             from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
             where (s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position))
@@ -105,8 +104,11 @@ export class Messages extends Context.Service<Messages, {
               and (h.position > 0 or exists (select from lifecycle_events e
                 where e.project_id = h.project_id
                   and (e.epoch, e.position) > (coalesce(s.epoch, 0), coalesce(s.position, 0))))
-            limit 50
-          ) behind
+          )
+          select e.id::text as id, e.project_id, e.epoch, e.position, e.digest, e.prev_digest, e.kind,
+            e.txn::text as txn, e.sub_id, e.payload, e.created_at, e.traceparent,
+            behind.epoch as from_epoch, behind.position as from_position
+          from (select * from behind limit 50) behind
           cross join lateral (
             select * from lifecycle_events e
             where e.project_id = behind.project_id and (e.epoch, e.position) > (behind.epoch, behind.position)

@@ -54,10 +54,10 @@ export class Retention extends Context.Service<Retention, {
           let gone = 0
           for (;;) {
             const ended = yield* sql`
-              delete from ${sql(table)} where id in (
+              delete from ${sql(table)} t using unnest(array(
                 select id from ${sql(table)} where id < ${floorOf(before.getTime())}::uuid and ${sql.literal(over)}
                 order by id limit ${page}
-              ) returning 1`
+              )) over(id) where t.id = over.id returning 1`
             gone += ended.length
             if (ended.length < page) return gone
           }

@@ -45,9 +45,10 @@ export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, ke
       ), own as materialized (
         select nextval('claims') as claim where exists (select from due)
       )
+      -- By key, one by one: a plan for any limit supposes that it leaves a tenth of all, and would read the table for it.
       update ${sql(table)} c
       set claim = own.claim, lease_until = ${new Date(now + options.leaseMillis)}, attempts = c.attempts + 1
-      from due, own where c.${sql(key)} = due.${sql(key)}
+      from unnest(array(select ${sql(key)} from due)) d(key), own where c.${sql(key)} = d.key
       returning c.*`)
 
 /**
@@ -155,7 +156,7 @@ export const freeExpired = (
       )
       update ${sql(table)} t
       set claim = null, lease_until = null, not_before = ${new Date(now)}, last_error = 'interrupted'
-      from over where t.${sql(key)} = over.${sql(key)}
+      from unnest(array(select ${sql(key)} from over)) d(key) where t.${sql(key)} = d.key
       returning 1`,
       (rows) => rows.length,
     ))

@@ -213,9 +213,9 @@ export class RateLimits extends Context.Service<RateLimits, {
       const prune = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = yield* sql`
-          delete from rate_limits where key in (
+          delete from rate_limits r using unnest(array(
             select key from rate_limits where expires_at < ${now} order by expires_at limit ${pruned} for update skip locked
-          ) returning 1`
+          )) over(key) where r.key = over.key returning 1`
         const buckets = yield* sql`
           delete from rate_buckets where key in (
             select key from rate_buckets where full_at < ${now} limit ${pruned} for update skip locked

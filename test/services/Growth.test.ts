@@ -10,6 +10,7 @@ import { Retention as NotificationRetention } from "../../services/notifications
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
 import { Database } from "../../services/platform/Database.ts"
 import { unsent } from "../../services/platform/Mails/Claims.ts"
+import { Outbox } from "../../services/platform/Outbox.ts"
 import { unpublished } from "../../services/platform/Outbox/Unordered.ts"
 import { Timers } from "../../services/platform/Timers.ts"
 import { ground } from "../support/TestAccounts.ts"
@@ -56,6 +57,37 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.strictEqual(yield* lean(sql, "timers", timers.untilNext(["own"], 1_000)), 1_000)
       yield* timers.set("mine", [{ kind: "own", dueAt: Date.now() - 5 }])
       assert.strictEqual(yield* lean(sql, "timers", timers.untilNext(["own"], 1_000)), 0)
+    }))
+
+  it.effect("what is due is claimed, and freed, by key beside what waits, by a plan that knows no moment", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const timers = yield* Timers
+      yield* sql`insert into timers (aggregate_id, kind, due_at, not_before)
+        select 'busy-' || n, 'busy', t, t
+        from (select n, case when n > 3 then ${days(-1)}::timestamptz else ${days(1)} end as t
+          from generate_series(1, ${many}) n) x`
+      yield* owner`vacuum analyze timers`
+      const generic = <A, E, R>(run: Effect.Effect<A, E, R>) =>
+        Effect.andThen(sql`set local plan_cache_mode = force_generic_plan`, run)
+      const claimed = yield* lean(sql, "timers", generic(timers.claim(["busy"], 400)))
+      assert.lengthOf(claimed, 3)
+      yield* sql`update timers set lease_until = ${days(1)} where claim is not null`
+      yield* lean(sql, "timers", generic(timers.free))
+      assert.deepStrictEqual(yield* sql`select from timers where claim is not null`, [])
+    }))
+
+  it.effect("published rows that are over are purged by key, by a plan that knows no moment", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const { relay } = yield* Outbox
+      yield* sql`insert into outbox (id, stream, subject, payload, created_at, not_before, published_at)
+        select gen_random_uuid(), 'MAIL_OUT', 'mailer.v1.send', '{}', t, t, t
+        from (select case when n > 3 then ${days(0)}::timestamptz else ${days(1)} end as t
+          from generate_series(1, ${many}) n) x`
+      yield* owner`vacuum analyze outbox`
+      const generic = sql`set local plan_cache_mode = force_generic_plan`
+      assert.strictEqual(yield* lean(sql, "outbox", Effect.andThen(generic, relay.purge)), 3)
     }))
 
   it.effect("diagnostics count what waits beside all that was published and sent", () =>

@@ -81,7 +81,7 @@ const sweepOne = Effect.fnUntraced(function* (sql: PgClient.PgClient, stream: st
       ) o
     ), due as (
       update outbox o set published_at = null, msg_id = null, attempts = 0, not_before = ${new Date(now)}
-      from kept where o.id = kept.id
+      from unnest(array(select id from kept)) again(id) where o.id = again.id
       returning 1
     ), done as (
       update relay_streams r set

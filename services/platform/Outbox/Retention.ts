@@ -18,10 +18,10 @@ export const purgePublished = Effect.fnUntraced(function* (sql: PgClient.PgClien
   for (const stream of streamNames) {
     for (;;) {
       const rows = yield* sql`
-        delete from outbox where id in (
+        delete from outbox o using unnest(array(
           select id from outbox where stream = ${stream} and published_at < ${new Date(now - keptMillis(stream))}
           order by published_at limit ${batch} for update skip locked
-        ) returning 1`
+        )) over(id) where o.id = over.id returning 1`
       purged += rows.length
       if (rows.length < batch) break
     }

@@ -87,12 +87,14 @@ const claimWhat = Effect.fnUntraced(function* (
     ), own as materialized (
       select nextval('delivery_claims') as claim where exists (select from due)
     ), claimed as (
+      -- By key, one by one: the planner does not know how many a limit leaves, and read the whole backlog for two hundred.
       update delivery_queue q set claim = own.claim, lease_until = ${new Date(leaseUntil)}
-      from due, own where q.delivery_id = due.delivery_id
-      returning q.delivery_id, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt, q.claim, due.version
+      from unnest(array(select delivery_id from due)) d(id), own where q.delivery_id = d.id
+      returning q.delivery_id, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt, q.claim
     )
-    select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, c.version, c.cycle, c.attempt, c.claim
-    from claimed c cross join lateral (select event, body from events where id = c.event_id offset 0) e`
+    select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, due.version, c.cycle, c.attempt, c.claim
+    from claimed c join due on due.delivery_id = c.delivery_id
+    cross join lateral (select event, body from events where id = c.event_id offset 0) e`
   const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version }))).pipe(
     Effect.tapError(() => Effect.sync(() => giveBack(rows.map(held)))),
   )

@@ -10,7 +10,7 @@ import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
-import { claimAll, event, failed, noon, now, resultOf, take, webhook, world } from "./WebhookWorld.ts"
+import { claimAll, claimBacklog, event, failed, noon, now, resultOf, take, webhook, world } from "./WebhookWorld.ts"
 
 interface Touched {
   readonly read: number
@@ -107,8 +107,8 @@ const backlog = Effect.gen(function* () {
 const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
   Effect.gen(function* () {
     const { scan } = yield* Deliveries
-    const events = all.slice(0, 10).flatMap(({ accountId }) => Array.from({ length: 20 }, () => event(accountId)))
-    const accepted = yield* touching(take(events, 0))
+    const events = () => all.slice(0, 10).flatMap(({ accountId }) => Array.from({ length: 20 }, () => event(accountId)))
+    const accepted = yield* touching(take(events(), 0))
     lean("accept", accepted.touched, 1_000)
     const scanned = yield* touching(scan)
     const ids = scanned.value.flatMap(({ deliveryIds }) => deliveryIds)
@@ -132,6 +132,14 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
     assert.strictEqual(again.value, 1)
     lean("the replay", again.touched, 100)
     yield* claimAll([ended!.task.deliveryId])
+
+    // What found no room is claimed webhook by webhook; by the plan of the fifth time on, which knows no moment.
+    yield* take(events(), 0)
+    const generic = sql`set local plan_cache_mode = force_generic_plan`
+    const fed = yield* touching(Effect.andThen(generic, claimBacklog(all.slice(0, 10), 20)))
+    assert.lengthOf(fed.value, 200)
+    lean("the claim of a backlog", fed.touched, 1_600)
+    assert.lengthOf(yield* settle(sql, specified, fed.value.map((task) => resultOf(task, at))), 200)
   })
 
 const dying = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const

@@ -17,7 +17,7 @@ import { Vault } from "../../../services/platform/Vault.ts"
 import { Counts } from "../../../services/webhooks/Counts.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { accept, acceptAll, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
-import { claim } from "../../../services/webhooks/Deliveries/Claim.ts"
+import { claim, claimDue } from "../../../services/webhooks/Deliveries/Claim.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
@@ -214,4 +214,14 @@ export const miscounted = Effect.gen(function* () {
 export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<string>) {
   const { sql } = yield* Database
   return yield* claim({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, deliveryIds)
+})
+
+/** Claims the longest due of these webhooks, `count` of each, as a Dispatcher that works off their backlogs. */
+export const claimBacklog = Effect.fnUntraced(function* (
+  webhooks: ReadonlyArray<{ readonly id: string; readonly accountId: string }>,
+  count: number,
+) {
+  const { sql } = yield* Database
+  const fed = webhooks.map(({ accountId, id }) => ({ webhookId: id, accountId, count }))
+  return yield* claimDue({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, fed)
 })

@@ -164,8 +164,9 @@ export class Sightings extends Context.Service<Sightings, {
         const people = [...new Set(seen.filter(({ known }) => !known).map(({ personId }) => personId))]
         yield* Effect.gen(function* () {
           yield* sql`
-            select from people where id = any(${people}::text[]) or id in (
-              select merged_into from people where id = any(${people}::text[]))
+            select from people where id = any(array(
+              select unnest(${people}::text[])
+              union select merged_into from people where id = any(${people}::text[]) and merged_into is not null))
             order by id collate "C" for share`
           yield* put(seen, ids)
           yield* endLate(fresh)

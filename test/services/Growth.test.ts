@@ -8,7 +8,9 @@ import { Effect, Layer } from "effect"
 import { Retention as LifecycleRetention } from "../../services/lifecycle/Retention.ts"
 import { Retention as NotificationRetention } from "../../services/notifications/Retention.ts"
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
+import { Sightings } from "../../services/people/Sightings.ts"
 import { Database } from "../../services/platform/Database.ts"
+import { Jobs } from "../../services/platform/Jobs.ts"
 import { unsent } from "../../services/platform/Mails/Claims.ts"
 import { Outbox } from "../../services/platform/Outbox.ts"
 import { unpublished } from "../../services/platform/Outbox/Unordered.ts"
@@ -23,6 +25,7 @@ const services = Layer.mergeAll(
   LifecycleRetention.layer,
   NotificationRetention.layer(),
   PeopleRetention.layer({ page: 2 }),
+  Sightings.layer.pipe(Layer.provide(Jobs.layer)),
   Timers.layer,
 ).pipe(Layer.provideMerge(ground))
 
@@ -154,6 +157,37 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
         { path: "/v1/me/link-proofs", n: 1 },
         { path: "/v1/people", n: many },
       ])
+    }))
+
+  it.effect("new sessions lock the people that they are of by key", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const sightings = yield* Sightings
+      yield* owner`insert into people (id, updated_at, issuer, subject, status, merged_into)
+        select 'growth-' || n, ${
+        days(0)
+      }, 'https://id.example', 'growth-' || n, 'active', case n when 2 then 'growth-1' end
+        from generate_series(1, ${many}) n`
+      yield* owner`vacuum analyze people`
+      const seconds = Math.floor(Date.now() / 1_000)
+      yield* sightings.add(
+        {
+          ...{
+            via: "person",
+            issuer: "https://id.example",
+            subject: "growth-2",
+            clientId: "portal",
+            jti: "j",
+            sid: "s",
+          },
+          ...{ authTime: seconds, acr: null, amr: [], aal: "unknown", issuedAt: seconds, expiresAt: seconds + 60 },
+        },
+        "growth-2",
+        { userAgent: null, address: null },
+        false,
+      )
+      yield* lean(sql, "people", sightings.flush)
+      assert.lengthOf(yield* sql`select from sessions where person_id = 'growth-2'`, 1)
     }))
 
   it.effect("a stream's own messages are found by when they were made, or delivered", () =>

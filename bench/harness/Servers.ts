@@ -34,6 +34,8 @@ export interface World {
   readonly count: Effect.Effect<void, BenchError>
   /** Since the servers started; the statements are those of the program's role that were counted. */
   readonly used: Effect.Effect<DatabaseUse, BenchError>
+  /** Blocks that counted statements touched so far, of whatever role, found in memory or read. */
+  readonly blocks: Effect.Effect<number, BenchError>
 }
 
 export interface DatabaseUse {
@@ -128,6 +130,14 @@ export const start = Effect.gen(function* () {
       Effect.mapError(failed),
     )
 
+  const blocksOf = (name: string) =>
+    Effect.map(
+      maintenance<{ blocks: number }>`
+        select coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as blocks
+        from pg_stat_statements s join pg_database d on d.oid = s.dbid and d.datname = ${name}`,
+      ([row]) => row!.blocks,
+    ).pipe(Effect.mapError(failed))
+
   const world: Servers["world"] = Effect.fnUntraced(function* (template) {
     const n = taken++
     const name = `bench_${n}`
@@ -157,7 +167,15 @@ export const start = Effect.gen(function* () {
     const count = maintenance`alter database ${maintenance(name)} set pg_stat_statements.track = 'top'`.pipe(
       Effect.mapError(failed),
     )
-    return { databaseUrl: at(postgres.appUrl, name), ownerUrl, natsUrl, sql, count, used: use(name) }
+    return {
+      databaseUrl: at(postgres.appUrl, name),
+      ownerUrl,
+      natsUrl,
+      sql,
+      count,
+      used: use(name),
+      blocks: blocksOf(name),
+    }
   })
 
   const template: Servers["template"] = (name, fill) =>

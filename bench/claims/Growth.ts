@@ -1,0 +1,115 @@
+/**
+ * Flat as it grows: each hot statement through the program's own service beside ten thousand rows, a million, and ten
+ * million, by the blocks that PostgreSQL touches for it, which no load on the machine changes. Fails where a call touches
+ * more than one and a half times as many as beside ten thousand rows; a higher tree may cost one block more a descent.
+ *
+ * `--quick` leaves out the ten million, and the claim's name is `growth`; an area alone by `--only=outbox;audit`.
+ */
+import { Cause, Effect } from "effect"
+import { migrate } from "../../src/Migrations.ts"
+import * as Child from "../harness/Child.ts"
+import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
+import * as Product from "../harness/Product.ts"
+import { audit } from "./Growth/Audit.ts"
+import type { Area, Statement } from "./Growth/Area.ts"
+import { deliveries } from "./Growth/Deliveries.ts"
+import { lifecycle } from "./Growth/Lifecycle.ts"
+import { notifications } from "./Growth/Notifications.ts"
+import { outbox } from "./Growth/Outbox.ts"
+import { people } from "./Growth/People.ts"
+
+const areas: ReadonlyArray<Area> = [outbox, audit, notifications, deliveries, lifecycle, people]
+
+const most = 1.5
+/** Enough that PostgreSQL has chosen between a plan for each call and one for all. */
+const warm = 10
+const counted = 10
+
+interface Figures {
+  readonly name: string
+  readonly descents: number
+  /** A call. */
+  readonly blocks: number
+  readonly millis: number
+}
+
+const failed = (what: string) => (cause: unknown) =>
+  cause instanceof Child.BenchError
+    ? cause
+    : new Child.BenchError({ message: `growth: ${what}: ${Cause.pretty(Cause.fail(cause))}` })
+
+/** What a statement touches: each call by itself, so that nothing else that is prepared for it counts. */
+const figuresOf = (blocks: Effect.Effect<number, Child.BenchError>) =>
+  Effect.fnUntraced(function* ({ descents, name, prepare = Effect.void, run }: Statement) {
+    const found: Array<{ readonly blocks: number; readonly millis: number }> = []
+    for (let n = 0; n < warm + counted; n++) {
+      yield* prepare
+      const before = yield* blocks
+      const from = performance.now()
+      yield* run(n)
+      const millis = performance.now() - from
+      if (n >= warm) found.push({ blocks: (yield* blocks) - before, millis })
+    }
+    const of = (key: "blocks" | "millis") => median(found.map((one) => one[key]))
+    return { name, descents, blocks: of("blocks"), millis: of("millis") } satisfies Figures
+  })
+
+const measured = (run: Run, area: Area, rows: number) =>
+  Effect.gen(function* () {
+    const world = yield* run.servers.world()
+    yield* run.tell(`${area.name}: writing ${rows} rows`)
+    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(world)))
+    yield* world.count
+    return yield* Effect.gen(function* () {
+      const statements = yield* area.statements(world, run, rows)
+      return yield* Effect.forEach(statements, (statement) =>
+        Effect.andThen(
+          run.tell(`${area.name}, ${rows}: ${statement.name}`),
+          Effect.mapError(figuresOf(world.blocks)(statement), failed(`${statement.name}, ${rows} rows`)),
+        ))
+    }).pipe(Effect.provide(Product.databaseOf(world)))
+  }).pipe(Effect.scoped, Effect.mapError(failed(`${area.name}, ${rows} rows`)))
+
+const isFlat = (before: Figures, after: Figures) =>
+  after.blocks <= before.blocks * most || after.blocks - before.blocks <= before.descents
+
+export const growth = (only?: ReadonlyArray<string>): Claim => ({
+  name: "growth",
+  title: "Flat as it grows: blocks that a call touches",
+  measure: (run) =>
+    Effect.gen(function* () {
+      const sizes = run.quick ? [10_000, 1_000_000] : [10_000, 1_000_000, 10_000_000]
+      const wanted = areas.filter(({ name }) => only === undefined || only.includes(name))
+      const found = yield* Effect.forEach(wanted, (area) =>
+        Effect.map(
+          Effect.forEach(sizes, (rows) => measured(run, area, rows)),
+          ([first, ...others]) => ({ area, first: first!, others }),
+        ))
+      const tables = found.map(({ area, first, others }) => ({
+        title: `Blocks, and milliseconds, a call: ${area.name}`,
+        columns: ["", ...sizes.map((rows) => `${rows} rows`), ...sizes.map((rows) => `ms, ${rows}`), "flat"],
+        rows: first.map((before, i) => {
+          const all = [before, ...others.map((figures) => figures[i]!)]
+          return [
+            before.name,
+            ...all.map(({ blocks }) => rounded(blocks, 1)),
+            ...all.map(({ millis }) => rounded(millis, 1)),
+            all.every((after) => isFlat(before, after)) ? "yes" : "NO",
+          ]
+        }),
+      }))
+      const grown = tables.flatMap(({ rows }) => rows.filter((row) => row.at(-1) === "NO"))
+      if (grown.length > 0) {
+        const lines = grown.map((row) => row.join("  ")).join("\n  ")
+        return yield* new Child.BenchError({ message: `growth: these grow with what lies beside them:\n  ${lines}` })
+      }
+      return {
+        tables,
+        notes: [
+          `The median of ${counted} calls after ${warm}; blocks of tables and indexes, found in memory or read.`,
+          "Tables were filled, vacuumed and analyzed; people grow with their rows, accounts, webhooks and projects do not.",
+        ],
+        raw: found.map(({ area, first, others }) => ({ area: area.name, sizes, figures: [first, ...others] })),
+      }
+    }),
+})

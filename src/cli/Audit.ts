@@ -7,10 +7,15 @@ import { database } from "./Instance.ts"
 import { printableJson } from "./Printable.ts"
 import { sinceFlag } from "./Times.ts"
 
-/** `domain:alder.example` as `domain:ID`: the newest domain of this name, which others may have had before. */
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/**
+ * `domain:alder.example`, or the name alone, as `domain:ID`: the newest domain of this name, which others may have had
+ * before. A UUID in lower case, as records have it.
+ */
 const subjectOf = Effect.fnUntraced(function* (subject: string) {
-  const [, name] = /^domain:([^:]+\.[^:]+)$/.exec(subject) ?? []
-  if (name === undefined) return subject
+  const [, name] = /^(?:domain:)?([^:]+\.[^:]+)$/.exec(subject) ?? []
+  if (name === undefined) return subject.replace(uuid, (id) => id.toLowerCase())
   const { wide } = yield* Database
   const [found] = yield* wide<{ id: string }>`
     select id::text as id from domains where lower(name collate "C") = ${name.toLowerCase()}

@@ -163,13 +163,15 @@ describe("cli", () => {
       const home = yield* Processes.home
       const { sql } = yield* Database
       const now = new Date(yield* Clock.currentTimeMillis)
-      const ids = yield* (yield* Ids).batch(3)
+      const ids = yield* (yield* Ids).batch(4)
       const written = (id: string, subject: string, details: object) =>
         sql`insert into audit_records (id, at, action, subject, outcome, details)
           values (${id}::uuid, ${now}, 'a.b', ${subject}, 'done', ${sql.json(details)})`
       yield* written(ids[0]!, `account:${uuid(1)}`, { transfer_id: uuid(21), domain_id: uuid(31) })
       yield* written(ids[1]!, `domain:${uuid(31)}`, {})
       yield* written(ids[2]!, `account:${uuid(1)}`, { transfer_id: uuid(22), domain_id: uuid(32) })
+      const webhook = "abcdef00-0000-7000-8000-000000000001"
+      yield* written(ids[3]!, `webhook:${webhook}`, {})
       yield* sql`insert into domains (id, version, removed, updated_at, name, account_id, workspace_id, dkim_selector)
         values (${uuid(31)}::uuid, 1, false, ${now}, 'Alder.example', ${uuid(1)}::uuid, ${uuid(2)}::uuid, 's')`
       const found = Effect.fnUntraced(function* (subject: string) {
@@ -179,9 +181,10 @@ describe("cli", () => {
       const [one, both] = [[ids[0]], [ids[0], ids[1]]]
       assert.deepStrictEqual(yield* found(`transfer:${uuid(21)}`), one)
       assert.deepStrictEqual(yield* found(uuid(21)), one)
-      for (const name of [`domain:${uuid(31)}`, uuid(31), "domain:alder.example"]) {
+      for (const name of [`domain:${uuid(31)}`, uuid(31), "domain:alder.example", "Alder.example"]) {
         assert.deepStrictEqual(yield* found(name), both, name)
       }
+      assert.deepStrictEqual(yield* found(`webhook:${webhook.toUpperCase()}`), [ids[3]])
       const unknown = yield* type(home, env, ["audit", "--subject", "domain:birch.example"])
       assert.notStrictEqual(unknown.code, 0)
     }).pipe(Effect.scoped, Effect.provide(fresh)), slow)

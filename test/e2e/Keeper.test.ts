@@ -77,7 +77,7 @@ describe("a process without the owner's credentials", () => {
         const one = yield* world({ ...weak, ROLES: rolesOf("one") }, { database })
         const doctor = Effect.map(cli(one.env, "doctor"), ({ output }) => output)
         const ready = (origin: () => string) => Effect.map(api(origin).get("/ready"), ({ json }) => json)
-        const late = "the next partitions of events, deliveries, attempts, audit_records were not made: " +
+        const late = "the next partitions of events, deliveries, attempts, seen_ids, audit_records were not made: " +
           "keep one process running with the role timers and DATABASE_OWNER_URL"
         assert.deepInclude(yield* ready(one.instance.origin), { status: "ready", note: late })
         const first = yield* doctor

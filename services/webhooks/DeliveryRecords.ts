@@ -44,6 +44,9 @@ const columns = "id, webhook_id, event_type, status, response_status, attempt, n
 const letterColumns =
   "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz as next_retry_at, created_at"
 
+/** A range of one, as in Newest.ts: only the webhook's own index gives the order that begins with it. */
+const ofHook = "webhook_id >= (select id from hook) and webhook_id <= (select id from hook)"
+
 /** The rows of a page by status, over the parameters: hook (the webhook's id), oldest (first id kept), size. */
 const source = (status: string | undefined): string => {
   const letters = (bound: string) =>
@@ -58,12 +61,12 @@ const source = (status: string | undefined): string => {
       ) and status = (select status from span))`
   }
   if (status !== undefined) {
-    return `(select ${columns} from deliveries where webhook_id = (select id from hook)
-      and status = (select status from span) order by id desc limit (select upto from span))`
+    return `(select ${columns} from deliveries where ${ofHook}
+      and status = (select status from span) order by webhook_id, id desc limit (select upto from span))`
   }
-  return `(select ${columns} from deliveries where webhook_id = (select id from hook)
+  return `(select ${columns} from deliveries where ${ofHook}
       and (id >= (select oldest from span) or status <> 'dead_letter')
-      order by id desc limit (select upto from span))
+      order by webhook_id, id desc limit (select upto from span))
     union all ${letters("and delivery_id < (select oldest from span)")}`
 }
 

@@ -5,7 +5,7 @@
  * PostgreSQL copies no database that has connections; one advisory lock orders who migrates and who copies.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { randomBytes } from "node:crypto"
 import { inject } from "vitest"
@@ -24,7 +24,13 @@ const urlsOf = (name: string) => {
   return { url: at(inject("postgresAppUrl")), ownerUrl: at(inject("postgresOwnerUrl")) }
 }
 
-const open = (name: string) => Database.layer({ ...urlsOf(name), maxConnections: 8 })
+/**
+ * The pools connect by the real clock: a connection that one opens while a test moves the virtual clock on would otherwise
+ * be given up for the time that it takes.
+ */
+const realClock = Layer.succeed(Clock.Clock, Context.get(Context.empty(), Clock.Clock))
+
+const open = (name: string) => Database.layer({ ...urlsOf(name), maxConnections: 8 }).pipe(Layer.provide(realClock))
 
 /** One connection, so that a lock taken by one statement is held for the next. */
 const maintenance = Effect.suspend(() =>

@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 
-const root = join(import.meta.dirname, "..")
+const root = join(dirname(fileURLToPath(import.meta.url)), "..")
 
 const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" })
   .split("\n").filter((name) => name !== "" && name !== "CHANGELOG.md" && !name.startsWith("bench/results/"))

@@ -60,7 +60,7 @@ interface Ahead {
 
 /** A commit's price is that of a page. One that turns out to be too long is asked for anew, as a page of the usual size. */
 const pageAhead = 1_000
-/** While more follows: nobody waits to hear of each page. */
+/** Between acknowledgements while more pages follow. */
 const sayEveryMillis = 1_000
 const firstRetryMillis = 500
 const lastRetryMillis = 30_000
@@ -209,7 +209,7 @@ export const course = <Tx>(options: CourseOptions<Tx>) => {
     ahead = null
     const page = await (before?.after === cursor ? before.page : asked(cursor, waitSeconds))
     ahead = page.more ? { after: page.cursor, page: asked(page.cursor, 0, pageAhead) } : null
-    // Whoever takes it hears of its failure.
+    // The caller that takes the page gets its failure.
     ahead?.page.catch(() => {})
     return page
   }

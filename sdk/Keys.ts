@@ -7,7 +7,7 @@ import { createHash } from "node:crypto"
 import { Refusal } from "./Refusal.ts"
 import { type PublicKey, rs256, type RsaKey } from "./Rs256.ts"
 
-/** A key of a served set, and whatever else is said of it. */
+/** A key of a served set, with the members that the set gives it. */
 export interface Jwk {
   readonly kty?: unknown
   readonly n?: unknown

@@ -13,7 +13,7 @@ const others = () => new Promise<void>((resolve) => setImmediate(resolve))
 /**
  * All events of a page; or, where they announce keys, those before the first that no pinned key signed, with why that one
  * is refused: it is asked for again once they are applied. Rejects where a message cannot be believed, wherever in the page
- * it is: nothing of a page is applied that somebody had a hand in.
+ * it is: of a page that was tampered with nothing is applied.
  */
 export const believed = async (
   sets: ReadonlyArray<string>,

@@ -34,7 +34,7 @@ export interface World {
   readonly count: Effect.Effect<void, BenchError>
   /** Since the servers started; the statements are those of the program's role that were counted. */
   readonly used: Effect.Effect<DatabaseUse, BenchError>
-  /** Blocks that counted statements touched so far, of whatever role, found in memory or read. */
+  /** Blocks that counted statements touched so far, of all roles, found in memory or read. */
   readonly blocks: Effect.Effect<number, BenchError>
 }
 

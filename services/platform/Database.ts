@@ -1,5 +1,5 @@
 /**
- * PostgreSQL, in five pools, because one kind of statement must not wait behind another (RULES, Transactions):
+ * PostgreSQL, in five pools, because one kind of statement must not wait behind another:
  *
  * - `sql`: transactions, claims and every write; one connection at a time per caller.
  * - `quick`: the hot writes of deliveries while they have few rows, on plans that are made once: planning a statement for one

@@ -1,5 +1,5 @@
 /**
- * Commands of two round trips that load for themselves: `load` reads, in one statement with whatever admits the caller,
+ * Commands of two round trips that load for themselves: `load` reads, in one statement with what admits the caller,
  * all that is decided on; the command decides, gathers what it writes (Gathered.ts) and names the fences under which it
  * may be written (FencedWrite.ts); `fenced` writes all of it by one statement.
  *

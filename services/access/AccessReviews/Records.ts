@@ -5,7 +5,7 @@ import { Positions } from "../../lifecycle/Positions.ts"
 import { Audit } from "../../platform/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
-/** Who ends what somebody had ended whose name is lost: no person's id has a colon. */
+/** Stands for a revoker whose name was lost in a restore: no person's id has a colon. */
 export const nobody = "system:recovery"
 
 /** Gives the id of the audit's record. */

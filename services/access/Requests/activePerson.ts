@@ -17,7 +17,7 @@ export const activePerson = (sql: PgClient.PgClient) => {
   })
 }
 
-/** The person, by whatever name, where they are active; as what a command is decided on. */
+/** The active person behind any of their ids, as a question that a command is decided on. */
 export const activeRow = (sql: PgClient.PgClient, personId: string): Question => ({
   rows: sql`
     select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)

@@ -17,7 +17,7 @@ import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 export interface Person extends Omit<Account, "email">, Reachable {
   /** The feed's. */
   readonly version: number
-  /** Raised by whatever begins to count against its limit of domains. */
+  /** Raised by each write that adds to what counts against its limit of domains. */
   readonly arrivals: number
 }
 

@@ -43,6 +43,7 @@ import fences from "../migrations/0033_fences.ts"
 import bucketsUnlogged from "../migrations/0034_buckets_unlogged.ts"
 import listedReviews from "../migrations/0036_listed_reviews.ts"
 import policyReviews from "../migrations/0037_policy_reviews.ts"
+import linkRequests from "../migrations/0038_link_requests.ts"
 import { Database } from "../services/platform/Database.ts"
 import { isAway } from "../services/platform/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/Database/Watched.ts"
@@ -85,6 +86,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [34, "buckets_unlogged", Effect.succeed(bucketsUnlogged)],
   [36, "listed_reviews", Effect.succeed(listedReviews)],
   [37, "policy_reviews", Effect.succeed(policyReviews)],
+  [38, "link_requests", Effect.succeed(linkRequests)],
 ]
 
 /** The number of the newest migration. */

@@ -36,14 +36,17 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       headers: optionallyKeyed,
       success: AcceptedEnrollment,
       error: [...receiptProblems, NotFound, Problems.Held, Problems.InvalidState, Problems.RequestExists],
-    }).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
+    }).annotate(RecognisedByCommand, true).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
     HttpApiEndpoint.post("revokeEnrollment", "/v1/institutions/:institution_id/enrollments/:enrollment_id/revoke", {
       params: { ...institution, enrollment_id: Id },
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: Enrollment,
       error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
-    }).annotate(OpenApi.Summary, "Take an invitation back that was not accepted yet, as whoever may invite"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Take an invitation back that was not accepted yet, as whoever may invite",
+    ),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,
       headers: optionallyKeyed,

@@ -67,7 +67,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       payload: LinkProofCreate,
       success: LinkProof.pipe(HttpApiSchema.status(201)),
       error: [...receiptProblems, Problems.RoleRequired, Problems.ProofConsumed],
-    }).annotate(SecretRequest, true)
+    }).annotate(SecretRequest, true).annotate(RecognisedByCommand, true)
       .annotate(OpenApi.Summary, "Show a fresh access token of another identity of one's own"),
     HttpApiEndpoint.post("createLinkRequest", "/v1/link-requests", {
       headers: keyed,
@@ -82,7 +82,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
         Problems.ProofExpired,
         Problems.RequestExists,
       ],
-    }).annotate(
+    }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
       "Ask for two identities to become one; an operator decides, the other side may object",
     ),
@@ -92,7 +92,10 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       payload: Objection,
       success: LinkRequest,
       error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState],
-    }).annotate(OpenApi.Summary, "Object to a link of one's own identity with somebody else's"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Object to a link of one's own identity with somebody else's",
+    ),
   )
   .middleware(Floor)
   .middleware(Managed)

@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import type { PolicyReview, PolicyReviewState } from "../../schemas/identity/Policies.ts"
 import type { OpenedReview } from "../../schemas/identity/Requests.ts"
 import { Database } from "../platform/Database.ts"
+import { fence, one } from "../platform/FencedCommand.ts"
 import { insertion, write } from "../platform/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { RequestKind, RequestRow } from "./RequestRows.ts"
@@ -51,6 +52,17 @@ export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDat
 
 export type ReviewName = Pick<PolicyReviewRow, "id" | "required_roles">
 
+/** What `newestReview` joins to a request; nulls where it has no review. */
+export interface NewestReview {
+  readonly review_id: string | null
+  readonly required_roles: ReadonlyArray<PolicyRole>
+  readonly review_state: PolicyReviewState
+  readonly review_author: string
+}
+
+export const reviewIn = ({ required_roles, review_id }: NewestReview): ReviewName | null =>
+  review_id === null ? null : { id: review_id, required_roles }
+
 export const openedOf = ({ id, required_roles }: ReviewName): OpenedReview => ({ review_id: id, required_roles })
 
 /** What the answer about any request ends with. */
@@ -85,8 +97,11 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
     roles: ReadonlyArray<PolicyRole>,
     of?: { readonly kind: ReviewKind; readonly author: string; readonly reason: string },
   ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
-  /** The open review of a request, or else its last one; null where it has none. */
-  readonly of: (requestId: string) => Effect.Effect<PolicyReviewRow | null, SqlError.SqlError>
+  /**
+   * Closes the review of a request that has no use for it any more, where it was open when it was loaded. Comes before
+   * the request's own change, which is missed where a review was opened since.
+   */
+  readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
   /** Locks the open review of a request, which comes before the request in the order of locks. */
   readonly lockOpen: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
   /** Closes the open reviews of requests that have no use for them any more. */
@@ -99,7 +114,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const ids = yield* Ids
-      const { columns, signatures } = policyReviewRows(sql)
+      const { signatures } = policyReviewRows(sql)
 
       const reviews = insertion(sql, "policy_reviews", {
         id: "uuid",
@@ -131,11 +146,16 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         return row
       })
 
-      const of = Effect.fnUntraced(function* (requestId: string) {
-        const [row] = yield* sql<PolicyReviewRow>`
-          select ${columns} from policy_reviews v where v.request_id = ${requestId}::uuid
-          order by v.state <> 'open', v.id desc limit 1`
-        return row ?? null
+      const close = Effect.fnUntraced(function* ({ review_id, review_state }: NewestReview) {
+        if (review_state !== "open") return
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* fence(
+          sql,
+          one((earlier) =>
+            sql`update policy_reviews set state = 'superseded', decided_at = ${now}
+              where id = ${review_id}::uuid and state = 'open' and ${earlier} returning 1`
+          ),
+        )
       })
 
       const lockOpen = (requestId: string) =>
@@ -164,7 +184,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         }
       })
 
-      return PolicyReviews.of({ open, of, lockOpen, supersede, view })
+      return PolicyReviews.of({ open, close, lockOpen, supersede, view })
     }),
   )
 }

@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { newRow } from "../platform/FencedCommand.ts"
+import { fence, newRow, one } from "../platform/FencedCommand.ts"
 import type { Fence } from "../platform/FencedWrite.ts"
 import type { IssuedToken } from "../platform/OneShotTokens.ts"
 import type { Timer } from "../platform/Timers.ts"
@@ -47,6 +47,8 @@ export interface RequestRow {
   readonly event_id: string | null
   readonly job_id: string | null
   readonly mail_id: string | null
+  /** Of the transaction that wrote the row last: another one for each change. Null of a row that is not read again. */
+  readonly written: string | null
 }
 
 export interface NewRequest {
@@ -114,12 +116,16 @@ export const timersOf = (row: RequestRow, now: number): ReadonlyArray<Timer & { 
 
 const listed = `r.id::text as id, r.kind, r.state, r.revision, r.author, r.institution_id, r.project_id, r.person_id,
   r.fields, r.reason, r.created_at, r.expires_at, r.decided_at, r.effective_at, r.held_reason, r.result_id,
-  r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id`
+  r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id, r.xmin::text as written`
 
-/** SQL that joins `v`, the review of a request `r` that is open, else its newest: `review_id` and `required_roles`. */
+/**
+ * SQL that joins `v`, the review of a request `r` that is open, else its newest: `review_id`, `required_roles`,
+ * `review_state` and `review_author`.
+ */
 export const newestReview = (sql: PgClient.PgClient) =>
   sql.literal(`left join lateral (
-    select v.id::text as review_id, v.required_roles from policy_reviews v
+    select v.id::text as review_id, v.required_roles, v.state as review_state, v.author as review_author
+    from policy_reviews v
     where v.request_id = r.id order by v.state <> 'open', v.id desc limit 1) v on true`)
 
 /** The row that a new request will be. */
@@ -143,7 +149,32 @@ export const requestOf = (made: NewRequest, now: Date): RequestRow => ({
   event_id: made.eventId ?? null,
   job_id: null,
   mail_id: null,
+  written: null,
 })
+
+/**
+ * What a transition makes of a row. A change of state is a decision and counts as one; so does the approval of a link,
+ * which sets from when on the two are one, and leaves the state as it is.
+ */
+const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
+  const state = to.state ?? row.state
+  const decided = state !== row.state || to.effectiveAt !== undefined && row.effective_at === null
+  return {
+    ...row,
+    state,
+    revision: row.revision + (decided ? 1 : 0),
+    decided_at: decided ? now : row.decided_at,
+    person_id: to.personId ?? row.person_id,
+    expires_at: to.expiresAt ?? row.expires_at,
+    effective_at: to.effectiveAt ?? row.effective_at,
+    held_reason: to.heldReason === undefined ? row.held_reason : to.heldReason,
+    result_id: to.resultId ?? row.result_id,
+    event_id: to.eventId ?? row.event_id,
+    job_id: to.jobId ?? row.job_id,
+    mail_id: to.mailId ?? row.mail_id,
+    written: null,
+  }
+}
 
 /** The fence that adds a new request: missed where an open request of the same kind stands in the way. */
 export const newRequest = (sql: PgClient.PgClient) => {
@@ -195,30 +226,28 @@ export const requestRows = (sql: PgClient.PgClient) => {
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
 
     /**
-     * Moves a locked row on. A change of state is a decision and counts as one; so does the approval of a link, which
-     * sets from when on the two are one, and leaves the state as it is.
+     * Moves a row on, as it was loaded or locked: the fence is missed where anybody has written it since. In a fenced
+     * write that is once for each row.
      */
     change: Effect.fnUntraced(function* (
       row: RequestRow,
       to: RequestChange,
     ): Effect.fn.Return<RequestRow, SqlError.SqlError> {
-      const now = new Date(yield* Clock.currentTimeMillis)
-      const state = to.state ?? row.state
-      const decided = state !== row.state || to.effectiveAt !== undefined && row.effective_at === null
-      const { token } = to
-      const changed = yield* sql<RequestRow>`
-        update requests r set state = ${state},
-          revision = revision + ${decided ? 1 : 0}, decided_at = ${decided ? now : row.decided_at},
-          person_id = ${to.personId ?? row.person_id}, expires_at = ${to.expiresAt ?? row.expires_at},
-          effective_at = ${to.effectiveAt ?? row.effective_at},
-          held_reason = ${to.heldReason === undefined ? row.held_reason : to.heldReason},
-          result_id = ${to.resultId ?? row.result_id}, event_id = ${to.eventId ?? row.event_id}::uuid,
-          job_id = ${to.jobId ?? row.job_id}, mail_id = ${to.mailId ?? row.mail_id}::uuid,
-          token_kid = coalesce(${token?.kid ?? null}, token_kid),
-          token_nonce = coalesce(${token?.nonce ?? null}, token_nonce),
-          token_hash = coalesce(${token?.hash ?? null}, token_hash)
-        where r.id = ${row.id}::uuid returning ${columns}`
-      return changed[0]!
+      const next = changed(row, to, new Date(yield* Clock.currentTimeMillis))
+      const { kid = null, hash = null, nonce = null } = to.token ?? {}
+      const unwritten = row.written === null ? sql`true` : sql`r.xmin = ${row.written}::xid`
+      yield* fence(
+        sql,
+        one((earlier) =>
+          sql`update requests r set state = ${next.state}, revision = ${next.revision}, decided_at = ${next.decided_at},
+            person_id = ${next.person_id}, expires_at = ${next.expires_at}, effective_at = ${next.effective_at},
+            held_reason = ${next.held_reason}, result_id = ${next.result_id}, event_id = ${next.event_id}::uuid,
+            job_id = ${next.job_id}, mail_id = ${next.mail_id}::uuid, token_kid = coalesce(${kid}, token_kid),
+            token_nonce = coalesce(${nonce}, token_nonce), token_hash = coalesce(${hash}, token_hash)
+          where r.id = ${row.id}::uuid and ${unwritten} and ${earlier} returning 1`
+        ),
+      )
+      return next
     }),
 
     /** Ends locked rows, each as a decision of its own. */

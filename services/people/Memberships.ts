@@ -4,9 +4,10 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { decisionMessage, type MembershipDecided } from "../../schemas/bus/Decisions.ts"
 import type { MembershipRole, MembershipState } from "../../schemas/identity/Directory.ts"
+import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../platform/FencedCommand.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Outbox } from "../platform/Outbox.ts"
 
@@ -47,80 +48,128 @@ export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient
   return row!.changed
 })
 
+/** A membership, which may have ended or be removed; times as JSON has them. */
+export interface HeldSeat {
+  readonly id: string
+  readonly role: MembershipRole
+  readonly state: MembershipState
+  readonly removed: boolean
+  readonly updated_at: string
+  readonly accepted_at: string | null
+  readonly effective_from: string | null
+  readonly expires_at: string | null
+}
+
+/** All memberships that a person ever had in an institution; both are SQL of an id. */
+export const seatsOf = (
+  sql: PgClient.PgClient,
+  institutionId: Statement.Fragment,
+  personId: Statement.Fragment,
+): Question => ({
+  rows: sql`select id, role, state, removed, updated_at, accepted_at, effective_from, expires_at
+    from institution_memberships
+    where institution_id = ${institutionId} and person_id = canonical_person(${personId}) order by id`,
+  lock: sql`for update`,
+})
+
+/** The memberships of an answer to `seatsOf`. */
+export const seatsIn = (answer: string) => JSON.parse(answer) as ReadonlyArray<HeldSeat>
+
+/**
+ * What of a person's memberships, in whatever role, an invitation of that time does not undo: a suspension, or an end
+ * that came after it. Null where there is none.
+ */
+export const barredBy = (seats: ReadonlyArray<HeldSeat>, invitedAt: Date): MembershipState | null => {
+  if (seats.some(({ removed, state }) => state === "suspended" && !removed)) return "suspended"
+  const ended = seats.some(({ removed, state, updated_at }) =>
+    (removed || state === "ended") && new Date(updated_at) > invitedAt
+  )
+  return ended ? "ended" : null
+}
+
+/** Whether the membership is in the state that it is to have, and counts by it now. */
+const isSeated = (held: HeldSeat, { role, state }: Seat, now: Date): boolean => {
+  const accepted = held.accepted_at !== null && new Date(held.accepted_at) <= now
+  return held.state === state &&
+    (held.effective_from === null || new Date(held.effective_from) <= now) &&
+    (held.expires_at === null || new Date(held.expires_at) > now) &&
+    (role !== "administrator" || state !== "active" || accepted)
+}
+
 /** What is decided is told on DIRECTORY, too. */
 export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) => {
+  const added = newRow(sql, "institution_memberships", {
+    id: "text",
+    institution_id: "text",
+    person_id: "text",
+    role: "text",
+    state: "text",
+    state_decided: "boolean",
+    accepted_at: "timestamptz",
+    made_by: "text",
+    approved_by: "text[]",
+    created_at: "timestamptz",
+    updated_at: "timestamptz",
+  })
+
+  const moved = (id: string, { approvedBy, madeBy, state }: Seat, now: Date) => {
+    const active = state === "active"
+    return one((earlier) =>
+      sql`update institution_memberships t set state = ${state}, state_decided = true, revision = t.revision + 1,
+        made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[], created_at = ${now}, updated_at = ${now},
+        accepted_at = coalesce(${active ? now : null}, t.accepted_at),
+        effective_from = case when ${active} then null else t.effective_from end,
+        expires_at = case when ${active} then null else t.expires_at end
+      where t.id = ${id} and ${earlier} returning 1`
+    )
+  }
+
   /**
-   * Gives the membership this state, in the current transaction; one that has it keeps its history. Gives its id. Whoever
-   * was merged meanwhile is seated as the person that they turned out to be.
+   * Gives the membership this state; one that has it keeps its history. Gives its id. `seats` are all that the person,
+   * who was not merged into another, has in the institution; the caller fences them.
    */
-  const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
+  const seatAmong = Effect.fnUntraced(function* (
+    to: Seat,
+    seats: ReadonlyArray<HeldSeat>,
+  ): Effect.fn.Return<string, SqlError.SqlError> {
+    const { approvedBy, institutionId: institution_id, madeBy, personId: person_id, role, state } = to
     const now = new Date(yield* Clock.currentTimeMillis)
-    const acceptedAt = to.state === "active" ? now : null
-    const [written] = yield* sql<{ id: string; person_id: string }>`
-      insert into institution_memberships as t (id, institution_id, person_id, role, state, state_decided, accepted_at,
-        made_by, approved_by, created_at, updated_at)
-      values (${yield* (yield* Ids)
-      .next}, ${to.institutionId}, canonical_person(${to.personId}), ${to.role}, ${to.state}, true,
-        ${acceptedAt}, ${to.madeBy}, ${[...to.approvedBy]}::text[], ${now}, ${now})
-      on conflict (institution_id, person_id, role) where not removed do update
-      set state = excluded.state, state_decided = true, revision = t.revision + 1, made_by = excluded.made_by,
-        approved_by = excluded.approved_by, created_at = excluded.created_at, updated_at = excluded.updated_at,
-        accepted_at = coalesce(excluded.accepted_at, t.accepted_at),
-        effective_from = case when excluded.state = 'active' then null else t.effective_from end,
-        expires_at = case when excluded.state = 'active' then null else t.expires_at end
-      where t.state <> excluded.state or t.effective_from > ${now} or t.expires_at <= ${now}
-        or (t.role = 'administrator' and t.state = 'active' and (t.accepted_at <= ${now}) is not true)
-      returning id, person_id`
-    if (written !== undefined) {
-      const { institutionId: institution_id, role, state } = to
-      yield* outbox.add(decisionMessage({
-        ...{ kind: "institution_membership", ...written, institution_id, role, state },
-        decided_at: now.toISOString(),
-      }))
-      return written.id
-    }
-    const [kept] = yield* sql<{ id: string }>`
-      select id from institution_memberships
-      where institution_id = ${to.institutionId} and person_id = canonical_person(${to.personId}) and role = ${to.role}
-        and not removed`
-    return kept!.id
+    const at = now.toISOString()
+    const held = seats.find((seat) => seat.role === role && !seat.removed)
+    if (held !== undefined && isSeated(held, to, now)) return held.id
+    const id = held?.id ?? (yield* (yield* Ids).next)
+    yield* fence(
+      sql,
+      held !== undefined ? moved(id, to, now) : added({
+        ...{
+          id,
+          institution_id,
+          person_id,
+          role,
+          state,
+          state_decided: true,
+          made_by: madeBy,
+          approved_by: approvedBy,
+        },
+        ...{ accepted_at: state === "active" ? at : null, created_at: at, updated_at: at },
+      }),
+    )
+    yield* outbox.add(decisionMessage({
+      ...{ kind: "institution_membership", id, person_id, institution_id, role, state, decided_at: at },
+    }))
+    return id
   })
 
-  /**
-   * What of a person's memberships, in whatever role, an invitation of that time does not undo: a suspension, or an end
-   * that came after it. Null where there is none. The memberships stay locked.
-   */
-  const barredBy = Effect.fnUntraced(
-    function* (
-      institutionId: string,
-      personId: string,
-      invitedAt: Date,
-    ): Effect.fn.Return<MembershipState | null, SqlError.SqlError> {
-      const held = yield* sql<{ state: MembershipState; removed: boolean; updated_at: Date }>`
-        select state, removed, updated_at from institution_memberships
-        where institution_id = ${institutionId} and person_id = canonical_person(${personId})
-        order by id for update`
-      if (held.some(({ removed, state }) => state === "suspended" && !removed)) return "suspended"
-      const ended = held.some(({ removed, state, updated_at }) =>
-        (removed || state === "ended") && updated_at.getTime() > invitedAt.getTime()
-      )
-      return ended ? "ended" : null
-    },
-  )
-
-  /**
-   * Whether somebody is, or may still become, an administrator of the institution. Of two that ask at once the second
-   * waits for the first one's commit: only one first enrollment makes an administrator.
-   */
-  const hasAdministrator = Effect.fnUntraced(function* (
-    institutionId: string,
-  ): Effect.fn.Return<boolean, SqlError.SqlError> {
-    yield* sql`select pg_advisory_xact_lock(hashtextextended(${`administrators of ${institutionId}`}, 0))`
-    const found = yield* sql`
-      select from institution_memberships
-      where institution_id = ${institutionId} and role = 'administrator' and state <> 'ended' and not removed limit 1`
-    return found.length > 0
+  /** The same of seats that it loads. Whoever was merged meanwhile is seated as the person that they turned out to be. */
+  const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
+    const asked = seatsOf(sql, sql`${to.institutionId}`, sql`${to.personId}`)
+    const { person, seats } = yield* load<{ person: string; seats: string }>(
+      sql,
+      sql`select canonical_person(${to.personId}) as person, ${answerTo(sql, asked)} as seats`,
+    )
+    yield* fence(sql, unchanged(sql, asked, seats))
+    return yield* seatAmong({ ...to, personId: person }, seatsIn(seats))
   })
 
-  return { seat, barredBy, hasAdministrator }
+  return { seat, seatAmong }
 }

@@ -7,7 +7,7 @@ import { EnrollmentsApi } from "../../schemas/api/Enrollments.ts"
 import { AcceptedEnrollment, Enrollment, MembershipRequest } from "../../schemas/identity/Requests.ts"
 import { Enrollments } from "../../services/access/Enrollments.ts"
 import { Requests } from "../../services/access/Requests.ts"
-import { keyed, keyedFenced } from "./Keyed.ts"
+import { keyedFenced } from "./Keyed.ts"
 import { personIn } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(EnrollmentsApi)
@@ -35,7 +35,7 @@ export const enrollments = HttpApiBuilder.group(
       acceptEnrollment: Effect.fnUntraced(function* ({ params: { token } }) {
         const { personId, principal } = yield* personIn
         return yield* Effect.provideServiceEffect(
-          keyed(
+          keyedFenced(
             { principal, payload: undefined, status: 200, success: AcceptedEnrollment },
             service.accept({ personId, token }),
           ),
@@ -46,7 +46,7 @@ export const enrollments = HttpApiBuilder.group(
       revokeEnrollment: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         const asked = { ...payload, personId, institutionId: params.institution_id, enrollmentId: params.enrollment_id }
-        return yield* keyed({ principal, payload, status: 200, success: Enrollment }, service.revoke(asked))
+        return yield* keyedFenced({ principal, payload, status: 200, success: Enrollment }, service.revoke(asked))
       }),
       changeMembership: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn

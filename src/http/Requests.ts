@@ -13,7 +13,7 @@ import {
 import { Requests } from "../../services/access/Requests.ts"
 import { Links } from "../../services/people/Links.ts"
 import { NewPeople, tooLong } from "../../services/people/NewPeople.ts"
-import { keyed, keyedAfter, keyedFenced } from "./Keyed.ts"
+import { keyedFenced } from "./Keyed.ts"
 import { personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(RequestsApi)
@@ -55,21 +55,21 @@ export const requests = HttpApiBuilder.group(
       }),
       createLinkProof: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyedAfter(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: LinkProof },
           links.prove({ ...payload, personId }),
         )
       }),
       createLinkRequest: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 201, success: LinkRequest },
           links.request({ ...payload, personId }),
         )
       }),
       objectToLinkRequest: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
-        return yield* keyed(
+        return yield* keyedFenced(
           { principal, payload, status: 200, success: LinkRequest },
           links.object({ personId, linkRequestId: params.link_request_id, reason: payload.reason ?? null }),
         )

@@ -25,7 +25,11 @@ export const activeRow = (sql: PgClient.PgClient, personId: string): Question =>
   lock: sql`for share`,
 })
 
-export const isActiveIn = (answer: string): boolean => (JSON.parse(answer) as ReadonlyArray<unknown>).length > 0
+/** Their id; null where they are not active. */
+export const activeIn = (answer: string): string | null =>
+  (JSON.parse(answer) as ReadonlyArray<{ readonly id: string }>)[0]?.id ?? null
+
+export const isActiveIn = (answer: string): boolean => activeIn(answer) !== null
 
 /** The person that this name turned out to be, where it is known and not removed. */
 export const knownRow = (sql: PgClient.PgClient, personId: string): Question => ({

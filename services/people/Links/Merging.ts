@@ -5,7 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import type { Statement } from "effect/sql"
 
 interface Merge {
   readonly from: string
@@ -14,21 +14,24 @@ interface Merge {
   readonly now: Date
 }
 
+/** SQL of whether anything hangs on a person that a leaked token of theirs must not carry over to another; `id` is SQL. */
+export const isEntangled = (sql: PgClient.PgClient, id: Statement.Fragment): Statement.Fragment =>
+  sql`(
+    with names as (select n.id from people n where n.id = ${id} or n.merged_into = ${id})
+    select exists (select from people o where o.id = ${id} and o.operator)
+      or exists (select from institution_memberships m join names on names.id = m.person_id where not m.removed)
+      or exists (select from project_owners o join names on names.id = o.person_id where o.active and not o.removed)
+      or exists (select from policy_approvals a join names on names.id = a.person_id)
+      or exists (select from policy_reviews v join names on names.id = v.declined_by)
+      or exists (select from access_reviews r join names on names.id in (r.proposed_by, r.approved_by, r.revoked_by))
+      or exists (select from service_grants g join names on names.id in (g.proposed_by, g.approved_by, g.revoked_by)))`
+
 export const merging = (sql: PgClient.PgClient) => {
-  /** Whether anything hangs on a person that a leaked token of theirs must not carry over to another. */
-  const entangled = Effect.fnUntraced(function* (id: string): Effect.fn.Return<boolean, SqlError.SqlError> {
-    const [row] = yield* sql<{ entangled: boolean }>`
-      with names as (select id from people where id = ${id} or merged_into = ${id})
-      select exists (select from people where id = ${id} and operator)
-        or exists (select from institution_memberships m join names on names.id = m.person_id where not m.removed)
-        or exists (select from project_owners o join names on names.id = o.person_id where o.active and not o.removed)
-        or exists (select from policy_approvals a join names on names.id = a.person_id)
-        or exists (select from policy_reviews v join names on names.id = v.declined_by)
-        or exists (select from access_reviews r join names on names.id in (r.proposed_by, r.approved_by, r.revoked_by))
-        or exists (select from service_grants g join names on names.id in (g.proposed_by, g.approved_by, g.revoked_by))
-        as entangled`
-    return row!.entangled
-  })
+  const entangled = (id: string) =>
+    Effect.map(
+      sql<{ entangled: boolean }>`select ${isEntangled(sql, sql`${id}`)} as entangled`,
+      ([row]) => row!.entangled,
+    )
 
   const decidedTogether = (one: string, other: string) =>
     Effect.map(

@@ -11,7 +11,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { linkNoticeKind } from "../../access/RequestLetters.ts"
 import { objectionWindow, type RequestRow } from "../../access/RequestRows.ts"
-import type { Mails } from "../../platform/Mails.ts"
+import type { Mails, NewMail } from "../../platform/Mails.ts"
 
 interface Notice {
   readonly created_at: Date | null
@@ -21,19 +21,28 @@ interface Notice {
   readonly opened_at: Date | null
 }
 
+/** The mail that tells the other side. */
+export const noticeTo = (requestId: string, recipient: string): NewMail => ({
+  kind: linkNoticeKind,
+  subjectId: requestId,
+  recipient,
+  args: {},
+})
+
+/** Until when the other side may object, in the current transaction, in which it is told anew where it has to be. */
 export const objection = (sql: PgClient.PgClient, mails: Mails["Service"]) => {
-  /** Mails a notice to the other side, in the current transaction; gives whether there is an address for it. */
+  /** Gives whether there is an address to mail a notice to. */
   const notify = Effect.fnUntraced(function* (
     { id, person_id }: Pick<RequestRow, "id" | "person_id">,
   ): Effect.fn.Return<boolean, SqlError.SqlError> {
     const [other] = yield* sql<{ email: string }>`
       select email from people where id = ${person_id} and email is not null and email_verified`
     if (other === undefined) return false
-    yield* mails.add({ kind: linkNoticeKind, subjectId: id, recipient: other.email, args: {} })
+    yield* mails.add(noticeTo(id, other.email))
     return true
   })
 
-  const until = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     row: RequestRow,
     now: number,
   ): Effect.fn.Return<number, SqlError.SqlError> {
@@ -49,6 +58,4 @@ export const objection = (sql: PgClient.PgClient, mails: Mails["Service"]) => {
     const toldAt = sent_at?.getTime() ?? (noticedAt !== null && ended_at === null ? now : asked)
     return Math.max(toldAt, opened) + objectionWindow
   })
-
-  return { notify, until }
 }

@@ -1,9 +1,9 @@
 /** A request to link two identities, as its author and the other side see it. */
 import type * as Wire from "../../../schemas/identity/Requests.ts"
-import { filedOf, type PolicyReviewRow, stamp } from "../../access/PolicyReviews.ts"
+import { filedOf, type ReviewName, stamp } from "../../access/PolicyReviews.ts"
 import type { RequestRow } from "../../access/RequestRows.ts"
 
-export const viewOf = (row: RequestRow, review: PolicyReviewRow | null): Wire.LinkRequest => {
+export const viewOf = (row: RequestRow, review: ReviewName | null): Wire.LinkRequest => {
   const { issuer, proof_id = null, subject } = row.fields as {
     readonly issuer: string
     readonly subject: string

@@ -165,7 +165,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   const join = Effect.fnUntraced(function* (from: string, into: string) {
     const request = yield* Effect.gen(function* () {
-      const { proof_id } = yield* transact(yield* links.prove({ personId: into, token: yield* tokenFor(from) }))
+      const { proof_id } = yield* transact(links.prove({ personId: into, token: yield* tokenFor(from) }))
       return yield* transact(links.request({ personId: into, proof_id, reason }))
     }).pipe(Effect.orElseSucceed(() => null))
     if (request === null) return

@@ -1,5 +1,6 @@
 /** Linking two identities, step by step. */
 import { Clock, Effect } from "effect"
+import { Policies } from "../../../services/access/Policies.ts"
 import { Links } from "../../../services/people/Links.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
@@ -7,7 +8,7 @@ import { tokenFor } from "../../support/TestTokens.ts"
 import { reason } from "../access/RequestWorld.ts"
 
 export const prove = (personId: string, token: string) =>
-  Effect.flatMap(Links, (links) => Effect.flatMap(links.prove({ personId, token }), transact))
+  Effect.flatMap(Links, (links) => transact(links.prove({ personId, token })))
 export const ask = (personId: string, proof_id: string) =>
   Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
 export const object = (personId: string, linkRequestId: string) =>
@@ -50,4 +51,16 @@ export const linksTold = Effect.fnUntraced(function* (projects: ReadonlyArray<st
     select project_id, sub_id ->> 'sub' as of, payload -> 'linked' ->> 'sub' as linked
     from lifecycle_events where kind = 'identity-linked' and project_id = any(${[...projects]}::text[])`
   return rows.map(({ linked, of, project_id }) => [project_id, of, linked])
+})
+
+/** An approved link takes effect, as if the other side had had its day. */
+export const settledNow = Effect.fnUntraced(function* (linkRequestId: string) {
+  const { sql } = yield* Database
+  const long = 3 * 24 * 3_600_000
+  const now = yield* Clock.currentTimeMillis
+  yield* noticed(linkRequestId)
+  yield* sql`update mails set sent_at = ${new Date(now - long)} where subject_id = ${linkRequestId}`
+  yield* sql`update requests set effective_at = ${new Date(now - 1)} where id = ${linkRequestId}::uuid
+    and state = 'pending_review' and effective_at is not null`
+  yield* transact((yield* Policies).settle(linkRequestId))
 })

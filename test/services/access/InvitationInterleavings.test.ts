@@ -1,0 +1,176 @@
+/**
+ * Two who do something about one invitation, or about the first two of an institution: in any order of their round trips
+ * it is as if one had come after the other.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import { Enrollments } from "../../../services/access/Enrollments.ts"
+import { Database } from "../../../services/platform/Database.ts"
+import { fenced } from "../../../services/platform/FencedCommand.ts"
+import { BeforeWrite } from "../../../services/platform/FencedWrite.ts"
+import { interleaved } from "../../support/Interleaved.ts"
+import { counting } from "../../support/Statements.ts"
+import { institution, member, person } from "../../support/TestIdentity.ts"
+import { acceptInvitation, codeOf, decline, enroll, reason, services, sign, tokenOf, world } from "./RequestWorld.ts"
+
+type Services = Layer.Success<typeof services>
+
+const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Database, ({ sql }) => fenced(sql, { turn: "a", admissions: [] }, command))
+
+const invitation = Effect.fnUntraced(function* (fern: string, sam: string, signer: string, email: string) {
+  const { enrollment_id, policy_review } = yield* enroll(fern, sam, email)
+  yield* sign(policy_review!.review_id, "administrator", signer)
+  return { id: enrollment_id, token: yield* tokenOf(enrollment_id) }
+})
+
+/** An invitation of ned's that was sent, and one that waits for its signature; and an institution that nobody runs. */
+const place = Effect.gen(function* () {
+  const w = yield* world
+  const [ned, mia, moss, sol] = yield* Effect.all([person(), person(), institution(), person()])
+  const [finder, thief] = yield* Effect.all([person(), person()])
+  yield* member(moss, sol, "sponsor")
+  const at = { ...w, ned, mia, moss, sol, finder, thief }
+  const sent = yield* invitation(w.fern, w.sam, w.ada, `${ned}@example.com`)
+  const waiting = yield* enroll(w.fern, w.sam, `${ned}@example.com`)
+  const [first, second] = [
+    yield* invitation(moss, sol, w.oz, `${ned}@example.com`),
+    yield* invitation(moss, sol, w.ola, `${mia}@example.com`),
+  ]
+  return { ...at, sent, first, second, waiting: waiting.enrollment_id, review: waiting.policy_review!.review_id }
+})
+type Place = Effect.Success<typeof place>
+
+/** How it all stands, by the names of the people. */
+const stateOf = (at: Place) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const names = new Map(Object.entries(at).map(([name, id]) => [id, name]))
+    const named = (id: string | null) => id === null ? null : names.get(id)
+    const these = [at.sent.id, at.waiting, at.first.id, at.second.id]
+    const requests = yield* sql<{ person_id: string | null }>`
+      select r.state, r.revision, r.person_id, r.result_id is not null as result, r.mail_id is not null as mailed,
+        exists (select from timers t where t.aggregate_id = r.id::text) as timed,
+        (select json_agg(json_build_array(v.kind, v.state) order by v.id) from policy_reviews v
+          where v.request_id = r.id) as reviews,
+        (select json_agg(a.action order by a.action) from audit_records a
+          where a.subject = 'request:' || r.id) as audited
+      from requests r join unnest(${these}::uuid[]) with ordinality o(id, nth) on o.id = r.id order by o.nth`
+    const seats = yield* sql<{ institution_id: string; person_id: string; id: string }>`
+      select m.institution_id, m.person_id, m.role, m.state, m.revision, cardinality(m.approved_by) as signers,
+        (select count(*)::int from outbox b where b.payload like '%"' || m.id || '"%') as told
+      from institution_memberships m where m.institution_id in (${at.fern}, ${at.moss}) and not m.removed
+      order by m.institution_id = ${at.fern}, m.role, m.person_id = ${at.ned}, m.person_id = ${at.mia}`
+    return {
+      requests: requests.map((row) => ({ ...row, person_id: named(row.person_id) })),
+      seats: seats.filter(({ person_id }) => [at.ned, at.mia, at.finder, at.thief].includes(person_id))
+        .map((seat) => ({ ...seat, institution_id: named(seat.institution_id), person_id: named(seat.person_id) })),
+    }
+  })
+
+type Act = (at: Place) => Effect.Effect<string, never, Services>
+
+/** As what they are let in as, or the code of the refusal. */
+const accepts = (who: "ned" | "mia" | "finder" | "thief", which: "sent" | "first" | "second" = "sent"): Act => (at) =>
+  Effect.flatMap(
+    Enrollments,
+    (enrollments) =>
+      Effect.matchEffect(decided(enrollments.accept({ personId: at[who], token: at[which].token })), {
+        onFailure: (error) => codeOf(Effect.fail(error)),
+        onSuccess: ({ membership }) => Effect.succeed(membership?.role ?? "waits"),
+      }),
+  )
+const takesBack = (who: "ada" | "sam", which: "sent" | "waiting"): Act => (at) =>
+  Effect.flatMap(Enrollments, (enrollments) =>
+    codeOf(decided(enrollments.revoke({
+      ...{ institutionId: at.fern, personId: at[who], reason },
+      enrollmentId: which === "sent" ? at.sent.id : at.waiting,
+    }))))
+
+/** Whole, wherever the other command is. */
+const atOnce = <A, E extends object>(act: (at: Place) => Effect.Effect<A, E, Services>): Act => (at) =>
+  codeOf(Effect.provideService(act(at), BeforeWrite, Effect.void))
+const claimed = (act: typeof sign | typeof decline) =>
+  atOnce((at) =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [open] = yield* sql<{ id: string }>`
+        select id::text as id from policy_reviews where request_id = ${at.sent.id}::uuid and state = 'open'`
+      yield* act(open?.id ?? "none", "administrator", at.ada)
+    })
+  )
+const signs = atOnce(({ abe, review }) => sign(review, "administrator", abe))
+const declines = atOnce(({ abe, review }) => decline(review, "administrator", abe))
+const unseats = atOnce(({ sam }) =>
+  Effect.flatMap(
+    Database,
+    ({ sql }) => sql`update institution_memberships set state = 'ended' where person_id = ${sam}`,
+  )
+)
+const closes = atOnce(({ fern }) =>
+  Effect.flatMap(Database, ({ sql }) => sql`update institutions set status = 'suspended' where id = ${fern}`)
+)
+const suspends = atOnce(({ ned }) =>
+  Effect.flatMap(Database, ({ sql }) => sql`update people set status = 'suspended' where id = ${ned}`)
+)
+/** The directory's line is refused where the person is seated already. */
+const seats = (state: "active" | "suspended"): Act => ({ fern, ned }) =>
+  member(fern, ned, "member", { state }).pipe(
+    Effect.as("done"),
+    Effect.catchDefect(() => Effect.succeed("refused")),
+    Effect.orDie,
+  )
+const isBarred = seats("suspended")
+const isSeated = seats("active")
+
+const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
+  "two sign-ins of the invited person": [accepts("ned"), accepts("ned")],
+  "the invited person and another holder of the link": [accepts("ned"), accepts("finder")],
+  "two other holders of the link": [accepts("finder"), accepts("thief")],
+  "another holder, twice": [accepts("finder"), accepts("finder")],
+  "who accepts and who takes back": [accepts("ned"), takesBack("ada", "sent")],
+  "another holder and who takes back": [accepts("finder"), takesBack("sam", "sent")],
+  "another holder who comes again and who takes back": [
+    accepts("finder"),
+    takesBack("sam", "sent"),
+    (at) => Effect.andThen(accepts("finder")(at), claimed(decline)(at)),
+  ],
+  "the invited person and who signs for another holder": [accepts("ned"), claimed(sign), accepts("finder")],
+  "the invited person and who declines another holder": [accepts("ned"), claimed(decline), accepts("finder")],
+  "who takes back and who signs for another holder": [takesBack("sam", "sent"), claimed(sign), accepts("finder")],
+  "who takes back and who declines another holder": [takesBack("sam", "sent"), claimed(decline), accepts("finder")],
+  "two who take back": [takesBack("ada", "sent"), takesBack("sam", "sent")],
+  "who takes back and who signs": [takesBack("sam", "waiting"), signs],
+  "who takes back and who declines": [takesBack("sam", "waiting"), declines],
+  "who takes back and the end of their role": [takesBack("sam", "sent"), unseats],
+  "who accepts and the end of the institution": [accepts("ned"), closes],
+  "who accepts and the end of the person": [accepts("ned"), suspends],
+  "who accepts and a suspension as a member": [accepts("ned"), isBarred],
+  "who accepts and a membership": [accepts("ned"), isSeated],
+  "the first two of an institution": [accepts("ned", "first"), accepts("mia", "second")],
+}
+
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who meet about an invitation", (it) => {
+  for (const [name, [one, other, before]] of Object.entries(pairs)) {
+    it.effect(`${name}: as one after the other`, () =>
+      Effect.gen(function* () {
+        const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
+          const at = yield* place
+          if (before !== undefined) yield* before(at)
+          return { commands: [one(at), other(at)] as const, state: stateOf(at) }
+        }))
+        const known = serial.map((ended) => JSON.stringify(ended))
+        for (const ended of interleavings) assert.include(known, JSON.stringify(ended))
+      }))
+  }
+
+  it.effect("each takes two round trips", () =>
+    Effect.gen(function* () {
+      const at = yield* place
+      assert.deepStrictEqual(yield* counting(accepts("finder")(at)), [2, "waits"])
+      assert.deepStrictEqual(yield* counting(accepts("ned")(at)), [2, "member"])
+      assert.deepStrictEqual(yield* counting(takesBack("sam", "waiting")(at)), [2, "done"])
+      assert.deepStrictEqual(yield* counting(accepts("ned", "first")(at)), [2, "administrator"])
+      assert.strictEqual(yield* codeOf(acceptInvitation(at.thief, at.sent.token)), "invalid_state")
+    }))
+})

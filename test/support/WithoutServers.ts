@@ -1,0 +1,28 @@
+/**
+ * The test files that need neither PostgreSQL nor a broker: nothing that they import, directly or not, takes one of the
+ * run's servers (`inject`) or starts its own. Found by reading import lines, so a new test is in the right suite by itself.
+ */
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { dirname, join, normalize } from "node:path"
+
+/** Values only: a type brings no code along. */
+const imported = /(?:^|[\s;}])(?:import|export)\s(?!type\b)(?:[^"';]*?\sfrom\s)?\s*"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/g
+
+const starters = new Set(["src/embedded/EmbeddedPostgres.ts", "src/embedded/EmbeddedNats.ts"])
+
+const takesServer = (path: string, text: string) =>
+  starters.has(path) || path.startsWith("test/") && /\binject\(|from "\S*\/Processes\.ts"/.test(text)
+
+const reached = (path: string, seen: Map<string, string>): ReadonlyMap<string, string> => {
+  if (seen.has(path) || !existsSync(path)) return seen
+  const text = readFileSync(path, "utf8")
+  seen.set(path, text)
+  for (const [, fixed, late] of text.matchAll(imported)) reached(normalize(join(dirname(path), (fixed ?? late)!)), seen)
+  return seen
+}
+
+/** Paths from the tree's root. */
+export const withoutServers = (): ReadonlyArray<string> =>
+  globSync("test/**/*.test.ts").map(normalize).filter((path) =>
+    !/^test\/(e2e|long)\//.test(path) && ![...reached(path, new Map())].some(([file, text]) => takesServer(file, text))
+  )

@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config"
+import { withoutServers } from "./test/support/WithoutServers.ts"
+
+/** What needs no server: seconds, for the loop of whoever changes a pure function. Part of `task test` as well. */
+export default defineConfig({
+  test: {
+    include: [...withoutServers()],
+    // Worker threads do not run on Deno.
+    pool: "forks",
+    maxWorkers: 2,
+    // Before Effect loads, as in every entry of the program.
+    setupFiles: ["src/process/HideAsyncHooks.ts"],
+    testTimeout: 60_000,
+  },
+})

@@ -1,6 +1,7 @@
 /**
- * The test files that need neither PostgreSQL nor a broker: nothing that they import, directly or not, takes one of the
- * run's servers (`inject`) or starts its own. Found by reading import lines, so a new test is in the right suite by itself.
+ * The test files that need neither PostgreSQL, nor a broker, nor another program: nothing that they import, directly or
+ * not, takes one of the run's servers (`inject`), and no test among it starts a process. Found by reading import lines, so
+ * a new test is in the right suite by itself.
  */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
@@ -10,8 +11,8 @@ const imported = /(?:^|[\s;}])(?:import|export)\s(?!type\b)(?:[^"';]*?\sfrom\s)?
 
 const starters = new Set(["src/embedded/EmbeddedPostgres.ts", "src/embedded/EmbeddedNats.ts"])
 
-const takesServer = (path: string, text: string) =>
-  starters.has(path) || path.startsWith("test/") && /\binject\(|from "\S*\/Processes\.ts"/.test(text)
+const needsMore = (path: string, text: string) =>
+  starters.has(path) || path.startsWith("test/") && /\binject\(|"node:child_process"/.test(text)
 
 const reached = (path: string, seen: Map<string, string>): ReadonlyMap<string, string> => {
   if (seen.has(path) || !existsSync(path)) return seen
@@ -24,5 +25,5 @@ const reached = (path: string, seen: Map<string, string>): ReadonlyMap<string, s
 /** Paths from the tree's root. */
 export const withoutServers = (): ReadonlyArray<string> =>
   globSync("test/**/*.test.ts").map(normalize).filter((path) =>
-    !/^test\/(e2e|long)\//.test(path) && ![...reached(path, new Map())].some(([file, text]) => takesServer(file, text))
+    !/^test\/(e2e|long)\//.test(path) && ![...reached(path, new Map())].some(([file, text]) => needsMore(file, text))
   )

@@ -1,5 +1,5 @@
 /**
- * Webhooks and their deliveries (RULES, Deliveries). What grows with the traffic (events, deliveries, attempts) is
+ * Webhooks and their deliveries (docs/delivery.md). What grows with the traffic (events, deliveries, attempts) is
  * partitioned by the day in its UUIDv7 and dropped by the day; the work to do is one small table beside it.
  * No foreign keys from these into webhooks or accounts: a fan-out must not lock what a person edits.
  */

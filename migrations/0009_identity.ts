@@ -89,7 +89,7 @@ const statements = [
     state text check (state in ('registered', 'launch_proposed', 'launched', 'held', 'withdrawn')),
     state_decided boolean not null default false,
     held_reason text,
-    -- A failed or held rollout (specification 000, Events 5): new activation waits until it is released.
+    -- A failed or held rollout (docs/requests.md): new activation waits until it is released.
     rollout text check (rollout in ('hold', 'fail')),
     client_id text unique,
     launch_url text,

@@ -1,5 +1,5 @@
 /**
- * A line that was not followed leaves out what it may not say (RULES, Directory). The same version from whom is followed
+ * A line that was not followed leaves out what it may not say. The same version from whom is followed
  * then still says the rest: `unfollowed` marks rows that wait for it.
  */
 import { Effect } from "effect"

@@ -1,5 +1,5 @@
 /**
- * Who counts as two, held by the database whatever a program believes (RULES, Trust): nobody approves what they proposed
+ * Who counts as two, held by the database whatever a program believes: nobody approves what they proposed
  * under another of their names, nor beside somebody whose place either of them made or approved within 90 days. What was
  * decided on a service grant moves forward only, and a review's place in its evidence changes with a decision alone.
  */

@@ -1,6 +1,6 @@
 /**
  * The 422 of both services: FastAPI's `HTTPValidationError`, with every fault of a request at once
- * (DECISIONS-identity 1.1). How issues become faults stands in Validation/Translate.ts, the scalars that follow
+ * (docs/api/identity.md). How issues become faults stands in Validation/Translate.ts, the scalars that follow
  * pydantic's rules in Validation/Scalars.ts.
  */
 import { Schema } from "effect"

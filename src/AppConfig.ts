@@ -1,7 +1,7 @@
 /**
- * Everything that is configured, read once (INTERFACE, variables). A wrong value stops the start with one line that names
- * the variable, what is wrong with it and an example; all wrong values are named at once, and no value is repeated,
- * since some are secrets.
+ * Everything that is configured (docs/configuration.md), read once. A wrong value stops the start with one line that
+ * names the variable, what is wrong with it and an example; all wrong values are named at once, and no value is
+ * repeated, since some are secrets.
  */
 import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { join, resolve } from "node:path"
@@ -21,7 +21,7 @@ const isLoopback = (address: string): boolean => {
   return parsed !== null && loopbackHosts.has(parsed.hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** Why DEMO may not be on, or null (RULES, Trust: it lets anyone in who can read the home). */
+/** Why DEMO may not be on, or null (it lets anyone in who can read the home). */
 const demoFault = (values: Values): string | null => {
   if (!loopbackHosts.has(values.host)) return "DEMO: starts on a loopback HOST only, for example HOST=127.0.0.1"
   if (values.publicUrl !== null && !isLoopback(values.publicUrl)) {

@@ -1,6 +1,6 @@
 /**
- * The import law (ARCHITECTURE): schemas ← services/platform ← services/<domain> ← src ← test, bench. Held by reading the
- * import lines of every file; and what no file may say.
+ * The import law (docs/architecture.md): schemas ← services/platform ← services/<domain> ← src ← test, bench. Held by
+ * reading the import lines of every file; and what no file may say.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"

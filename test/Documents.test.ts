@@ -1,40 +1,100 @@
-/** Documents of the tree lead somewhere: relative links, and paths that are named in backquotes. */
+/**
+ * Documents of the tree lead somewhere: links and their anchors, paths that are named in backquotes; and so do comments of
+ * the code: a document that they name stands in the tree, and none cites a paper that does not.
+ */
 import { assert, describe, it } from "@effect/vitest"
-import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { dirname, join, normalize, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..")
 
-const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" })
-  .split("\n").filter((name) => name !== "" && name !== "CHANGELOG.md" && !name.startsWith("bench/results/"))
+const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples", "deploy", "docs", ".ci"]
 
-/** Targets of Markdown links to other files, without the part after #. */
+/** Files of the tree, and of its root, by the end of their names; paths from the root. */
+const filesOf = (ending: RegExp): ReadonlyArray<string> => [
+  ...readdirSync(root).filter((name) => ending.test(name)),
+  ...trees.flatMap((tree) =>
+    readdirSync(join(root, tree), { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && ending.test(entry.name))
+      .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+      .filter((path) => !path.includes("node_modules/"))
+  ),
+]
+
+const read = (path: string) => readFileSync(join(root, path), "utf8")
+
+const documents = filesOf(/\.md$/).filter((name) => name !== "CHANGELOG.md" && !name.startsWith("bench/results/"))
+
+/** Targets of Markdown links within the tree. */
 const linksOf = (text: string) =>
-  [...text.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target]) => target!)
-    .filter((target) => !/^([a-z]+:|#|\/)/.test(target))
-    .map((target) => target.split("#", 1)[0]!)
+  [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!).filter((target) => !/^([a-z]+:|\/)/.test(target))
+
+/** The anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (text: string) =>
+  [...text.replace(/```[\s\S]*?```/g, "").matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+    title!.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-")
+  )
+
+const leads = (from: string, target: string) => {
+  const [file, anchor] = target.split("#", 2)
+  const path = file === "" ? from : normalize(join(dirname(from), decodeURI(file!)))
+  if (!existsSync(join(root, path))) return false
+  return anchor === undefined || !path.endsWith(".md") || anchorsOf(read(path)).includes(anchor)
+}
 
 /** Paths from the repository's root that stand in backquotes; a folder, or a file with one of our extensions. */
 const pathsOf = (text: string) =>
   [...text.matchAll(/`((?:schemas|services|src|test|bench|sdk|migrations|examples|docs|deploy)\/[\w./-]*)`/g)]
     .map(([, path]) => path!)
 
+/** Comments, of TypeScript and of what begins them with a number sign. */
+const commentsOf = (text: string) =>
+  [...text.matchAll(/\/\*[\s\S]*?\*\/|(?:^|\s)\/\/.*$|^\s*#.*$|--.*$/gm)].map(([comment]) => comment).join("\n")
+
+const named = /(?<![\w/.-])((?:[\w.-]+\/)*[\w-]+\.md)\b/g
+
+/** A chapter of a paper by its number, or in brackets by a name in capitals; standards have names with numbers. */
+const cited =
+  /\bspecification \d+|\b[A-Z]{4,}-[a-z]+ \d|\((?!HTTP|JSON)[A-Z]{5,}(?:-[a-z]+)?(?:, [A-Z][\w ]+|, [a-z ]+|)\)/g
+
+const standsIn = (from: string, name: string) =>
+  existsSync(join(root, name)) || existsSync(join(root, dirname(from), name))
+
 describe("the documents", () => {
   it("are found", () => assert.include(documents, "docs/architecture.md"))
 
   for (const name of documents) {
-    it(`${name} links to files that exist`, () => {
-      const text = readFileSync(join(root, name), "utf8")
-      const lost = linksOf(text).filter((target) => !existsSync(join(root, dirname(name), decodeURI(target))))
-      assert.deepStrictEqual(lost, [])
+    it(`${name} links to what exists`, () => {
+      assert.deepStrictEqual(linksOf(read(name)).filter((target) => !leads(name, target)), [])
     })
 
     it(`${name} names paths that exist`, () => {
-      const text = readFileSync(join(root, name), "utf8")
-      assert.deepStrictEqual(pathsOf(text).filter((path) => !existsSync(join(root, path))), [])
+      assert.deepStrictEqual(pathsOf(read(name)).filter((path) => !existsSync(join(root, path))), [])
     })
   }
+})
+
+describe("comments of the code", () => {
+  const late = /^services\/(access|projects|transfers|webhooks)\//
+  const code = filesOf(/\.(ts|mjs|sh|ya?ml|conf)$|^Dockerfile$/).filter((path) => !late.test(path))
+    .map((path) => ({ path, text: commentsOf(read(path)) }))
+
+  it("are found", () => {
+    assert.isAbove(code.length, 500)
+    assert.isAbove(code.filter(({ text }) => text.includes("docs/")).length, 30)
+  })
+
+  it("name documents that stand in the tree", () => {
+    const lost = code.flatMap(({ path, text }) =>
+      [...text.matchAll(named)].map(([, name]) => name!).filter((name) => !standsIn(path, name))
+        .map((name) => `${path} names ${name}`)
+    )
+    assert.deepStrictEqual(lost, [])
+  })
+
+  it("cite no paper that does not", () => {
+    const found = code.flatMap(({ path, text }) => [...text.matchAll(cited)].map(([cite]) => `${path} cites ${cite}`))
+    assert.deepStrictEqual(found, [])
+  })
 })

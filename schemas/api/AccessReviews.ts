@@ -1,4 +1,4 @@
-/** `/v1/institutions/{institution_id}/access-grant-reviews` (specification 000, Reviewed Access grants). */
+/** `/v1/institutions/{institution_id}/access-grant-reviews` (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReviews.ts"

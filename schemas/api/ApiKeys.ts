@@ -1,4 +1,4 @@
-/** `/v1/api-keys/`: keys for programmatic access (specification 001). */
+/** `/v1/api-keys/`: keys for programmatic access (docs/api/mail.md). */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ApiKeyId, ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"

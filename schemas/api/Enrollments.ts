@@ -1,4 +1,4 @@
-/** Who belongs to an institution: invitations (specification 000, EnrollmentCreate) and changes of roles (an extra). */
+/** Who belongs to an institution: invitations and changes of roles (an extra). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"

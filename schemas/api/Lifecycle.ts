@@ -1,5 +1,5 @@
 /**
- * How products follow a project's lifecycle (DECISIONS-identity 1.10): events from a cursor, a signed snapshot, and the
+ * How products follow a project's lifecycle (docs/api/identity.md): events from a cursor, a signed snapshot, and the
  * acknowledgement of what the product has committed. For services whose grant is approved; each request asks again.
  */
 import { Context, Effect, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** `/v1/me`: one's own account, sessions, authenticators and credential actions (specification 000, Personal account). */
+/** `/v1/me`: one's own account, sessions, authenticators and credential actions (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Freshness, OwnAccount, SessionList } from "../identity/Account.ts"

@@ -1,4 +1,4 @@
-/** `/v1/notifications` (specification 001; the live stream is an extra). */
+/** `/v1/notifications` (docs/api/mail.md; the live stream is an extra). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Category, NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"

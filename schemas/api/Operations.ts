@@ -1,4 +1,4 @@
-/** Operations, diagnostics and jobs (specification 000, Operations and health). */
+/** Operations, diagnostics and jobs (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"

@@ -1,4 +1,4 @@
-/** `/v1/policies/reviews`: requests are decided by holders of the roles that they need (specification 000, Approval). */
+/** `/v1/policies/reviews`: requests are decided by holders of the roles that they need (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"

@@ -1,4 +1,4 @@
-/** What people ask for on their own account, and people themselves (specification 000, Requests and registration). */
+/** What people ask for on their own account, and people themselves (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"

@@ -1,4 +1,4 @@
-/** `/v1/projects/{project_id}/lifecycle-service-grants` (specification 000, Lifecycle service grants). */
+/** `/v1/projects/{project_id}/lifecycle-service-grants` (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed } from "../identity/IdempotencyKey.ts"

@@ -1,4 +1,4 @@
-/** `/health` and `/ready` (specification 000, Operations and health; bodies by DECISIONS-identity 1.8). No credential. */
+/** `/health` and `/ready` (docs/api/identity.md). No credential. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Timestamp } from "../Wire.ts"

@@ -1,4 +1,4 @@
-/** Domain transfers (specification 001): `/v1/domains/{id}/transfer`, `/v1/domain-transfers`, the administrator's force. */
+/** Domain transfers (docs/transfers.md): `/v1/domains/{id}/transfer`, `/v1/domain-transfers`, an administrator's force. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"

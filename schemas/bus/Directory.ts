@@ -21,7 +21,7 @@ export type MailKindName = (typeof mailKindNames)[number]
 export const directorySubjects = "intake.v1.directory.*"
 export const directorySubject = (kind: string): string => `intake.v1.directory.${Subject.token(kind)}`
 
-/** What identity management around us may tell (DECISIONS-identity 1.12). */
+/** What identity management around us may tell (docs/api/identity.md). */
 export const identityKindNames = [
   "person",
   "institution",

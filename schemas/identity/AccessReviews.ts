@@ -1,5 +1,5 @@
 /**
- * Reviewed Access grants (specification 000, Reviewed Access grants; DECISIONS-identity 1.5). A receipt says what was
+ * Reviewed Access grants (docs/api/identity.md). A receipt says what was
  * decided and on what exactly; whether it still counts, and what became of it, is read in the list.
  */
 import { Schema } from "effect"
@@ -46,9 +46,9 @@ export const GrantReceipt = Schema.Struct({
   revocation: orNull(Schema.Struct({ person_id: Schema.String, revoked_at: Timestamp, digest: Digest })),
   actor_person_id: Schema.String,
   recorded_at: Timestamp,
-  /** A review assigns nothing: always null (specification 000, Resources 2). */
+  /** A review assigns nothing: always null. */
   issuer_assignment: Schema.Null,
-  /** A review never changes the Access (specification 000, Resources 3). */
+  /** A review never changes the Access. */
   access_effect: Schema.Literal("unchanged"),
   /** The head of the review's chain of evidence, also the receipt's ETag. */
   evidence_digest: Digest,

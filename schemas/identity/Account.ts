@@ -1,4 +1,4 @@
-/** A person's own account, as they see it (DECISIONS-identity 1.4). */
+/** A person's own account, as they see it (docs/api/identity.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { Assurance } from "./Assurance.ts"

@@ -1,4 +1,4 @@
-/** What a service reads of a project's lifecycle, and what it acknowledges (DECISIONS-identity 1.10). */
+/** What a service reads of a project's lifecycle, and what it acknowledges (docs/lifecycle.md). */
 import { Schema } from "effect"
 import { Text } from "../Validation/Scalars.ts"
 import { Cursor } from "./Cursor.ts"

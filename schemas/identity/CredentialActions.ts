@@ -1,4 +1,4 @@
-/** Authenticators, and the actions that change them and sessions (DECISIONS-identity 1.4). */
+/** Authenticators, and the actions that change them and sessions (docs/api/identity.md). */
 import { Schema } from "effect"
 import { complains, notOneOf } from "../Validation/Fault.ts"
 import { maxCodePoints, Text } from "../Validation/Scalars.ts"

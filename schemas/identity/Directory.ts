@@ -1,5 +1,5 @@
 /**
- * The fields of the identity kinds of the directory (DECISIONS-identity 1.12). Ids are opaque: what the platform that made
+ * The fields of the identity kinds of the directory (docs/api/identity.md). Ids are opaque: what the platform that made
  * them saw fit, in the alphabet of subject tokens.
  */
 import { Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The kinds of lifecycle facts (DECISIONS-identity 3), one table: what a fact is called on the bus, the event type that
+ * The kinds of lifecycle facts (docs/api/identity.md), one table: what a fact is called on the bus, the event type that
  * says it, and what it is about. The base is one constant for every installation; types are versioned by a new URI.
  */
 const own = (name: string) => `https://schemas.bailiwick.dev/secevent/lifecycle/event-type/${name}`

@@ -1,4 +1,4 @@
-/** The `idempotency-key` header (DECISIONS-identity 1.9): 1 to 255 visible ASCII characters, sent once. */
+/** The `idempotency-key` header (docs/api/identity.md): 1 to 255 visible ASCII characters, sent once. */
 import { Schema } from "effect"
 
 /** A header sent twice arrives joined by a comma and a space, which no key holds. */

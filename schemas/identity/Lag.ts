@@ -1,4 +1,4 @@
-/** How far consumers of a project's lifecycle are behind (DECISIONS-identity 1.8). Additive: fields may come. */
+/** How far consumers of a project's lifecycle are behind (docs/lifecycle.md). Additive: fields may come. */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 
@@ -41,7 +41,7 @@ export type LifecycleStream = typeof LifecycleStream.Type
 
 /**
  * Who reads the stream on the broker itself: by the operator's permission and past every grant, so inside the trust
- * boundary (RULES, Lifecycle). Subscribers without a consumer of JetStream are known to the broker alone.
+ * boundary. Subscribers without a consumer of JetStream are known to the broker alone.
  */
 export const BrokerSubscriber = Schema.Struct({
   name: Schema.String,

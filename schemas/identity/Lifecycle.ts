@@ -1,5 +1,5 @@
 /**
- * Three of the four facts that are kept apart (specification 000, What the service does): what was queued and delivered,
+ * Three of the four facts that are kept apart (docs/api/identity.md): what was queued and delivered,
  * what a product acknowledged, and what is in effect. They are read when asked, never stored in a receipt. The first of
  * the four, the decision, is its resource's own.
  */

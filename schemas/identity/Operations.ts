@@ -1,4 +1,4 @@
-/** Work that takes its time, and how it does (specification 000, Operations and health; DECISIONS-identity 1.8). */
+/** Work that takes its time, and how it does (docs/api/identity.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { BrokerSubscriber, LifecycleDrift, LifecycleLag, LifecycleStream } from "./Lag.ts"

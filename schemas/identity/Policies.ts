@@ -1,5 +1,5 @@
 /**
- * Policy reviews (DECISIONS-identity 1.12): a request takes effect once a holder of each required role has approved it,
+ * Policy reviews (docs/requests.md): a request takes effect once a holder of each required role has approved it,
  * every one a different person, none of them its author.
  */
 import { Schema } from "effect"

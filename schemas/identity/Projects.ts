@@ -1,4 +1,4 @@
-/** Websites, the projects that they are: registered, launched, owned, withdrawn (specification 000; DECISIONS-identity 1.7). */
+/** Websites, the projects that they are: registered, launched, owned, withdrawn (docs/requests.md). */
 import { Effect, Schema } from "effect"
 import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
 import { Id, Timestamp } from "../Wire.ts"

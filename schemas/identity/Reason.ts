@@ -1,4 +1,4 @@
-/** Why somebody decides: 8 to 500 code points, in every body of the identity API (specification 000, Limits). */
+/** Why somebody decides: 8 to 500 code points, in every body of the identity API. */
 import { Schema } from "effect"
 import { Text } from "../Validation/Scalars.ts"
 

@@ -1,5 +1,5 @@
 /**
- * What people ask for (specification 000, Requests and registration; DECISIONS-identity 1.7): bodies, held to the
+ * What people ask for (docs/requests.md): bodies, held to the
  * specification's tables, and answers. A body that satisfies the tables is accepted.
  */
 import { Schema } from "effect"
@@ -126,7 +126,7 @@ export const CreatedPerson = Schema.Struct({
 }).annotate({ identifier: "CreatedPerson" })
 export type CreatedPerson = typeof CreatedPerson.Type
 
-/** What became of the invitation: poll it, and never send it again blindly (specification 000, Errors 2). */
+/** What became of the invitation: poll it, and never send it again blindly. */
 export const MailDelivery = Schema.Struct({
   state: Schema.Literals(["none", "queued", "delivered", "failed", "ambiguous"]),
   message_id: orNull(Schema.String),

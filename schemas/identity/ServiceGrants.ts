@@ -1,4 +1,4 @@
-/** Lifecycle service grants: which service may read a project's lifecycle (DECISIONS-identity 1.6). */
+/** Lifecycle service grants: which service may read a project's lifecycle (docs/api/identity.md). */
 import { Schema } from "effect"
 import { BodyInt, Text } from "../Validation/Scalars.ts"
 import { AskedTime, Id, Timestamp } from "../Wire.ts"

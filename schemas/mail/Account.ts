@@ -1,10 +1,10 @@
-/** Accounts of the mail platform, as the directory tells of them (DECISIONS-mail, Accounts and the directory). */
+/** Accounts of the mail platform, as the directory tells of them (docs/api/mail.md). */
 import { Schema } from "effect"
 
 export const Plan = Schema.Literals(["free", "starter", "pro", "business"]).annotate({ identifier: "Plan" })
 export type Plan = typeof Plan.Type
 
-/** Active API keys that an account may have (specification 001, Limits). */
+/** Active API keys that an account may have. */
 export const apiKeyLimits: Readonly<Record<Plan, number>> = { free: 2, starter: 5, pro: 15, business: 50 }
 
 /** Domains that an account may own where the directory names no limit of its own; -1 is unlimited. */

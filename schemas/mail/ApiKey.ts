@@ -1,4 +1,4 @@
-/** API keys as the API shows them (specification 001, API key). */
+/** API keys as the API shows them. */
 import { Schema } from "effect"
 import { complains, valueError } from "../Validation/Fault.ts"
 import { codePoints, storable } from "../Validation/Scalars.ts"

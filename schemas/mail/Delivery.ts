@@ -1,4 +1,4 @@
-/** Deliveries as the API shows them (specification 001, Webhook delivery record; states by DECISIONS-mail). */
+/** Deliveries as the API shows them (docs/delivery.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { EventType, WebhookBody } from "./MailEvent.ts"

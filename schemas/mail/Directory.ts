@@ -1,5 +1,5 @@
 /**
- * The fields of the seven mail kinds of the directory (DECISIONS-mail, Accounts and the directory). "Or null" there
+ * The fields of the seven mail kinds of the directory (docs/api/mail.md). "Or null" there
  * means that a field may be null or absent.
  */
 import { Schema } from "effect"

@@ -1,4 +1,4 @@
-/** Email events: what the platform around us publishes, and the body that receivers get (specification 001, Events). */
+/** Email events: what the platform around us publishes, and the body that receivers get. */
 import { Schema } from "effect"
 import { Uuid } from "../Wire.ts"
 
@@ -59,7 +59,7 @@ export const MailEvent = Schema.Struct({
 })
 export type MailEvent = typeof MailEvent.Type
 
-/** The body of a webhook request (specification 001, Common payload fields). */
+/** The body of a webhook request. */
 export const WebhookBody = Schema.Struct({
   event: EventType,
   email_id: Schema.String,

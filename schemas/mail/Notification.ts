@@ -1,4 +1,4 @@
-/** Notifications of an account (specification 001, Notification; DECISIONS-mail, Notifications). */
+/** Notifications of an account (docs/api/mail.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 

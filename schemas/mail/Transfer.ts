@@ -1,4 +1,4 @@
-/** Domain transfers as the API shows them (specification 001, Domain transfer object and States and transitions). */
+/** Domain transfers as the API shows them (docs/transfers.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 

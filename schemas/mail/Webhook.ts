@@ -1,4 +1,4 @@
-/** Webhooks as the API shows them (specification 001, Webhook). */
+/** Webhooks as the API shows them. */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { EventType } from "./MailEvent.ts"

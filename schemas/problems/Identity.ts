@@ -1,5 +1,5 @@
 /**
- * Failures of the identity API (DECISIONS-identity 1.2): the whole table, but for the codes that stand in Floor.ts
+ * Failures of the identity API (docs/api/identity.md): the whole table, but for the codes that stand in Floor.ts
  * (`not_found`, `rate_limited`, `internal`, `dependency_unavailable`) or Idempotency.ts, and 422, which is an
  * HTTPValidationError.
  */

@@ -1,4 +1,4 @@
-/** Failures of domain transfers (specification 001, Errors; DECISIONS-mail, Domain transfers). */
+/** Failures of domain transfers (docs/api/mail.md). */
 import { Schema } from "effect"
 import { Blocker } from "../mail/Transfer.ts"
 import { Problem } from "./Problem.ts"

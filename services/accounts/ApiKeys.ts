@@ -1,5 +1,5 @@
 /**
- * API keys (specification 001). A key is shown once; its SHA-256 is what stays. The plan's limit counts active keys and
+ * API keys (docs/api/mail.md). A key is shown once; its SHA-256 is what stays. The plan's limit counts active keys and
  * is exact under concurrent creates, because each holds the account's row from its count to its commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"

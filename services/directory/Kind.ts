@@ -73,7 +73,7 @@ export interface Kind {
 }
 
 /**
- * Whom lines come from: `follow` is taken at its word; `plain` may not decide who is who and who may what (RULES,
- * Directory: anyone on the bus could publish an operator); `none` may tell nothing of kinds with a history.
+ * Whom lines come from: `follow` is taken at its word; `plain` may not decide who is who and who may what (anyone
+ * on the bus could publish an operator); `none` may tell nothing of kinds with a history.
  */
 export type Trust = "follow" | "plain" | "none"

@@ -1,6 +1,6 @@
 /**
  * How a service follows a project's lifecycle: pages of signed events after a cursor, with a wait; a signed snapshot of
- * what they come to; and the acknowledgement of what the product committed (DECISIONS-identity 1.10).
+ * what they come to; and the acknowledgement of what the product committed (docs/lifecycle.md).
  *
  * Each call holds the service to its grant as it stands then: a revoked one is refused from its commit on. Whoever never
  * had one is told that there is no such project.

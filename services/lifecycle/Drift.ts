@@ -1,5 +1,5 @@
 /**
- * Whether what products are told is what the domain's tables say (RULES, Lifecycle): the fold of each project's events is
+ * Whether what products are told is what the domain's tables say: the fold of each project's events is
  * compared with Access, owners, grants, reviews, people and the project itself, in one view of the database, since both
  * change in the same transaction. What differs is noted until it does so no more; mending is an operator's decision.
  *

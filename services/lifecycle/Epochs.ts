@@ -1,5 +1,5 @@
 /**
- * Epochs: a database that took another's place begins a new one before it tells anything (RULES, Outbox, last row).
+ * Epochs: a database that took another's place begins a new one before it tells anything (docs/recovery.md).
  *
  * Found out by the server's identifier and timeline, and by the mark of a restore; compared at start, and by every
  * transaction that tells a fact, before it takes a place in any history. In the transaction that finds it out every

@@ -1,6 +1,6 @@
 /**
  * What became of an event, as read now: whether a consumer of its project has it, and whether one has acknowledged it
- * after committing it. Kept apart from each other and from the decision (specification 000, What the service does).
+ * after committing it. Kept apart from each other and from the decision.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"

@@ -1,6 +1,6 @@
 /**
  * What a product knows after an event: the fold of a project's history, kept in `lifecycle_state` by whoever appends, so
- * that a snapshot is exactly what the events before it come to (RULES, Lifecycle). An event writes keys and takes keys
+ * that a snapshot is exactly what the events before it come to. An event writes keys and takes keys
  * away, whatever they held before.
  */
 import type { FactKind } from "../../schemas/identity/Facts.ts"

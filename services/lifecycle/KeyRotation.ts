@@ -1,7 +1,7 @@
 /**
  * How signing keys follow each other: announced -> published -> active -> retiring -> retired, or compromised. Consumers
  * believe only what they had committed to earlier, so the two keys after the one that signs are always known by their
- * thumbprints, and each key's first message says which two follow it (RULES, Lifecycle).
+ * thumbprints, and each key's first message says which two follow it (docs/keys.md).
  *
  * A transition is announced to every project with a time before which nothing switches; once all have heard it, the next
  * key is published. From that time on each project goes over by itself, at a place of its own history, as soon as its

@@ -1,5 +1,5 @@
 /**
- * How far a project's consumers are behind its decisions (DECISIONS-identity 1.8): what was delivered, what is
+ * How far a project's consumers are behind its decisions (docs/lifecycle.md): what was delivered, what is
  * acknowledged by which version, and how long each step took. Delivered, acknowledged and decided are facts of their
  * own; none is made up from another.
  */

@@ -1,7 +1,7 @@
 /**
  * Lifecycle facts and their places. A fact is told by the transition that makes it, in its transaction; its position in
  * the project's history is given at the very end of that transaction, under the lock of the project's head, which is
- * held to the commit: positions have no gaps and follow the order of commits (DECISIONS-identity 1.10).
+ * held to the commit: positions have no gaps and follow the order of commits (docs/lock-order.md).
  *
  * Each event chains the one before: `digest` = SHA-256 over the ASCII lines prev_digest, epoch, position, body_digest,
  * where body_digest is that of the event's `{sub_id, events}` without its `lifecycle` member, in canonical JSON.
@@ -62,7 +62,7 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
   return {
     format: "complex",
     ...(user === null ? {} : { user }),
-    // Claims change for a person in an institution (DECISIONS-identity 3).
+    // Claims change for a person in an institution.
     ...(kind === "token-claims-change" ? {} : { application: opaque(projectId) }),
     tenant: opaque(institutionId),
   }

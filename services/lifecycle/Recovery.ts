@@ -1,5 +1,5 @@
 /**
- * The way back of a held installation (RULES, Outbox, last row): what came in during the lost time is taken in again,
+ * The way back of a held installation (docs/recovery.md): what came in during the lost time is taken in again,
  * links that were mailed are made and mailed anew, what was taken away is taken away again, and then, by itself, it opens.
  *
  * It opens only when all of it was seen: while the broker is away, or the stream that would know is not the one that

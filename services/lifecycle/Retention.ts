@@ -1,5 +1,5 @@
 /**
- * How long the lifecycle is kept (DECISIONS-identity 1.10): events and their messages ninety days, parts of snapshots a
+ * How long the lifecycle is kept (docs/lifecycle.md): events and their messages ninety days, parts of snapshots a
  * day after the last one that named them, messages of one stream alone ninety days, and a day once they were delivered.
  *
  * A project's history is cut from its beginning, so that what is left has no gap whatever order clocks gave: an event

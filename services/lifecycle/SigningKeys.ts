@@ -1,9 +1,9 @@
 /**
- * The keys that lifecycle messages are signed with: RSA, RS256, apart from whatever signs OIDC tokens (specification 000,
- * Authentication 7). A kid is the RFC 7638 thumbprint. Private keys are sealed by the Vault.
+ * The keys that lifecycle messages are signed with: RSA, RS256, apart from whatever signs OIDC tokens
+ * (docs/keys.md). A kid is the RFC 7638 thumbprint. Private keys are sealed by the Vault.
  *
  * An installation begins with one active key and the two that come after it, announced by their thumbprints before they
- * are ever used: a consumer accepts only a kid that it had committed earlier (RULES, Lifecycle). Which key signs is a
+ * are ever used: a consumer accepts only a kid that it had committed earlier. Which key signs is a
  * matter of the project and of the place in its history (`lifecycle_key_places`), the same for whoever signs: a project
  * begins with the key that is active when it is first signed for, and `KeyRotation` moves it on. A compromised key signs
  * nothing more; what it had not signed yet is the next one's.

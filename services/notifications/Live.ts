@@ -1,5 +1,5 @@
 /**
- * Live streams of notifications (RULES, Notifications). PostgreSQL is the truth: a stream is a position in an inbox, and
+ * Live streams of notifications (docs/api/mail.md). PostgreSQL is the truth: a stream is a position in an inbox, and
  * whatever is newer than it is read from there, so a client that comes back with its position misses nothing and gets
  * nothing twice, whichever process it comes to.
  *

@@ -23,7 +23,7 @@ import { remembered } from "./AccessTokens/Remembered.ts"
 export const TokenAlgorithm = Schema.Literals(["RS256", "ES256"])
 export type TokenAlgorithm = typeof TokenAlgorithm.Type
 
-/** The audience of the management API's tokens (specification 000, Authentication 1). */
+/** The audience of the management API's tokens. */
 export const managementAudience = "service-management"
 
 export interface TokenIssuer {

@@ -1,5 +1,5 @@
 /**
- * Sessions that somebody has by way of one project's client: they end with it (specification 000, Events 5). Tokens of
+ * Sessions that somebody has by way of one project's client: they end with it. Tokens of
  * theirs are refused from the commit on; the project's product hears of everyone who has Access to it: of so many in the
  * transaction that ends them, and of the rest by a durable job, or a project with very many people could not be ended.
  */

@@ -1,5 +1,5 @@
 /**
- * Two identities of one person become one (DECISIONS-identity 1.7, 1.12). Who asks shows a fresh access token of the other
+ * Two identities of one person become one (docs/requests.md). Who asks shows a fresh access token of the other
  * identity; its jti counts once. An operator approves, the other side is told and may object: the link takes effect at
  * the later of the approval and 24 h after the telling. A leaked token alone takes nothing over.
  *

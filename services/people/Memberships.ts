@@ -1,6 +1,6 @@
 /**
  * Memberships that were decided here. The feed cannot undo them before it says the same; who made and who approved them
- * stands beside them, since by that it is judged who may count beside whom (RULES, Trust).
+ * stands beside them, since by that it is judged who may count beside whom.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"

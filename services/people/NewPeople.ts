@@ -1,5 +1,5 @@
 /**
- * People made by the API (specification 000, PersonCreate): by an operator, or by a service that the operator of this
+ * People made by the API: by an operator, or by a service that the operator of this
  * installation named. A person of an issuer that is not configured exists, but cannot sign in.
  */
 import { Clock, Context, Effect, Layer } from "effect"

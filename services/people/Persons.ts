@@ -1,6 +1,6 @@
 /**
  * People as lifecycle facts name them, and which projects have to hear of them: those where the person has Access, had it
- * within 90 days, or owns (RULES, Lifecycle). A person who was merged into another is still known to the products by the
+ * within 90 days, or owns. A person who was merged into another is still known to the products by the
  * identity that it came with.
  */
 import type { PgClient } from "@effect/sql-pg"
@@ -32,7 +32,7 @@ export interface NewsLimits {
   readonly chunk: number
 }
 
-/** Heads of more projects than that are held for too long by one transaction (RULES, Lifecycle). */
+/** Heads of more projects than that are held for too long by one transaction. */
 export const newsLimits: NewsLimits = { atOnce: 200, chunk: 100 }
 
 /** Those of an audience who are told now, after the project `cursor`; `last` is the last of them where some are left. */

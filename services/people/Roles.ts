@@ -1,5 +1,5 @@
 /**
- * Who may act, re-read inside the deciding transaction with the rows locked (DECISIONS-identity 1.3): a role that is
+ * Who may act, re-read inside the deciding transaction with the rows locked (docs/api/identity.md): a role that is
  * taken away at the same moment cannot decide any more. Nothing here comes from a token.
  *
  * Whoever has a membership that has not ended sees the institution, and learns why a role is missing; to everybody else
@@ -168,7 +168,7 @@ export class Roles extends Context.Service<Roles, {
   /** Whether the person is an active operator; the row stays locked, unless it is only read. */
   readonly isOperator: (personId: string, lock?: "share" | "none") => Effect.Effect<boolean, SqlError.SqlError>
   /**
-   * Whether two people count as two (RULES, Trust): neither made or approved the other's person, identity or membership
+   * Whether two people count as two: neither made or approved the other's person, identity or membership
    * within 90 days, unless a third person approved it as well; and they are not one person under two names. Where one
    * counts as an owner of `ownersOf`, nor that ownership; elsewhere an ownership is nothing that they count by, and an
    * administrator who approved a sponsor's website stays another person.

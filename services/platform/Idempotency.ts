@@ -1,5 +1,5 @@
 /**
- * Receipts: what was asked with an idempotency key is done once, and answered the same each time (DECISIONS-identity 1.9).
+ * Receipts: what was asked with an idempotency key is done once and answered the same each time (docs/api/identity.md).
  *
  * The receipt is the first row of the transaction that does the work, or a row of the one statement that writes it, and
  * commits with it, so a crash leaves both or neither, and only what was done is remembered: a refusal may be tried again

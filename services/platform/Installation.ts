@@ -1,6 +1,6 @@
 /**
  * Which installation this is, and whether it is held. While it is (a restored or promoted database, whose last decisions
- * may be lost), nothing new is activated; what takes away is never held (RULES, Outbox).
+ * may be lost), nothing new is activated; what takes away is never held (docs/recovery.md).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"

@@ -1,5 +1,5 @@
 /**
- * Mail that goes out (DECISIONS, Mail that goes out). A mail is a row, added in the transaction that decides that it
+ * Mail that goes out (docs/api/mail.md). A mail is a row, added in the transaction that decides that it
  * shall be sent, and an outbox message that names it; what it says is made by the template of its kind when it is sent.
  *
  * A mail is claimed, marked as being sent, sent, settled. A claim that ended before the mark has sent nothing and is

@@ -1,4 +1,4 @@
-/** Every variable (INTERFACE, variables): how it is read, what stands where it is not set, and an example. */
+/** Every variable (docs/configuration.md): how it is read, what stands where it is not set, and an example. */
 import { Result } from "effect"
 import { leastAuditDays } from "../../services/platform/AuditPartitions.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
@@ -32,7 +32,7 @@ import {
 export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
 export type Role = (typeof roles)[number]
 
-/** How the identity directory is fed (RULES, Directory): by files alone, by the bus as well, or not at all. */
+/** How the identity directory is fed (docs/configuration.md): by files alone, by the bus as well, or not at all. */
 export const identityDirectories = ["files", "follow", "off"] as const
 export type IdentityDirectory = (typeof identityDirectories)[number]
 

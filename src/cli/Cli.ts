@@ -1,4 +1,4 @@
-/** The commands of INTERFACE, each in a file of its own. */
+/** The commands (docs/commands.md), each in a file of its own. */
 import { Command } from "effect/cli"
 import { audit } from "./Audit.ts"
 import { backup } from "./Backup.ts"

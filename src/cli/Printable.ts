@@ -1,5 +1,5 @@
 /**
- * What others wrote, made harmless for a terminal (RULES, Trust): controls (ANSI sequences begin with one), characters
+ * What others wrote, made harmless for a terminal: controls (ANSI sequences begin with one), characters
  * that reorder or hide text, line separators and lone surrogates become escapes.
  */
 const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu

@@ -1,4 +1,4 @@
-/** `rollout`: what an operator does about a rollout that goes wrong (specification 000, Events 5). */
+/** `rollout`: what an operator does about a rollout that goes wrong (docs/requests.md). */
 import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { PolicyReviews } from "../../services/access/PolicyReviews.ts"

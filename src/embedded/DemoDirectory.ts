@@ -1,5 +1,5 @@
 /**
- * The demo directory (INTERFACE): three accounts and an institution with its people, all with stable ids, put into an
+ * The demo directory: three accounts and an institution with its people, all with stable ids, put into an
  * empty database once, marked in `demo_rows`, and disabled by every start without DEMO while no other process serves
  * the demo. `demo.json` in the home holds their ids and API keys; where it is gone, or a key in it is dead, the keys are
  * made anew, since nobody can know the old ones.

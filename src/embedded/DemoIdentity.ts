@@ -1,5 +1,5 @@
 /**
- * The identity half of the demo directory (INTERFACE): institution Fern with its sponsor and two administrators, an
+ * The identity half of the demo directory: institution Fern with its sponsor and two administrators, an
  * operator, and a project that one person may use. The issuer is a name that nobody can serve: PUBLIC_URL may change with
  * the port, and these people must stay who they are. With DEMO the home's own key speaks for it.
  */

@@ -1,7 +1,7 @@
 /**
  * The issuer of the demo and of tests: cookies of the mail service, access tokens (RFC 9068) of the rest. An ES256 key in
  * the home, readable by this user alone. Who can read the home can be anyone here, which is why nothing but DEMO on
- * loopback trusts this key (RULES, Trust).
+ * loopback trusts this key.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, SignJWT } from "jose"

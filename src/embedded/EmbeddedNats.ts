@@ -2,7 +2,7 @@
  * nats-server with JetStream, started for whoever has none: on loopback, with a random token, on files in the home.
  *
  * Relied on: the server is gone when the scope has closed; a server that a killed program left behind is stopped here.
- * The caller holds the home (Home.open). What the broker may forget is published again from PostgreSQL (RULES, Outbox).
+ * The caller holds the home (Home.open). What the broker may forget is published again from PostgreSQL.
  */
 import { Effect, Redacted, Schedule } from "effect"
 import { randomBytes } from "node:crypto"

@@ -1,5 +1,5 @@
 /**
- * Whether a request that carries a cookie may change anything (DECISIONS-mail, CSRF). A browser says where a request
+ * Whether a request that carries a cookie may change anything (docs/api/mail.md). A browser says where a request
  * comes from, in `Origin` or `Sec-Fetch-Site`; a client that says neither is none, unless it sends what a plain form
  * could: a body that is not JSON.
  */

@@ -1,5 +1,5 @@
 /**
- * The key of the dev pages (RULES, Trust): new at each start and printed there, so that neither another user of this
+ * The key of the dev pages: new at each start and printed there, so that neither another user of this
  * machine nor a page of another origin reads what they show. It comes as `?key=` once and is a cookie from then on; a
  * cookie knows no ports, so each instance has one of its own name.
  */

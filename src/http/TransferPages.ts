@@ -1,7 +1,7 @@
 /**
  * The pages behind mailed links, `/transfers/accept/{token}` and `/transfers/stop/{token}`. Scanners and previews follow
  * links in mails, so a GET changes nothing and shows buttons, and a button's POST does what it says. Pages of an
- * outcome have no token in their path. Nothing here runs scripts, and nothing of a path leaves this site (RULES, Trust).
+ * outcome have no token in their path. Nothing here runs scripts, and nothing of a path leaves this site.
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

@@ -18,7 +18,7 @@ const Api = HttpApi.make("bailiwick").add(TransfersApi)
 
 const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
 
-/** How old an administrator's sign-in may be, in seconds (DECISIONS-mail, Admin re-authentication). */
+/** How old an administrator's sign-in may be, in seconds (docs/api/mail.md). */
 const maxAge = 300
 
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new TransferNotFound())

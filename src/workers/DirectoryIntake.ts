@@ -2,7 +2,7 @@
  * Takes the directory from the bus: the mail platform's (`intake.v1.directory.<kind>`) and that of identity management
  * (`intake.v1.identity-directory.<kind>`). A line is acknowledged once it is applied, known to be old, or set aside with
  * its reason. Who may publish what is decided by subject, so a line must be of its subject's kind; and what an identity
- * line may say is decided by IDENTITY_DIRECTORY: what is not followed is set aside as well (RULES, Directory).
+ * line may say is decided by IDENTITY_DIRECTORY: what is not followed is set aside as well.
  *
  * A line of a kind that this program does not know is left for a newer program for an hour, which a rolling upgrade
  * takes, and then set aside too, since what waits counts against what the broker hands out.

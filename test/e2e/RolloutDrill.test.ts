@@ -1,5 +1,5 @@
 /**
- * The drill of a failed rollout (specification 000, Events 5): the client is disabled, sessions by way of it end, nothing
+ * The drill of a failed rollout: the client is disabled, sessions by way of it end, nothing
  * new is activated, the latest revocations stay enforced and are delivered; a release gives nothing back that was taken
  * meanwhile. The product sees all of it. What is not the project's goes on: people are invited, and come.
  */

@@ -83,6 +83,6 @@ const served = (more: Readonly<Record<string, string>>, traced: boolean) =>
 /** A broker of each app's own, also where two of them stand on one database. */
 const ground = Layer.mergeAll(TestDatabase.layer, Layer.fresh(TestBus.layer), Logged.layer)
 
-/** The app; `more` are variables of its environment (INTERFACE). No limit on requests unless it is named. */
+/** The app; `more` are variables of its environment. No limit on requests unless it is named. */
 export const management = (more: Readonly<Record<string, string>> = {}, { traced = false } = {}) =>
   served(more, traced).pipe(Layer.provideMerge(ground), Layer.orDie)

@@ -1,7 +1,7 @@
 /**
  * A stream as whoever serves it reads it: how far it was served, what it leaves out, and whether its receiver may have
- * anything now. The service needs a standing grant for `stream.manage` and for `events.read` (DECISIONS-identity 1.10:
- * re-checked at each delivery).
+ * anything now. The service needs a standing grant for `stream.manage` and for `events.read` (asked
+ * again at each delivery).
  */
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"

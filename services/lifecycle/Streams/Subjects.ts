@@ -96,6 +96,6 @@ export const filterOf = ({ events_requested: requested, subjects }: Wanted): (ev
 /** Whether an event is for a stream. */
 export const isFor = (stream: Wanted, event: StreamEvent): boolean => filterOf(stream)(event)
 
-/** Whether a stream leaves anything out: only one that does not has promised positions (DECISIONS-identity 1.10). */
+/** Whether a stream leaves anything out: only one that does not has promised positions (docs/streams.md). */
 export const filtered = ({ events_requested: requested, subjects }: Wanted): boolean =>
   eventsDelivered(requested).length < eventsSupported.length || subjects.some(({ included }) => !included)

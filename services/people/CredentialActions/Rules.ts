@@ -13,7 +13,7 @@ import type { Caller } from "../../../schemas/api/Management.ts"
 import { type Authenticator, isStrong, keptFor } from "../Authenticators.ts"
 import { ageOf, type Demand, satisfies } from "../StepUp.ts"
 
-/** Credential actions need a sign-in of the last five minutes (DECISIONS-identity 1.4). */
+/** Credential actions need a sign-in of the last five minutes (docs/api/identity.md). */
 const maxAgeSeconds = 300
 
 /** Authenticators that a person may have. */

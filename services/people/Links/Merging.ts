@@ -1,6 +1,6 @@
 /**
  * Making one person of two. Only somebody whom nothing hangs on may be merged away: no membership, ownership or operator's
- * right, and no decision. Two who decided one thing together stay two, whatever else (RULES, Trust); a trigger on
+ * right, and no decision. Two who decided one thing together stay two, whatever else; a trigger on
  * `people` says the same.
  */
 import type { PgClient } from "@effect/sql-pg"

@@ -1,5 +1,5 @@
 /**
- * Connections that are given up where nothing comes back (RULES, Transactions). How long a statement may take is the
+ * Connections that are given up where nothing comes back. How long a statement may take is the
  * server's to say, and nobody says it where the server stands still, or where a network swallows what is sent: TCP itself
  * goes on for a quarter of an hour. So a connection that was asked something and is silent for longer than the server may
  * be is destroyed; what it was asked fails like on any lost connection, and the next one is made anew.

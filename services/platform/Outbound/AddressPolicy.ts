@@ -1,5 +1,5 @@
 /**
- * Which hosts and ports an address that a user supplied may name (RULES, Trust: SSRF beyond the address list).
+ * Which hosts and ports an address that a user supplied may name (docs/api/mail.md).
  *
  * Invariants:
  * - Hosts are judged as the WHATWG URL parser reads them: `127.1`, `0x7f.1`, `2130706433` and `localhost.` are loopback.

@@ -1,6 +1,6 @@
 /**
  * The broker's users as a block of nats-server's configuration: one for each kind of publisher, who may publish what it
- * is asked about and nothing else (RULES, Directory: the feed decides who may what), and one for each stream that
+ * is asked about and nothing else (the feed decides who may what), and one for each stream that
  * somebody may follow. Whoever follows reads through one durable consumer that the operator makes: who may make consumers
  * could have a stream delivered to any subject.
  *

@@ -85,7 +85,7 @@ const credentialOf = (request: HttpServerRequest.HttpServerRequest): string => {
 const hasBody = (request: HttpServerRequest.HttpServerRequest) =>
   Number(request.headers["content-length"] ?? 0) > 0 || request.headers["transfer-encoding"] !== undefined
 
-/** The refusals that need no handler, in the order of DECISIONS-mail. */
+/** The refusals that need no handler, in the order of docs/api/mail.md. */
 const refusalOf = (
   request: HttpServerRequest.HttpServerRequest,
   matched: Matched | undefined,

@@ -1,4 +1,4 @@
-/** The rows of the bodies that DECISIONS-identity gives (1.4 to 1.7), in the manner of the specification's own. */
+/** The rows of the bodies that the specification leaves open, in the manner of the specification's own. */
 import { Schema } from "effect"
 import { page } from "../../../schemas/api/ServiceGrants.ts"
 import { GrantProposal } from "../../../schemas/identity/AccessReviews.ts"

@@ -31,7 +31,7 @@ const shown = (sent: unknown) => {
   return json.length > 40 ? `${[...json].slice(0, 30).join("")}… (${json.length})` : json
 }
 
-describe("specification 000, field tables", () => {
+describe("the specification's field tables", () => {
   it("has every row of them", () => {
     assert.strictEqual(specified.length, 38)
     assert.isAtLeast(rows.length, 60)

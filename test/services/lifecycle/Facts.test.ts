@@ -1,5 +1,5 @@
 /**
- * The four facts that are kept apart (specification 000, What the service does): what was decided, what was delivered,
+ * The four facts that are kept apart: what was decided, what was delivered,
  * what a product acknowledged, what is in effect. Each is moved alone, and the others stay where they were.
  */
 import { assert, layer } from "@effect/vitest"

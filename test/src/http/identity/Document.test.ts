@@ -1,4 +1,4 @@
-/** What the document of the identity API says, against specification 000. */
+/** What the document of the identity API says, against what is specified. */
 import { assert, describe, it } from "@effect/vitest"
 import { sample } from "../../../../src/http/docs/Schemas.ts"
 import { operations, type Schema, spec } from "./Catalogue.ts"

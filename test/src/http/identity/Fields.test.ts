@@ -1,6 +1,6 @@
 /**
- * The field tables over HTTP, row by row (specification 000, Requests and registration; DECISIONS-identity 1.4 to 1.7 for
- * the bodies that it does not show): what stands at a bound is accepted, what is one past it is refused with exactly one
+ * The field tables over HTTP, row by row (those of the specification, and docs/api/identity.md for the bodies
+ * that it does not show): what stands at a bound is accepted, what is one past it is refused with exactly one
  * fault, told whole. The rows are those of FieldRows and DecidedRows.
  */
 import { assert, layer } from "@effect/vitest"
@@ -101,7 +101,7 @@ const expectingValue = {
 }
 const tags = "'webauthn.create', 'totp', 'confirm'"
 
-/** Where FastAPI fails or repeats what may be a secret, and where our bounds are narrower (RULES, Trust). */
+/** Where FastAPI fails or repeats what may be a secret, and where our bounds are narrower. */
 const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: ReadonlyArray<object>]> = [
   ["Transition", ',"expected_version":1e400', { ...notFinite, loc: ["body", "expected_version"] }],
   ["Transition", `,"expected_version":${"9".repeat(250)}e99`, { ...notFinite, loc: ["body", "expected_version"] }],

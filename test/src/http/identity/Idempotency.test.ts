@@ -1,4 +1,4 @@
-/** Each POST of the identity API under its key (DECISIONS-identity 1.9): done once, answered the same ever after. */
+/** Each POST of the identity API under its key (docs/api/identity.md): done once, answered the same ever after. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomInt, randomUUID } from "node:crypto"

@@ -1,5 +1,5 @@
 /**
- * Of several faults of one request the first is told, in the order of DECISIONS-mail, "Order of checks": every two of
+ * Of several faults of one request the first is told, in the order of docs/api/mail.md: every two of
  * them together, on the operation that can meet them all.
  */
 import { assert, layer } from "@effect/vitest"

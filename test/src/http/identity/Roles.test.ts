@@ -1,4 +1,4 @@
-/** Who may do what (DECISIONS-identity 1.3): each operation by everybody, a row of the table each. */
+/** Who may do what (docs/api/identity.md): each operation by everybody, a row of the table each. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"

@@ -1,4 +1,4 @@
-/** The POSTs of specification 000, whether they need an idempotency key, and what a good one is answered with. */
+/** POSTs that the identity API specifies: whether they need an idempotency key, and what a good one is answered with. */
 export const specified: Readonly<
   Record<string, { readonly key: "required" | "optional"; readonly status: 200 | 201 }>
 > = {

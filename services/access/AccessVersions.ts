@@ -17,6 +17,8 @@ import { type Fact, Positions } from "../lifecycle/Positions.ts"
 import { type Person, personOf, persons, standingOf } from "../people/Persons.ts"
 import { digestOf } from "../platform/Canonical.ts"
 import { Database } from "../platform/Database.ts"
+import { fence, newRow } from "../platform/FencedCommand.ts"
+import { insertion, write as add } from "../platform/Gathered.ts"
 
 type State = "active" | "revoked"
 
@@ -98,6 +100,53 @@ const factsOf = (
   ]
 }
 
+const versionColumns = {
+  access_id: "text",
+  access_version: "integer",
+  institution_id: "text",
+  project_id: "text",
+  person_id: "text",
+  role: "text",
+  state: "text",
+  digest: "text",
+  event_id: "uuid",
+  created_at: "timestamptz",
+  made_by: "text",
+  approved_by: "text[]",
+} as const
+
+/** A version as its row will be. */
+const versionOf = (
+  accessId: string,
+  accessVersion: number,
+  { institutionId, personId, projectId, role, state }: Grant,
+  { approvedBy, madeBy }: Makers,
+  eventId: string,
+  millis: number,
+) => {
+  const row = {
+    access_id: accessId,
+    access_version: accessVersion,
+    institution_id: institutionId,
+    project_id: projectId,
+    person_id: personId,
+    role,
+    state,
+    event_id: eventId,
+    created_at: new Date(millis).toISOString(),
+    made_by: madeBy,
+    approved_by: approvedBy,
+  }
+  return { ...row, digest: digestOf(row) }
+}
+
+/** An active person who was not merged into another, as projects know them. */
+export interface Holder {
+  readonly id: string
+  readonly issuer: string
+  readonly subject: string
+}
+
 export class AccessVersions extends Context.Service<AccessVersions, {
   /**
    * Writes what was decided here, in the current transaction of `Transact`: the Access (which the feed cannot undo before
@@ -105,6 +154,11 @@ export class AccessVersions extends Context.Service<AccessVersions, {
    * The person must be known.
    */
   readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError>
+  /**
+   * Writes a new Access, its first version and its grant Event, as a part of a command of two round trips
+   * (FencedCommand.ts). The caller has fenced the holder, and that they have no Access yet.
+   */
+  readonly grant: (decision: AccessDecision, holder: Holder) => Effect.Effect<AccessVersion, SqlError.SqlError>
   /**
    * Brings the history of an Access up to its row, which the caller has locked; null where it has none and needs none
    * yet.
@@ -117,6 +171,10 @@ export class AccessVersions extends Context.Service<AccessVersions, {
       const { sql } = yield* Database
       const positions = yield* Positions
       const people = persons(sql)
+      const versionNames = sql.literal(Object.keys(versionColumns).join(", "))
+      const versionTypes = sql.literal(
+        Object.entries(versionColumns).map(([name, type]) => `${name} ${type}`).join(", "),
+      )
 
       /**
        * Who may not sign in may not do so with new Access either. Who may again, and was disabled when the project heard
@@ -129,6 +187,34 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         return (yield* positions.toldDisabled(next.projectId, person)) ? "account-enabled" : null
       })
 
+      const entered = newRow(sql, "access", {
+        id: "text",
+        institution_id: "text",
+        project_id: "text",
+        person_id: "text",
+        role: "text",
+        state: "text",
+        state_decided: "boolean",
+        access_version: "integer",
+        made_by: "text",
+        approved_by: "text[]",
+        created_at: "timestamptz",
+        updated_at: "timestamptz",
+      })
+      const firstVersions = insertion(sql, "access_versions", versionColumns)
+
+      const grant = Effect.fn("AccessVersions.grant")(function* (decision: AccessDecision, holder: Holder) {
+        const { accessId, madeBy, projectId } = decision
+        const person = { ...holder, canonical: holder.id, status: "active", removed: false } as const
+        const standing = (yield* positions.toldDisabled(projectId, holder)) ? "account-enabled" : null
+        const [eventId] = yield* positions.append(...factsOf(accessId, null, decision, person, madeBy, standing))
+        const row = versionOf(accessId, 1, decision, decision, eventId!, yield* Clock.currentTimeMillis)
+        const { access_id, digest, event_id: _, ...made } = row
+        yield* fence(sql, entered({ ...made, id: access_id, state_decided: true, updated_at: made.created_at }))
+        yield* add(sql, firstVersions, [row])
+        return { accessVersion: 1, eventId: eventId!, digest }
+      })
+
       const write = Effect.fnUntraced(function* (
         accessId: string,
         last: Last | null,
@@ -139,33 +225,21 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         const accessVersion = (last?.accessVersion ?? 0) + 1
         const standing = yield* standingFor(last, next, person)
         const [eventId] = yield* positions.append(...factsOf(accessId, last, next, person, madeBy, standing))
-        const createdAt = new Date(yield* Clock.currentTimeMillis)
-        const row = {
-          access_id: accessId,
-          access_version: accessVersion,
-          institution_id: next.institutionId,
-          project_id: next.projectId,
-          person_id: next.personId,
-          role: next.role,
-          state: next.state,
-          event_id: eventId!,
-          created_at: createdAt.toISOString(),
-          made_by: madeBy,
-          approved_by: approvedBy,
-        }
-        const digest = digestOf(row)
+        const row = versionOf(
+          accessId,
+          accessVersion,
+          next,
+          { approvedBy, madeBy },
+          eventId!,
+          yield* Clock.currentTimeMillis,
+        )
         yield* sql`
           with version as (
-            insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state,
-              digest, event_id, created_at, made_by, approved_by)
-            select access_id, access_version, institution_id, project_id, person_id, role, state, digest, event_id,
-              created_at, made_by, approved_by
-            from jsonb_to_record(${sql.json({ ...row, digest })}) r(
-              access_id text, access_version integer, institution_id text, project_id text, person_id text, role text,
-              state text, digest text, event_id uuid, created_at timestamptz, made_by text, approved_by text[])
+            insert into access_versions (${versionNames})
+            select ${versionNames} from jsonb_to_record(${sql.json(row)}) r(${versionTypes})
           )
           update access set access_version = ${accessVersion} where id = ${accessId}`
-        return { ...next, accessVersion, eventId: eventId!, digest }
+        return { ...next, accessVersion, eventId: eventId!, digest: row.digest }
       })
 
       const settle = Effect.fn("AccessVersions.settle")(function* (accessId: string, makers: Makers = ofFeed) {
@@ -224,7 +298,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         return { accessVersion, eventId, digest }
       })
 
-      return AccessVersions.of({ record, settle })
+      return AccessVersions.of({ record, grant, settle })
     }),
   )
 }

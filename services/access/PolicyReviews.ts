@@ -102,8 +102,6 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
    * the request's own change, which is missed where a review was opened since.
    */
   readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
-  /** Locks the open review of a request, which comes before the request in the order of locks. */
-  readonly lockOpen: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
   /** Closes the open reviews of requests that have no use for them any more. */
   readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
   /** What the answers about a review show. */
@@ -158,10 +156,6 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         )
       })
 
-      const lockOpen = (requestId: string) =>
-        Effect.asVoid(sql`
-          select from policy_reviews where request_id = ${requestId}::uuid and state = 'open' for update`)
-
       const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<string>) {
         // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
         const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`
@@ -184,7 +178,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         }
       })
 
-      return PolicyReviews.of({ open, close, lockOpen, supersede, view })
+      return PolicyReviews.of({ open, close, supersede, view })
     }),
   )
 }

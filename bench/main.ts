@@ -19,6 +19,7 @@ import { refusals } from "./claims/Refusals.ts"
 import { senders } from "./claims/Senders.ts"
 import { slots } from "./claims/Slots.ts"
 import { soaking } from "./claims/Soak.ts"
+import { start } from "./claims/Start.ts"
 import { streams } from "./claims/Streams.ts"
 import { throughput } from "./claims/Throughput.ts"
 import { transitions } from "./claims/Transitions.ts"
@@ -42,6 +43,7 @@ const all: ReadonlyArray<Claim> = [
   senders,
   slots,
   soaking,
+  start,
   streams,
   transitions(only),
   upkeep,

@@ -244,6 +244,13 @@ const actors = (config: AppConfig, { database }: Places) => {
     : Layer.provideMerge(here ? living : Layer.succeed(Mailbox, { timeoutMillis: 0 }), singleProcess)
 }
 
+/** What can be made before there are servers. */
+export const prepare = (config: AppConfig) => {
+  if (!config.roles.has("api")) return Effect.void
+  const { origin } = publicUrlOf(config)
+  return config.transfersEnabled ? Docs.prepare(Api, origin) : Docs.prepare(ApiWithoutTransfers, origin)
+}
+
 const api = (config: AppConfig, places: Places) => {
   const publicUrl = publicUrlOf(config)
   const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }

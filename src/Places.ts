@@ -28,13 +28,19 @@ export const portsOf = (places: Places): ReadonlyArray<number> =>
 
 const on = (port: number | undefined) => port === undefined ? {} : { port }
 
-/** Takes the home and starts what is missing; all of it stops when the scope closes. */
-export const open = Effect.fn("Places.open")(function* (config: AppConfig) {
+/**
+ * Takes the home and starts what is missing; all of it stops when the scope closes. `underway` is run as soon as there is
+ * nothing to do here but to wait for a server of our own.
+ */
+export const open = Effect.fn("Places.open")(function* (
+  config: AppConfig,
+  underway: Effect.Effect<unknown> = Effect.void,
+) {
   const home = yield* Home.open(config.home)
   const [database, natsUrl] = yield* Effect.all([
     config.databaseUrl === null
       ? Effect.map(
-        kept("the embedded PostgreSQL", (port) => EmbeddedPostgres.start({ home, ...on(port) })),
+        kept("the embedded PostgreSQL", (port) => EmbeddedPostgres.start({ home, underway, ...on(port) })),
         ({ appUrl, ownerUrl }) => ({ url: appUrl, ownerUrl, embedded: true }),
       )
       : Effect.succeed({

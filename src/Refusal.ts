@@ -1,9 +1,9 @@
 /** Whatever ends a start says so in lines for a person, not in a stack trace; the trace is there with LOG_LEVEL=debug. */
 import { Cause, Effect, Predicate } from "effect"
-import { SqlError } from "effect/sql"
+import * as SqlError from "effect/sql/SqlError"
 import process from "node:process"
 import { printable } from "./cli/Printable.ts"
-import { reasonOf } from "./cli/Report.ts"
+import { reasonOf } from "./cli/Reason.ts"
 
 const messageOf = (error: unknown): string => {
   if (SqlError.isSqlError(error)) return `PostgreSQL: ${reasonOf(error)}`

@@ -1,10 +1,5 @@
 /** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Cause, Console, Layer, Logger, type LogLevel, References } from "effect"
-import { HttpRouter } from "effect/http"
-import { Otlp, PrometheusMetrics } from "effect/observability"
-import { createServer } from "node:http"
+import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
 import { printable } from "./cli/Printable.ts"
 import { unheard } from "./Unheard.ts"
@@ -40,18 +35,16 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
   )
 }
 
+/** What a configuration without an exporter never needs is loaded with one: a start does not wait for it. */
+const exporters = Effect.promise(() => import("./Telemetry/Exporters.ts"))
+
 const traces = ({ otlp }: AppConfig) =>
   otlp === null
     ? Layer.succeed(References.TracerEnabled, false)
-    : Otlp.layerJson({ baseUrl: otlp, resource: { serviceName: "bailiwick" } }).pipe(
-      Layer.provide(NodeHttpClient.layerNodeHttp),
-    )
+    : Layer.unwrap(Effect.map(exporters, ({ traces }) => traces(otlp)))
 
 const metrics = ({ host, metricsPort }: AppConfig) =>
-  metricsPort === null ? Layer.empty : HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
-    disableLogger: true,
-    disableListenLog: true,
-  }).pipe(Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: metricsPort })))
+  metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
 
 /** Who exports logs besides adds a logger to those that stand: ours stand first. */
 export const telemetry = (config: AppConfig) =>

@@ -63,6 +63,21 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found.filter((breach) => !allowed.has(breach)), [])
   })
 
+  it("a start loads little before its servers are at work: all that they take is waited for meanwhile", () => {
+    const loaded = /(?:^|\n)(?:import|export)\s(?!type\s)(?:[^"';]*?\sfrom\s)?\s*"([^"]+)"/g
+    const found = new Set(["src/main.ts"])
+    for (const path of found) {
+      const text = sources.find((source) => source.path === path)?.text ?? ""
+      for (const [, to] of text.matchAll(loaded)) {
+        found.add(to!.startsWith(".") ? normalize(join(dirname(path), to!)) : to!)
+      }
+    }
+    const packages = [...found].filter((to) => !isFile(to) && !to.startsWith("node:"))
+    const small = ["@effect/platform-node/NodeRuntime", "effect", "effect/sql/SqlError", "ipaddr.js"]
+    assert.deepStrictEqual(packages.sort(), small)
+    assert.include([...found], "src/embedded/PostgresData.ts")
+  })
+
   it("migrations import effect only", () => {
     assert.deepStrictEqual(breaches(under("migrations"), (to) => !/^effect(\/|$)/.test(to)), [])
   })

@@ -1,9 +1,8 @@
 /**
- * What waiting costs: the program's memory while many deliveries are pending whose receivers never answer, the scan for
- * due retries beside many that are not due, and how long a start takes.
+ * What waiting costs: the program's memory while many deliveries are pending whose receivers never answer, and the scan for
+ * due retries beside many that are not due.
  */
 import { Clock, Effect, Schedule } from "effect"
-import { join } from "node:path"
 import { Database } from "../../services/platform/Database.ts"
 import { announceDue } from "../../services/webhooks/Deliveries/Claim.ts"
 import * as Child from "../harness/Child.ts"
@@ -83,35 +82,16 @@ const scan = (run: Run, count: number) =>
     return { idle: yield* timed([]), looked: yield* timed(all) }
   }).pipe(Effect.scoped, Effect.mapError(failed))
 
-/** Milliseconds to "ready" on an empty home, and on the same home again: servers, migrations and demo included. */
-const startOnce = (run: Run, n: number) =>
-  Effect.gen(function* () {
-    const env = { BAILIWICK_HOME: join(run.servers.home, `start-${n}`), PORT: "0", LOG_FORMAT: "json" }
-    const timed = Child.start({ module: "src/main.ts", env }).pipe(
-      Effect.tap(Product.ready),
-      Effect.map(({ startedAt }) => performance.now() - startedAt),
-      Effect.scoped,
-    )
-    return { cold: yield* timed, warm: yield* timed }
-  })
-
 export const memory: Claim = {
   name: "memory",
-  title: "What waiting and starting cost",
+  title: "What waiting costs",
   measure: (run) =>
     Effect.gen(function* () {
       const many = run.quick ? 20_000 : 100_000
       const far = run.quick ? 100_000 : 1_000_000
-      const starts: Array<{ readonly cold: number; readonly warm: number }> = []
-      for (let n = 0; n < run.rounds; n++) {
-        yield* run.tell(`start ${n + 1} of ${run.rounds}`)
-        starts.push(yield* startOnce(run, n))
-      }
       const few = yield* scan(run, 1_000)
       const full = yield* scan(run, far)
       const rss = yield* pending(run, many)
-      const ms = (pick: (start: { readonly cold: number; readonly warm: number }) => number) =>
-        Math.round(median(starts.map(pick)))
       return {
         tables: [
           {
@@ -128,14 +108,9 @@ export const memory: Claim = {
               rounded(full.looked, 2),
             ]],
           },
-          {
-            title: "From the command to ready, ms",
-            columns: ["", "empty home", "same home again"],
-            rows: [["embedded PostgreSQL and nats-server, demo", ms((s) => s.cold), ms((s) => s.warm)]],
-          },
         ],
-        notes: ["Starts with packages installed and compiled; scans are medians of 50."],
-        raw: { rss, few, full, starts },
+        notes: ["Scans are medians of 50."],
+        raw: { rss, few, full },
       }
     }),
 }

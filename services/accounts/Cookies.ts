@@ -10,21 +10,11 @@ import { FeedId } from "../../schemas/mail/Directory.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
 import type { Outbound } from "../platform/Outbound.ts"
-
-/** Signature algorithms that an issuer may use. */
-export const CookieAlgorithm = Schema.Literals(["ES256", "RS256", "EdDSA"])
-export type CookieAlgorithm = typeof CookieAlgorithm.Type
+import { type ConfiguredIssuer, CookieAlgorithm } from "./ConfiguredIssuer.ts"
 
 export interface CookieIssuer {
   readonly issuer: string
   readonly keys: KeySource
-  readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
-}
-
-/** One of `MAIL_ISSUERS`. */
-export interface ConfiguredIssuer {
-  readonly issuer: string
-  readonly jwks_uri: string
   readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
 }
 

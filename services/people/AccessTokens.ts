@@ -18,10 +18,7 @@ import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.
 import { counted } from "../platform/MapSizes.ts"
 import type { Outbound } from "../platform/Outbound.ts"
 import { remembered } from "./AccessTokens/Remembered.ts"
-
-/** Signature algorithms that an issuer may use. */
-export const TokenAlgorithm = Schema.Literals(["RS256", "ES256"])
-export type TokenAlgorithm = typeof TokenAlgorithm.Type
+import { type ConfiguredTokenIssuer, TokenAlgorithm } from "./ConfiguredTokenIssuer.ts"
 
 /** The audience of the management API's tokens. */
 export const managementAudience = "service-management"
@@ -35,21 +32,6 @@ export interface TokenIssuer {
   /** The longest time from `iat` to `exp`; 24 hours unless told. */
   readonly maxLifetime?: Duration.Duration | undefined
 }
-
-const positive = Schema.makeFilter((duration: Duration.Duration) =>
-  Duration.isFinite(duration) && Duration.toMillis(duration) > 0
-)
-
-/** One of `MANAGEMENT_ISSUERS` or `LIFECYCLE_ISSUERS`. */
-export const ConfiguredTokenIssuer = Schema.Struct({
-  issuer: Schema.String.check(Schema.isPattern(/^\S+$/)),
-  jwks_uri: Schema.String,
-  algorithms: Schema.optionalKey(Schema.Array(TokenAlgorithm)),
-  acr_map: Schema.optionalKey(Schema.Record(Schema.String, AssuranceLevel)),
-  max_aal: Schema.optionalKey(AssuranceLevel),
-  max_lifetime: Schema.optionalKey(Schema.DurationFromString.check(positive)),
-})
-export type ConfiguredTokenIssuer = typeof ConfiguredTokenIssuer.Type
 
 /** Finds the issuer of a name. */
 export type TokenIssuers = (issuer: string) => TokenIssuer | undefined

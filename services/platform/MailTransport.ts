@@ -13,14 +13,9 @@ import { setImmediate } from "node:timers"
 import { Faults } from "./Faults.ts"
 import { parse } from "./MailAddress.ts"
 import { visible } from "./Visible.ts"
+import type { MailSender } from "./MailSender.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { reasonOf, type SmtpFault, verdict } from "./Mails/Verdict.ts"
-
-/** Who mail comes from. */
-export interface MailSender {
-  readonly name: string
-  readonly address: string
-}
 
 /** One message, whole. */
 export interface OutgoingMail {
@@ -68,14 +63,6 @@ export const messageOf = (from: MailSender, mail: OutgoingMail) => ({
   disableFileAccess: true,
   disableUrlAccess: true,
 })
-
-/** `Name <address>` or an address alone; null where that is neither. */
-export const parseSender = (text: string): MailSender | null => {
-  const open = text.indexOf("<")
-  const name = open < 0 ? "" : /^"?([^"<>\p{Cc}]*)"?$/u.exec(text.slice(0, open).trim())?.[1]
-  const address = (open < 0 ? text : /^<([^<>]*)>$/.exec(text.slice(open).trim())?.[1])?.trim()
-  return name === undefined || address === undefined || parse(address) === null ? null : { name, address }
-}
 
 const second = 1_000
 

@@ -11,7 +11,7 @@ import { telling } from "./backup/Telling.ts"
 import { writeBackup } from "./backup/Writing.ts"
 import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 
 const file = Argument.String("FILE").pipe(
   Argument.withDescription("Where to, readable by this user alone; - is standard output"),

@@ -13,7 +13,7 @@ import { keyCheck } from "./doctor/KeyChecks.ts"
 import { signingKeyChecks } from "./doctor/SigningKeyChecks.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
 import { printable } from "./Printable.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 
 /** A look that cannot be had is a finding, too. */
 const looked = <E, R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, E, R>) =>

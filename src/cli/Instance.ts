@@ -9,7 +9,7 @@ import { DatabaseClock } from "../../services/platform/DatabaseClock.ts"
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 
 const connections = 4
 

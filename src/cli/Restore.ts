@@ -22,7 +22,7 @@ import { serverOf } from "./backup/Server.ts"
 import { telling } from "./backup/Telling.ts"
 import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 
 const file = Argument.String("FILE").pipe(Argument.withDescription("What backup wrote; - is standard input"))
 

@@ -6,7 +6,7 @@ import { Console, Effect, Predicate } from "effect"
 import process from "node:process"
 import { format } from "node:util"
 import { CliFault } from "./CliFault.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 
 let cutShort: string | null = null
 

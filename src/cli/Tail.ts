@@ -7,7 +7,7 @@ import { makeConnection } from "../../services/platform/Bus/Connection.ts"
 import { CliFault } from "./CliFault.ts"
 import { brokerOf, instance, placeOf } from "./Instance.ts"
 import { printable, shortened } from "./Printable.ts"
-import { reasonOf } from "./Report.ts"
+import { reasonOf } from "./Reason.ts"
 import { follow } from "./Tail/follow.ts"
 import { covers, isPattern, overlaps } from "./Tail/pattern.ts"
 

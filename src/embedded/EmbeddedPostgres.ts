@@ -22,6 +22,8 @@ export interface PostgresOptions {
   readonly port?: number
   /** Faster and not durable: for data that die with the run. */
   readonly throwaway?: boolean
+  /** Run as soon as the first child is at work, and there is nothing to do here but to wait for it. */
+  readonly underway?: Effect.Effect<unknown>
   /** Beside the settings that every server gets. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -53,7 +55,8 @@ const settings = (port: number, throwaway: boolean) => ({
   log_line_prefix: "%m [%p] %u ",
   ...(throwaway
     ? { fsync: "off", full_page_writes: "off", wal_compression: "off", wal_level: "minimal", max_wal_senders: 0 }
-    : {}),
+    // For passwords that somebody makes up later: those of the program's own roles need no slow hash (PostgresData.ts).
+    : { scram_iterations: 4096 }),
 })
 
 const pidFile = (data: string) => {
@@ -90,6 +93,7 @@ const launch = Effect.fnUntraced(function* (
   place: PostgresData,
   log: string,
   given: Readonly<Record<string, string | number>>,
+  underway: Effect.Effect<unknown>,
 ) {
   yield* clear(place.data)
   const args = Object.entries(given).flatMap(([name, value]) => ["-c", `${name}=${value}`])
@@ -100,6 +104,7 @@ const launch = Effect.fnUntraced(function* (
     user: place.user,
   }
   const child = yield* serve(command, log, farewell)
+  yield* underway
   const failed = Effect.flatMap(child.exited, () => {
     const said = lastLines(readFileSync(log, "utf8"))
     const passing = /in use|could not bind|lock file|could not create any TCP/.test(said)
@@ -118,13 +123,13 @@ const launch = Effect.fnUntraced(function* (
 export const start = Effect.fn("EmbeddedPostgres.start")(function* (options: PostgresOptions) {
   const home = yield* prepare(options.home)
   const throwaway = options.throwaway ?? false
-  const place = yield* postgresData(home, throwaway).pipe(
+  const place = yield* postgresData(home, throwaway, options.underway).pipe(
     Effect.catchDefect((cause) => Effect.fail(attempting("cannot prepare PostgreSQL's data")(cause))),
   )
   const attempt = Effect.gen(function* () {
     const port = options.port ?? (yield* freePort())
     const given = { ...settings(port, throwaway), ...options.settings }
-    return { port, child: yield* launch(place, join(home, "postgres.log"), given) }
+    return { port, child: yield* launch(place, join(home, "postgres.log"), given, options.underway ?? Effect.void) }
   })
   const { port, child } = yield* attempt.pipe(
     Effect.retry({

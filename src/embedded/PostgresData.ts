@@ -94,7 +94,7 @@ const settle = Effect.fnUntraced(function* (home: string) {
   return { settled, user }
 })
 
-const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: boolean) {
+const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: boolean, underway: Effect.Effect<unknown>) {
   const { binaries, data, user } = place
   const base = dirname(data)
   mkdirSync(base, { recursive: true, mode: 0o711 })
@@ -108,9 +108,9 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
   if (user !== undefined) { for (const path of [work, password]) chownSync(path, user.uid, user.gid) }
   const fresh = join(work, "data")
   const flags = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-  // Hashing a password 4,096 times costs each connection milliseconds; these passwords are random, and short-lived.
-  const brief = throwaway ? ["--no-sync", "--set=scram_iterations=1"] : []
-  yield* run({
+  // Hashing a password 4,096 times costs each connection milliseconds, for nothing: these have 192 random bits.
+  const brief = ["--set=scram_iterations=1", ...(throwaway ? ["--no-sync"] : [])]
+  const made = run({
     file: binaries.initdb,
     args: [
       "-D",
@@ -127,6 +127,7 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
     cwd: work,
     user,
   })
+  yield* Effect.all([made, underway], { concurrency: 2 })
   // One that initdb made, and nobody would use, is ours: to make another is to write 300 files more.
   const statements = [
     `create role ${app} login password '${place.appPassword}'`,
@@ -142,11 +143,15 @@ const create = Effect.fnUntraced(function* (place: PostgresData, throwaway: bool
 })
 
 /** Finds the data folder of this home, makes it where there is none, and gives what a server needs to run on it. */
-export const postgresData = Effect.fn("PostgresData.find")(function* (home: string, throwaway: boolean) {
+export const postgresData = Effect.fn("PostgresData.find")(function* (
+  home: string,
+  throwaway: boolean,
+  underway: Effect.Effect<unknown> = Effect.void,
+) {
   const { settled, user } = yield* settle(home)
   const binaries = yield* postgresBinaries(user)
   const place: PostgresData = { ...settled, binaries, user }
-  if (!existsSync(place.data)) yield* create(place, throwaway)
+  if (!existsSync(place.data)) yield* create(place, throwaway, underway)
   const major = readFileSync(join(place.data, "PG_VERSION"), "utf8").trim()
   if (major === binaries.major) return place
   return yield* new EmbeddedError({

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream"
 import pg from "pg"
 import { CliFault } from "../CliFault.ts"
 import { placeOf } from "../Instance.ts"
-import { reasonOf } from "../Report.ts"
+import { reasonOf } from "../Reason.ts"
 import { reading, writing } from "./Copy.ts"
 
 export interface Connection {

@@ -6,7 +6,7 @@ import { type FileHandle, link, lstat, open, rename, rm } from "node:fs/promises
 import { dirname } from "node:path"
 import process from "node:process"
 import { CliFault } from "../CliFault.ts"
-import { reasonOf } from "../Report.ts"
+import { reasonOf } from "../Reason.ts"
 import { wholeOrNothing } from "../StandardOutput.ts"
 
 export interface Output {

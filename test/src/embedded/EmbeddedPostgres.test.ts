@@ -32,6 +32,15 @@ describe("EmbeddedPostgres", () => {
         const owner = yield* client(postgres.ownerUrl)
         yield* owner`create table kept (id int)`
         yield* owner`insert into kept values (42)`
+        // One round for the random passwords of its own roles; as many as ever for those that people make up.
+        yield* owner`create role somebody password 'guessable'`
+        const rounds = yield* owner<{ name: string; rounds: string }>`
+          select rolname as name, substring(rolpassword from '^SCRAM-SHA-256\\$([0-9]+):') as rounds
+          from pg_authid where rolpassword is not null order by rolname`
+        assert.deepStrictEqual(rounds.map(({ name, rounds }) => `${name} ${rounds}`), [
+          ...["bailiwick_app 1", "bailiwick_owner 1", "somebody 4096"],
+        ])
+        yield* owner`drop role somebody`
         // Each is 300 files that a first start writes.
         const databases = yield* owner<{ name: string }>`select datname as name from pg_database order by datname`
         assert.deepStrictEqual(databases.map(({ name }) => name), ["bailiwick", "template0", "template1"])

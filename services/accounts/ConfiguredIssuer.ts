@@ -1,0 +1,13 @@
+/** An issuer of cookies as the configuration has it; what verifies them is loaded later. */
+import { Schema } from "effect"
+
+/** Signature algorithms that an issuer may use. */
+export const CookieAlgorithm = Schema.Literals(["ES256", "RS256", "EdDSA"])
+export type CookieAlgorithm = typeof CookieAlgorithm.Type
+
+/** One of `MAIL_ISSUERS`. */
+export interface ConfiguredIssuer {
+  readonly issuer: string
+  readonly jwks_uri: string
+  readonly algorithms?: ReadonlyArray<CookieAlgorithm> | undefined
+}

@@ -1,0 +1,78 @@
+/** The program on servers that are there: its layers, the line that says that it is ready, and what it then runs for. */
+import { Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { awaited } from "../services/platform/Database/Awaited.ts"
+import { Readiness } from "../services/platform/Readiness.ts"
+import { addresses, app, prepare, publicUrlOf } from "./App.ts"
+import type { AppConfig } from "./AppConfig.ts"
+import { demoFile } from "./embedded/DemoDirectory.ts"
+import * as Home from "./embedded/Home.ts"
+import { DevKey } from "./http/DevKey.ts"
+import { Server } from "./http/Server.ts"
+import type * as Places from "./Places.ts"
+import * as Unheard from "./Unheard.ts"
+
+/** Ready once the database and the schema are, whenever that is; for the broker it waits a moment: commands do without it. */
+const ready = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  const looked = readiness.look.pipe(
+    Effect.flatMap((look) => look.status === "ready" ? Effect.succeed(look.status) : Effect.fail(look.status)),
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
+    Effect.catch((status) => status === "degraded" ? Effect.succeed(status) : Effect.fail(status)),
+  )
+  return yield* looked.pipe(
+    Effect.tapError(() => Effect.logWarning("the database does not answer, or lacks a table: not ready yet")),
+    Effect.eventually,
+  )
+})
+
+const say = (line: string) => Effect.sync(() => Unheard.say(process.stdout, `${line}\n`))
+
+const welcome = Effect.fnUntraced(function* (
+  config: AppConfig,
+  places: Places.Places,
+  url: string,
+  devKey: Option.Option<DevKey["Service"]>,
+) {
+  yield* say(`bailiwick ready on ${url}`)
+  yield* say(`  reference     ${url}/v1/docs`)
+  yield* say(`  home          ${places.home}`)
+  if (config.demo && Option.isSome(devKey)) {
+    yield* say(`  dev mailbox   ${url}/dev/mailbox?key=${Redacted.value(devKey.value.key)}`)
+  }
+  const demo = join(places.home, demoFile)
+  if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
+})
+
+/** Serves until interrupted; `warnings` are what the configuration has that is probably not meant. */
+const serve = Effect.fn("serve")(function* (
+  config: AppConfig,
+  places: Places.Places,
+  warnings: ReadonlyArray<string>,
+) {
+  if (!places.database.embedded) {
+    yield* awaited(places.database.url)
+    if (places.database.ownerUrl !== null) yield* awaited(places.database.ownerUrl)
+  }
+  const context = yield* Layer.build(app(config, places))
+  for (const line of warnings) yield* Effect.logWarning(line)
+  const server = Context.getOption(context, Server)
+  const url = Option.match(server, { onNone: () => "", onSome: (s) => s.url })
+  const status = yield* Effect.provideContext(ready, context)
+  yield* Home.publish(places.home, {
+    pid: process.pid,
+    http_url: url,
+    public_url: publicUrlOf(config).origin,
+    ...addresses(places),
+  })
+  if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
+  if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
+  else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
+  return yield* Option.match(server, { onNone: () => Effect.never, onSome: ({ failed }) => failed })
+})
+
+/** Makes what can be made before there are servers, and gives what then serves on them. */
+export const serving = (config: AppConfig, warnings: ReadonlyArray<string>) =>
+  Effect.as(prepare(config), (places: Places.Places) => serve(config, places, warnings))

@@ -1,5 +1,5 @@
 /**
- * The port to whatever holds the OIDC clients of projects (DECISIONS-identity 1.12). Two adapters: `embedded`, in
+ * The port to whatever holds the OIDC clients of projects (docs/identity.md). Two adapters: `embedded`, in
  * PostgreSQL, and `registration`, OAuth 2.0 Dynamic Client Registration with management (RFC 7591, RFC 7592).
  *
  * A write either happened (it returns), certainly did not (`refused`, `unavailable`), or nobody knows (`unknown`: cut off

@@ -1,6 +1,6 @@
 /**
  * How the work at the provider does: a summary for everybody, counted over what they can see; jobs, and diagnostics of
- * what failed or is unclear, for operators (specification 000, Operations and health; DECISIONS-identity 1.8).
+ * what failed or is unclear, for operators (docs/api/identity.md).
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"

@@ -61,7 +61,7 @@ const decided = (column: string, held = "false") => {
   }
 }
 
-/** A rollout that is held or failed activates nothing (specification 000, Events 5); to end a project it may. */
+/** A rollout that is held or failed activates nothing; to end a project it may. */
 const inRollout = "(t.rollout is not null and t.state = 'held' and excluded.state is distinct from 'withdrawn')"
 
 export const projectKinds = Effect.gen(function* () {

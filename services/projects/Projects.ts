@@ -1,5 +1,5 @@
 /**
- * Websites as projects (DECISIONS-identity 1.7, 1.12): registered, launched, owned, withdrawn. Registering is not
+ * Websites as projects (docs/requests.md): registered, launched, owned, withdrawn. Registering is not
  * provisioning: the provider's job waits for the review of the registration, and so does a launch.
  *
  * The methods run in the caller's transaction, which must be one of `Transact`. Order of locks: the project's turn,

@@ -1,8 +1,8 @@
 /**
  * Work at the identity provider. A job is added by the transaction that wants it, claimed, marked as begun, done outside
  * any transaction, and settled under its claim. What is certain to be undone is tried again, later each time; what may
- * have been done is `ambiguous` and is never repeated by itself: it is reconciled with the saved reference and the target
- * (specification 000, Errors 2). Jobs of one project go one after another.
+ * have been done is `ambiguous` and is never repeated by itself: it is reconciled with the saved reference and the target.
+ * Jobs of one project go one after another.
  *
  * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
  * Restored from a backup: a client that was to be made then is looked for first, since it may have been made.

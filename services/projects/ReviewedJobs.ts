@@ -1,5 +1,5 @@
 /**
- * What an operator may do about a provider job that failed or is ambiguous (specification 000, Errors 2): look at the
+ * What an operator may do about a provider job that failed or is ambiguous (docs/identity.md): look at the
  * provider with the saved reference first (`reconcile`), and only where that cannot decide, or the provider refused for
  * good, send it again (`retry`) or name the client that it made (`repair`). Each is reviewed: an operator, a reason, an
  * audit record that holds both.

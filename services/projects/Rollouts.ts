@@ -1,5 +1,5 @@
 /**
- * A rollout that goes wrong (specification 000, Events 5). `hold`: nothing new is activated in the project. `fail`: beside
+ * A rollout that goes wrong (docs/requests.md). `hold`: nothing new is activated in the project. `fail`: beside
  * that its client is disabled, sessions by way of it end, and launches that wait do so no longer. `release` ends either; it
  * gives nothing back that was taken meanwhile: after a failure the project is `registered`, and its next launch, reviewed
  * like any, makes the client anew. Revocations are never held.

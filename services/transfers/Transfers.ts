@@ -1,5 +1,5 @@
 /**
- * Domain transfers (specification 001): a verified domain moves between accounts by a handshake of two sides and a
+ * Domain transfers (docs/api/mail.md): a verified domain moves between accounts by a handshake of two sides and a
  * safety window, or at once by a platform administrator.
  *
  * The domain's row is the aggregate. A command loads what its decision stands on, reads the clock, asks the pure transition

@@ -1,5 +1,5 @@
 /**
- * When a failed delivery is tried again (specification 001, Retry schedule). Pure.
+ * When a failed delivery is tried again (docs/delivery.md). Pure.
  *
  * Eight attempts in all: attempt n failing waits for entry n of the table before attempt n + 1; the eighth failure is
  * the end, so the table's last entry (72 hours) is kept, shown, and never waited for.

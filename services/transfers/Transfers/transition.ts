@@ -1,7 +1,7 @@
 /**
  * What a command makes of a transfer. Pure: the service locks what a decision reads, reads the clock after the last
  * lock, asks here, and writes what came out in the same transaction. The checks stand in the order in which they are
- * answered (DECISIONS-mail, Domain transfers).
+ * answered (docs/api/mail.md).
  *
  * The clock decides, not the timer: past its time a pending transfer is expired and an accepted one can not be stopped,
  * whether or not anybody has written that down. Terminal states are never left.

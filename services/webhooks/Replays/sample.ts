@@ -1,6 +1,6 @@
 import type { WebhookBody } from "../../../schemas/mail/MailEvent.ts"
 
-/** A complete `email.delivered` as a receiver would get it (specification 001, Events). */
+/** A complete `email.delivered` as a receiver would get it. */
 export const sampleBody = (id: string, now: Date): string =>
   JSON.stringify(
     {

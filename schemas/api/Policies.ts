@@ -7,7 +7,7 @@ import { receiptProblems } from "../problems/Idempotency.ts"
 import * as Problems from "../problems/Identity.ts"
 import { QueryOneOf, QueryUuid } from "../Validation/Scalars.ts"
 import { Floor, strictBody } from "./Floor.ts"
-import { Managed } from "./Management.ts"
+import { Managed, RecognisedByCommand } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
 const review = { review_id: Id }
@@ -50,14 +50,17 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         Problems.PreviewChanged,
         Problems.VersionConflict,
       ],
-    }).annotate(OpenApi.Summary, "Approve in a role that one holds; the last approval carries the request out"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Approve in a role that one holds; the last approval carries the request out",
+    ),
     HttpApiEndpoint.post("declinePolicyReview", "/v1/policies/reviews/:review_id/decline", {
       params: review,
       headers: optionallyKeyed,
       payload: Approval,
       success: PolicyReview,
       error: refusals,
-    }).annotate(OpenApi.Summary, "Decline in a role in which one could approve"),
+    }).annotate(RecognisedByCommand, true).annotate(OpenApi.Summary, "Decline in a role in which one could approve"),
   )
   .middleware(Floor)
   .middleware(Managed)

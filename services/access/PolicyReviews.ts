@@ -1,11 +1,10 @@
 /**
  * Policy reviews as rows: what a request opens, and who signed. Who may sign, and what a signature does, stands in
- * Policies.ts. All of it runs in the caller's transaction.
+ * Policies.ts.
  */
-import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, DateTime, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { PolicyReview, PolicyReviewState } from "../../schemas/identity/Policies.ts"
+import type { PolicyReviewState } from "../../schemas/identity/Policies.ts"
 import type { OpenedReview } from "../../schemas/identity/Requests.ts"
 import { Database } from "../platform/Database.ts"
 import { fence, one } from "../platform/FencedCommand.ts"
@@ -44,7 +43,9 @@ export interface Decision {
   readonly approvedBy: ReadonlyArray<string>
 }
 
-const listed = `v.id::text as id, v.request_id::text as request_id, v.kind, v.author, v.institution_id, v.project_id,
+/** Of a `PolicyReviewRow`, of a review `v`. */
+export const policyReviewColumns =
+  `v.id::text as id, v.request_id::text as request_id, v.kind, v.author, v.institution_id, v.project_id,
   v.required_roles, v.state, v.reason, v.created_at`
 
 /** As an answer shows a time: RFC 3339, UTC, milliseconds. */
@@ -74,22 +75,6 @@ export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
   policy_review: review === null ? null : openedOf(review),
 })
 
-export const policyReviewRows = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(listed)
-  const first = Effect.map((rows: ReadonlyArray<PolicyReviewRow>) => rows[0] ?? null)
-  return {
-    columns,
-    /** Unlocked. */
-    byId: (id: string) => first(sql<PolicyReviewRow>`select ${columns} from policy_reviews v where v.id = ${id}::uuid`),
-    lock: (id: string) =>
-      first(sql<PolicyReviewRow>`select ${columns} from policy_reviews v where v.id = ${id}::uuid for update`),
-    signatures: (id: string) =>
-      sql<Signature>`
-        select role, person_id, approved_at from policy_approvals where review_id = ${id}::uuid
-        order by approved_at, role`,
-  }
-}
-
 export class PolicyReviews extends Context.Service<PolicyReviews, {
   /** Opens the review that a request needs, in the current transaction (Gathered.ts); `author` and `reason` are the request's unless they are given. */
   readonly open: (
@@ -104,15 +89,12 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
   readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
   /** Closes the open reviews of requests that have no use for them any more. */
   readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
-  /** What the answers about a review show. */
-  readonly view: (row: PolicyReviewRow) => Effect.Effect<PolicyReview, SqlError.SqlError>
 }>()("bailiwick/services/access/PolicyReviews") {
   static readonly layer = Layer.effect(
     PolicyReviews,
     Effect.gen(function* () {
       const { sql } = yield* Database
       const ids = yield* Ids
-      const { signatures } = policyReviewRows(sql)
 
       const reviews = insertion(sql, "policy_reviews", {
         id: "uuid",
@@ -165,20 +147,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
           where request_id ${these} and state = 'open'`
       })
 
-      const view = Effect.fnUntraced(function* (row: PolicyReviewRow) {
-        return {
-          review_id: row.id,
-          state: row.state,
-          required_roles: row.required_roles,
-          approvals: (yield* signatures(row.id)).map(({ approved_at, person_id, role }) => ({
-            role,
-            person_id,
-            approved_at: stamp(approved_at),
-          })),
-        }
-      })
-
-      return PolicyReviews.of({ open, close, supersede, view })
+      return PolicyReviews.of({ open, close, supersede })
     }),
   )
 }

@@ -33,6 +33,11 @@ export class NotAdmitted {
   }
 }
 
+/** The command, as it turned out, is more than one statement writes: it runs in a transaction instead. */
+export class NeedsTransaction {
+  readonly _tag = "NeedsTransaction"
+}
+
 /** A command from its load to its write. */
 interface Attempt {
   readonly repeated: boolean

@@ -4,7 +4,8 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { PoliciesApi } from "../../schemas/api/Policies.ts"
 import { type Approval, PolicyReview } from "../../schemas/identity/Policies.ts"
 import { Policies } from "../../services/access/Policies.ts"
-import { keyed } from "./Keyed.ts"
+import { type Keyed, keyed, keyedFenced } from "./Keyed.ts"
+import { NeedsTransaction } from "../../services/platform/FencedCommand.ts"
 import { approving, personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(PoliciesApi)
@@ -20,6 +21,18 @@ export const policies = HttpApiBuilder.group(
       return { principal, decision: { personId, reviewId, role, reason, stepUp: yield* approving } }
     })
 
+    /** In two round trips; in a transaction where what is decided turns out to need one. */
+    const decided = <E, R>(
+      how: Pick<Keyed<PolicyReview, typeof PolicyReview.Encoded>, "principal" | "payload">,
+      command: Effect.Effect<PolicyReview, E | NeedsTransaction, R>,
+    ) => {
+      const asked = { ...how, status: 200, success: PolicyReview }
+      return keyedFenced(asked, command).pipe(
+        Effect.catchIf((error) => error instanceof NeedsTransaction, () => keyed(asked, command)),
+        Effect.catchIf((error) => error instanceof NeedsTransaction, Effect.die),
+      )
+    }
+
     return handlers.handleAll({
       listPolicyReviews: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
@@ -28,11 +41,11 @@ export const policies = HttpApiBuilder.group(
       }),
       approvePolicyReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { decision: approval, principal } = yield* decision(params.review_id, payload)
-        return yield* keyed({ principal, payload, status: 200, success: PolicyReview }, service.approve(approval))
+        return yield* decided({ principal, payload }, service.approve(approval))
       }),
       declinePolicyReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { decision: refusal, principal } = yield* decision(params.review_id, payload)
-        return yield* keyed({ principal, payload, status: 200, success: PolicyReview }, service.decline(refusal))
+        return yield* decided({ principal, payload }, service.decline(refusal))
       }),
     })
   }),

@@ -5,12 +5,10 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
-import type { FourEyesRequired } from "../../../schemas/problems/Identity.ts"
 import { needs, roleRequired, type Roles, type Standing } from "../../people/Roles.ts"
-import type { PolicyReviewRow } from "../PolicyReviews.ts"
+import type { PolicyReviewRow, Signature } from "../PolicyReviews.ts"
 
-/** The person at the door: what they are, read under lock. */
+/** The person at the door: what they are, as it was loaded. */
 export interface Signer {
   readonly personId: string
   readonly operator: boolean
@@ -18,42 +16,44 @@ export interface Signer {
   readonly standing: Standing | null
 }
 
+/** A signature that was given, and what the person at the door is to who gave it. */
+export interface Signed extends Omit<Signature, "approved_at"> {
+  readonly approved_at: string
+  readonly same: boolean
+  /** They count as two. */
+  readonly independent: boolean
+}
+
+// Who proposes a launch signs as an owner.
+const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
+
 export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
   const administrators = (institutionId: string) =>
     sql<{ person_id: string }>`
       select distinct m.person_id from institution_memberships m
       where m.institution_id = ${institutionId} and m.role = 'administrator' and m.state = 'active' and not m.removed`
 
-  /** Whether two ids are one person's. */
-  const isSame = (one: string, other: string) =>
-    Effect.map(
-      sql<{ same: boolean }>`select canonical_person(${one}) = canonical_person(${other}) as same`,
-      ([row]) => row!.same,
-    )
-
-  // Who proposes a launch signs as an owner.
-  const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
-
-  /** The first of the others beside whom the person does not count. */
-  const bound = Effect.fnUntraced(function* (
+  const countsBeside = Effect.fnUntraced(function* (
     review: PolicyReviewRow,
     personId: string,
     others: ReadonlyArray<string>,
   ) {
-    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf(review)))) return other
-    return null
+    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf(review)))) return false
+    return true
   })
 
-  /** Whether nobody else could sign as administrator: who signed already, or does not count, could not. */
-  const lacksAdministrator = Effect.fnUntraced(function* (review: PolicyReviewRow, signed: ReadonlyArray<string>) {
+  /**
+   * Whether nobody else could sign as administrator: who signed already, or does not count, could not. Asked without a
+   * lock: that somebody becomes one meanwhile comes after the signature, which it knows nothing of.
+   */
+  const lacksAdministrator = Effect.fnUntraced(function* (review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
     const institutionId = review.institution_id!
+    const others = [review.author, ...signed.map(({ person_id }) => person_id)]
     for (const { person_id } of yield* administrators(institutionId)) {
-      const standing = yield* roles.inInstitution(person_id, institutionId).pipe(
+      const standing = yield* roles.inInstitution(person_id, institutionId, "none").pipe(
         Effect.catchTag("NotFound", () => Effect.succeed(null)),
       )
-      if (standing?.administrator && (yield* bound(review, person_id, [review.author, ...signed])) === null) {
-        return false
-      }
+      if (standing?.administrator && (yield* countsBeside(review, person_id, others))) return false
     }
     return true
   })
@@ -63,7 +63,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
    * that is no role at all is nobody's to hold, and the review's state answers it.
    */
   const inRole = Effect.fnUntraced(
-    function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<string>) {
+    function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
       const { operator, standing } = signer
       if (role === "operator" && !operator) return yield* roleRequired("an active operator")
       if (role !== "administrator" && role !== "sponsor") return false
@@ -78,33 +78,18 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
     },
   )
 
-  const firstEnrollment = Effect.fnUntraced(function* (personId: string, review: PolicyReviewRow) {
-    if (review.kind !== "enrollment") return false
-    const approved = yield* sql`
-      select from institutions where id = ${review.institution_id} and ${personId} = any(approved_by)`
-    if (approved.length === 0) return false
-    // Of two that are signed at once the second waits for the first one's commit (the trigger on policy_approvals, too).
-    yield* sql`
-      select pg_advisory_xact_lock(hashtextextended(${`first enrollment of ${review.institution_id}`}, 0))`
-    const sent = yield* sql`
-      select from policy_reviews v join requests r on r.id = v.request_id and r.state in ('invited', 'accepted')
-      where v.institution_id = ${review.institution_id} and v.kind = 'enrollment' limit 1`
-    return sent.length === 0
-  })
-
-  /** Fails where the person does not count as one more beside the author and those who signed. */
+  /** Fails where the person, who is not the author, does not count as one more beside the author and those who signed. */
   const mustBeAnother = Effect.fnUntraced(function* (
     personId: string,
     review: PolicyReviewRow,
-    signed: ReadonlyArray<string>,
-  ): Effect.fn.Return<void, FourEyesRequired | SqlError.SqlError> {
-    for (const other of [review.author, ...signed]) {
-      if (yield* isSame(personId, other)) return yield* yield* roles.fourEyes(personId, other)
-    }
-    const beside = (yield* firstEnrollment(personId, review)) ? signed : [review.author, ...signed]
-    const other = yield* bound(review, personId, beside)
-    if (other !== null) return yield* yield* roles.fourEyes(personId, other, ownersOf(review))
+    signed: ReadonlyArray<Signed>,
+    besideAuthor: boolean,
+  ) {
+    const same = signed.find((one) => one.same)
+    if (same !== undefined) return yield* yield* roles.fourEyes(personId, same.person_id)
+    const bound = besideAuthor ? signed.find((one) => !one.independent)?.person_id : review.author
+    if (bound !== undefined) return yield* yield* roles.fourEyes(personId, bound, ownersOf(review))
   })
 
-  return { inRole, mustBeAnother, isSame }
+  return { inRole, mustBeAnother }
 }

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/Policies.ts"
 import { provenanceSince } from "../../people/Roles.ts"
-import { type PolicyReviewRow, policyReviewRows, type Signature, stamp } from "../PolicyReviews.ts"
+import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../PolicyReviews.ts"
 import { masked } from "../Requests/delivery.ts"
 
 export interface Page {
@@ -42,7 +42,7 @@ const viewOf = (row: Row): PolicyReviews["items"][number] => ({
 })
 
 export const listing = (sql: PgClient.PgClient) => {
-  const { columns } = policyReviewRows(sql)
+  const columns = sql.literal(policyReviewColumns)
 
   /**
    * Pairs of people who do not count beside each other, among the caller and all whom open reviews concern, worked out

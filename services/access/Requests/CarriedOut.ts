@@ -8,7 +8,7 @@ import type * as Wire from "../../../schemas/identity/Requests.ts"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"
 import { memberships } from "../../people/Memberships.ts"
 import { Database } from "../../platform/Database.ts"
-import { answerTo, fence, load, newRow, type Question, unchanged } from "../../platform/FencedCommand.ts"
+import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../../platform/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/Outbox.ts"
 import { Timers } from "../../platform/Timers.ts"
@@ -31,6 +31,8 @@ interface Project {
 interface AccessLoaded {
   readonly active: string
   readonly project: string
+  /** Of the person's row. */
+  readonly written: string | null
   /** The Access that the person has, under any of their names. */
   readonly held: string | null
 }
@@ -95,14 +97,15 @@ export const carryingOut = Effect.gen(function* () {
     return holder
   })
 
-  /** The caller holds the project for itself: of two that ask for one person's Access the second sees the first's. */
+  /** Whoever gets Access has their row written: of two new ones for one person at once the second knows of the first. */
   const grant = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
     const { author, institution_id: institutionId, project_id } = request
     const projectId = project_id!
     const [person, project] = [activeRow(sql, author), projectRow(projectId)]
     const loaded = yield* load<AccessLoaded>(
       sql,
-      sql`select ${answerTo(sql, person)} as active, ${answerTo(sql, project)} as project, (
+      sql`select ${answerTo(sql, person)} as active, ${answerTo(sql, project)} as project,
+        (select xmin::text from people where id = canonical_person(${author})) as written, (
           select id from access
           where project_id = ${projectId} and state = 'active' and not removed
             and person_id in ${namesOf(sql, sql`canonical_person(${author})`)}
@@ -110,7 +113,15 @@ export const carryingOut = Effect.gen(function* () {
     )
     const holder = yield* mayEnter(loaded, projectId)
 
-    yield* fence(sql, unchanged(sql, person, loaded.active), unchanged(sql, project, loaded.project))
+    const alone = one((earlier) =>
+      sql`update people set updated_at = updated_at
+        where id = ${holder.id} and xmin = ${loaded.written}::xid and ${earlier} returning 1`
+    )
+    yield* fence(
+      sql,
+      loaded.held === null ? alone : unchanged(sql, person, loaded.active),
+      unchanged(sql, project, loaded.project),
+    )
     if (loaded.held !== null) return { state: "approved", resultId: loaded.held } as const
     const accessId = yield* ids.next
     const to = { accessId, institutionId: institutionId!, projectId, personId: holder.id, role: accessRole } as const

@@ -6,17 +6,24 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Enrollments } from "../../../services/access/Enrollments.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { fenced } from "../../../services/platform/FencedCommand.ts"
 import { BeforeWrite } from "../../../services/platform/FencedWrite.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { institution, member, person } from "../../support/TestIdentity.ts"
-import { acceptInvitation, codeOf, decline, enroll, reason, services, sign, tokenOf, world } from "./RequestWorld.ts"
+import {
+  acceptInvitation,
+  codeOf,
+  decided,
+  decline,
+  enroll,
+  reason,
+  services,
+  sign,
+  tokenOf,
+  world,
+} from "./RequestWorld.ts"
 
 type Services = Layer.Success<typeof services>
-
-const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Database, ({ sql }) => fenced(sql, { turn: "a", admissions: [] }, command))
 
 const invitation = Effect.fnUntraced(function* (fern: string, sam: string, signer: string, email: string) {
   const { enrollment_id, policy_review } = yield* enroll(fern, sam, email)

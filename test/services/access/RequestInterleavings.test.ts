@@ -6,16 +6,12 @@ import { Enrollments } from "../../../services/access/Enrollments.ts"
 import { Requests } from "../../../services/access/Requests.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Database } from "../../../services/platform/Database.ts"
-import { fenced } from "../../../services/platform/FencedCommand.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, issuer, project } from "../../support/TestIdentity.ts"
-import { codeOf, reason, services, type World, world } from "./RequestWorld.ts"
+import { codeOf, decided, reason, services, type World, world } from "./RequestWorld.ts"
 
 type Services = Layer.Success<typeof services>
-
-const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Database, ({ sql }) => fenced(sql, { turn: "a", admissions: [] }, command))
 
 interface Place extends World {
   readonly portal: string

@@ -5,14 +5,14 @@ import { Links } from "../../../services/people/Links.ts"
 import { Database } from "../../../services/platform/Database.ts"
 import { transact } from "../../../services/platform/Transact.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { reason } from "../access/RequestWorld.ts"
+import { decided, reason } from "../access/RequestWorld.ts"
 
 export const prove = (personId: string, token: string) =>
-  Effect.flatMap(Links, (links) => transact(links.prove({ personId, token })))
+  Effect.flatMap(Links, (links) => decided(links.prove({ personId, token })))
 export const ask = (personId: string, proof_id: string) =>
-  Effect.flatMap(Links, (links) => transact(links.request({ personId, proof_id, reason })))
+  Effect.flatMap(Links, (links) => decided(links.request({ personId, proof_id, reason })))
 export const object = (personId: string, linkRequestId: string) =>
-  Effect.flatMap(Links, (links) => transact(links.object({ personId, linkRequestId, reason: null })))
+  Effect.flatMap(Links, (links) => decided(links.object({ personId, linkRequestId, reason: null })))
 
 /** What the Mailer writes down once the other side's notice has left, or never will. */
 export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state: "sent" | "failed" = "sent") {

@@ -3,19 +3,15 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Links } from "../../../../services/people/Links.ts"
 import { Database } from "../../../../services/platform/Database.ts"
-import { fenced } from "../../../../services/platform/FencedCommand.ts"
 import { BeforeWrite } from "../../../../services/platform/FencedWrite.ts"
 import { interleaved } from "../../../support/Interleaved.ts"
 import { counting } from "../../../support/Statements.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../support/TestTokens.ts"
-import { codeOf, decline, reason, services, sign, world } from "../../access/RequestWorld.ts"
+import { codeOf, decided, decline, reason, services, sign, world } from "../../access/RequestWorld.ts"
 import { ask, prove, settledNow } from "../LinkSteps.ts"
 
 type Services = Layer.Success<typeof services>
-
-const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(Database, ({ sql }) => fenced(sql, { turn: "a", admissions: [] }, command))
 
 /** Three people who may all sign in as `other`: two have a proof of it, and `asked` is a link with `wanted`. */
 const place = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
  * Reviews of Access grants: a Sponsor proposes exactly one active Access version, an independent administrator approves
- * exactly that decision, and either ends it; the Access itself is never touched (specification 000, Resources 1 to 4).
+ * exactly that decision, and either ends it; the Access itself is never touched (docs/api/identity.md).
  *
  * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must
  * be one of `Transact`. Order of locks: person, institution, membership (Roles), Access, review.

@@ -1,6 +1,6 @@
 /**
  * Every Access there ever was. A changed role or state, or a removal (revoked), is a new version: an immutable row and
- * its grant Event, in the transaction of the change, whatever made it (DECISIONS-identity 1.12). Versions count from 1
+ * its grant Event, in the transaction of the change, whatever made it. Versions count from 1
  * for each Access, apart from the feed's own versions.
  *
  * History follows the row of `access`: `settle` compares it with its last version and writes what is missing. An Access
@@ -178,7 +178,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
 
       /**
        * Who may not sign in may not do so with new Access either. Who may again, and was disabled when the project heard
-       * of them last, is not barred there any longer: meanwhile it did not hear of them (RULES, Lifecycle: 90 days).
+       * of them last, is not barred there any longer: meanwhile it did not hear of them (for 90 days).
        */
       const standingFor = Effect.fnUntraced(function* (last: Last | null, next: Grant, person: Person) {
         if (kindOf(last, next) !== "access-granted") return null

@@ -1,5 +1,5 @@
 /**
- * Invitations into an institution (DECISIONS-identity 1.7): written by a Sponsor or an administrator, reviewed, mailed,
+ * Invitations into an institution (docs/requests.md): written by a Sponsor or an administrator, reviewed, mailed,
  * accepted by the person whose verified address it went to. Anyone else who holds the link waits for an administrator;
  * the invited person is not held up by that. The first that is accepted where nobody administrates makes an administrator.
  * Whoever may invite may take an invitation back until it is accepted.

@@ -1,6 +1,6 @@
 /**
  * What a person asks for on their own account: an institution, Access to a project, another role for a member; and what
- * happens once the policy review of it is through (DECISIONS-identity 1.7, 1.12).
+ * happens once the policy review of it is through (docs/requests.md).
  *
  * What is asked is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as all that is
  * carried out does, which must be one of `Transact`. An approved request

@@ -1,6 +1,6 @@
 /**
  * Lifecycle service grants: a project's owner proposes that a service may read the project's lifecycle, an independent
- * administrator approves, and either ends it at once (DECISIONS-identity 1.6). A revocation is never refused for being
+ * administrator approves, and either ends it at once (docs/requests.md). A revocation is never refused for being
  * late: whoever repeats it is shown the grant as it stands.
  *
  * The methods that change something run in the caller's transaction, which must be one of `Transact`. Ids are made under

@@ -121,7 +121,10 @@ describe.each(servers)("connections, NODE_HTTP=%s", (nodeHttp) => {
         const limit = readdirSync(`/proc/${pid}/fd`).length + 20
         execFileSync("prlimit", ["--pid", String(pid), `--nofile=${limit}:`])
         const half = yield* connections(instance.origin(), 100, "GET / HTTP/1.1\r\nX: ")
-        yield* until("no descriptor", Effect.sync(() => readdirSync(`/proc/${pid}/fd`).length), (n) => n >= limit, 30)
+        // On Deno a connection gives way as soon as a descriptor is missing, so that the count reaches the limit for an
+        // instant only; on Node the count stays there.
+        const held = Effect.map(half.closed, (closed) => ({ closed, open: readdirSync(`/proc/${pid}/fd`).length }))
+        yield* until("no descriptor", held, ({ closed, open }) => closed > 0 || open >= limit, 30)
         half.leave()
         // A new connection each time: one that a deaf listener had queued is reset when it is opened anew.
         yield* until(

@@ -199,4 +199,34 @@ describe("a cluster of two", () => {
   )
 
   it.live("writes nothing stale after one was frozen for 15 s with commands in its sockets", () => frozen, timing)
+
+  it.live("logs no error where the socket of a killed process ends", () =>
+    Effect.gen(function* () {
+      const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
+      const other = yield* second(around)
+      yield* shared(around, 2)
+      const [from, to] = yield* Effect.all([owner(around, 8), owner(around, 0)], { concurrency: 2 })
+      const offer = (at: typeof other) =>
+        Effect.forEach(
+          from.domains,
+          (id) => from.at(at).post(`/v1/domains/${id}/transfer`, { target_email: addressOf(to.id) }),
+          { concurrency: 8 },
+        )
+      // Killed with answers unread in its sockets, which then end with a reset, and not with an orderly end.
+      for (let round = 0; round < 3; round++) {
+        yield* offer(other)
+        const asking = yield* Effect.forkChild(Effect.forever(Effect.exit(offer(other))))
+        yield* offer(around.instance)
+        process.kill(other.pid(), "SIGSTOP")
+        yield* offer(around.instance)
+        yield* other.end("SIGKILL")
+        yield* Fiber.interrupt(asking)
+        yield* shared(around, 1)
+        yield* offer(around.instance)
+        yield* other.start()
+        yield* shared(around, 2)
+      }
+      const errors = around.instance.output().split("\n").filter((line) => /"level":"(ERROR|FATAL)"/i.test(line))
+      assert.deepStrictEqual(errors, [])
+    }).pipe(Effect.scoped), 240_000)
 })

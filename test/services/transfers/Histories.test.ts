@@ -4,7 +4,7 @@ import process from "node:process"
 import { histories } from "./Histories.ts"
 import { world } from "./TransferWorld.ts"
 
-const count = Number(process.env["TRANSFER_HISTORIES"] ?? 500)
+const count = Number(process.env["TRANSFER_HISTORIES"] ?? 250)
 
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
   it.effect(

@@ -1,0 +1,5 @@
+/** The cases of test/e2e/Connections on node:http of Deno, which serves where Deno's own server cannot be had. */
+import { describe } from "@effect/vitest"
+import { connectionCases, denoRuns } from "../../e2e/support/connectionCases.ts"
+
+describe.skipIf(!denoRuns)("on Deno", () => connectionCases("true"))

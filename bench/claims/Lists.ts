@@ -106,7 +106,9 @@ const measured = Effect.fnUntraced(function* (run: Run) {
     ["/v1/policies/reviews", "/v1/operations", "/v1/jobs"].map((path) => ({ path, token: operating })),
   )
   const program = yield* Product.start(run.servers, world, {
-    ...{ ROLES: "api", MANAGEMENT_ISSUERS: tokens.issuers, MANAGEMENT_READ_RATE: "10000000" },
+    ROLES: "api",
+    MANAGEMENT_ISSUERS: tokens.issuers,
+    MANAGEMENT_READ_RATE: "10000000",
   })
   const origin = new URL(yield* Product.ready(program)).origin
   const found: Array<ReadonlyArray<Blocks>> = []
@@ -125,7 +127,9 @@ const measured = Effect.fnUntraced(function* (run: Run) {
     const [worst] = [...large].sort(([a, x], [b, y]) => y - (small.get(b) ?? 0) - (x - (small.get(a) ?? 0)))
     return {
       name: path.replaceAll(hook!.id, "{id}") + (token === operating ? ", an operator" : ""),
-      ...{ small: total(small), large: total(large), growth: total(large) / Math.max(1, total(small)) },
+      small: total(small),
+      large: total(large),
+      growth: total(large) / Math.max(1, total(small)),
       most: worst === undefined ? "" : `${worst[0]} ${Math.round(small.get(worst[0]) ?? 0)} → ${Math.round(worst[1])}`,
     }
   })

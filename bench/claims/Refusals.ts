@@ -161,7 +161,12 @@ export const refusals: Claim = {
         const path = `/v1/webhooks/${hook!.id}/deliveries`
         const honest = Effect.gen(function* () {
           yield* load.tell(JSON.stringify({
-            ...{ port: world.port, path, keys: [keys.honest], connections: honestConnections, warmSeconds: 1, seconds },
+            port: world.port,
+            path,
+            keys: [keys.honest],
+            connections: honestConnections,
+            warmSeconds: 1,
+            seconds,
           }))
           const driven = yield* load.event<Driven>("driven")
           return driven.fault === null ? driven : yield* new Child.BenchError({ message: driven.fault })

@@ -133,7 +133,10 @@ const theListed = Effect.gen(function* () {
   yield* members("member", holders.map((id) => [listed, id]))
   yield* projects(numbers(listedProjects).map((n) => [listed, listedProject(n)]))
   const rows = holders.map((person, n): Granted => ({
-    ...{ id: `listed-access-${n}`, institution: listed, project: listedProject(n), person },
+    id: `listed-access-${n}`,
+    institution: listed,
+    project: listedProject(n),
+    person,
   }))
   yield* granted(rows)
   yield* reviewed(rows.slice(0, reviews))
@@ -155,7 +158,10 @@ const theReaders = Effect.gen(function* () {
   yield* members("member", ids.flatMap((id, n) => [0, 1, 2].map((k) => [institutionId(n + k), id] as const)))
   yield* granted(ids.flatMap((person, n) =>
     numbers(5).map((k): Granted => ({
-      ...{ id: `read-${n}-${k}`, institution: institutionId(n + k), project: projectId(n + k), person },
+      id: `read-${n}-${k}`,
+      institution: institutionId(n + k),
+      project: projectId(n + k),
+      person,
     }))
   ))
 })
@@ -175,7 +181,10 @@ export const fill = (count: number) =>
     yield* projects(all.flatMap((k) => [k, k + institutions].map((n) => [institutionId(n), projectId(n)] as const)))
     yield* granted(
       numbers(count).map((n): Granted => ({
-        ...{ id: accessId(n), institution: institutionId(n), project: projectId(n), person: user(n) },
+        id: accessId(n),
+        institution: institutionId(n),
+        project: projectId(n),
+        person: user(n),
       })),
     )
     yield* theReaders

@@ -43,7 +43,9 @@ export interface Caught {
 }
 
 const optionsOf = ({ baseUrl, projectId, token }: Order, signal: AbortSignal) => ({
-  ...{ baseUrl, projectId, signal },
+  baseUrl,
+  projectId,
+  signal,
   token: () => Promise.resolve(token),
 })
 
@@ -80,7 +82,11 @@ const followed = async <Tx>(order: Order, store: Store<Tx>, ended: (notice: Noti
   let fault: unknown = null
   await follow({
     ...optionsOf(order, stop.signal),
-    ...{ store, audience, installedVersion, issuer, pins },
+    store,
+    audience,
+    installedVersion,
+    issuer,
+    pins,
     notice: (notice) => {
       if (notice.kind === "applied") events += notice.events
       if ("error" in notice) {

@@ -78,8 +78,15 @@ const listener = Effect.fnUntraced(function* (slackPath: string) {
   yield* feed.publish(
     "intake.v1.directory.account",
     JSON.stringify({
-      ...{ kind: "account", id: made.id, version: 2, email: `${made.id}@example.com`, name: "Somebody" },
-      ...{ plan: "business", platform_admin: false, status: "active", slack_webhook_url: slackUrl(slackPath) },
+      kind: "account",
+      id: made.id,
+      version: 2,
+      email: `${made.id}@example.com`,
+      name: "Somebody",
+      plan: "business",
+      platform_admin: false,
+      status: "active",
+      slack_webhook_url: slackUrl(slackPath),
     }),
   )
   const { sql } = yield* Setting

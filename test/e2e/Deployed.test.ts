@@ -140,12 +140,13 @@ const image = (folder: string, secrets: string, hosts: { readonly postgres: stri
         env: {
           PATH: `${bin}:${process.env["PATH"]}`,
           // As the image and compose.yaml set them.
-          ...{
-            HOST: "127.0.0.1",
-            BAILIWICK_HOME: paths["data"]!,
-            BAILIWICK_KEYS_FILE: join(paths["keys"]!, "keys.json"),
-          },
-          ...{ LOG_FORMAT: "json", CLUSTER: "on", DENO_DIR: join(paths["tmp"]!, "deno"), TMPDIR: paths["tmp"]! },
+          HOST: "127.0.0.1",
+          BAILIWICK_HOME: paths["data"]!,
+          BAILIWICK_KEYS_FILE: join(paths["keys"]!, "keys.json"),
+          LOG_FORMAT: "json",
+          CLUSTER: "on",
+          DENO_DIR: join(paths["tmp"]!, "deno"),
+          TMPDIR: paths["tmp"]!,
           ...env,
         },
       }),
@@ -175,8 +176,11 @@ describe("deploy", () => {
         const { configuration, cookie } = yield* issuer
         const port = yield* Effect.orDie(freePort())
         const env = {
-          ...{ PORT: String(port), MAIL_ISSUERS: configuration, MAIL_FROM: "no-reply@mail.example.com" },
-          ...{ WEBHOOKS_CA_FILE: ca, WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" },
+          PORT: String(port),
+          MAIL_ISSUERS: configuration,
+          MAIL_FROM: "no-reply@mail.example.com",
+          WEBHOOKS_CA_FILE: ca,
+          WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
         }
         const said: Array<() => string> = []
         const typed = Effect.fnUntraced(function* (by: "weak" | "owner", ...args: ReadonlyArray<string>) {

@@ -23,7 +23,8 @@ describe("an identity provider that hangs", () => {
             registration_endpoint: registrationEndpoint,
             initial_access_token: initialAccessToken,
           }),
-          ...{ WEBHOOKS_TIMEOUT: "3 seconds", LOG_LEVEL: "trace" },
+          WEBHOOKS_TIMEOUT: "3 seconds",
+          LOG_LEVEL: "trace",
         })
         const summary = (who: "oz" | "sam" | "pat") =>
           Effect.flatMap(at.as(who), (api) => Effect.map(api.get("/v1/operations"), ({ json }) => json))
@@ -41,8 +42,13 @@ describe("an identity provider that hangs", () => {
           `${status} ${json.code}`
         const register = Effect.fnUntraced(function* (name: string, more: object) {
           const registered = yield* at.post("sam", `/v1/institutions/${ids.fern}/websites`, {
-            ...{ name, website: `https://${name}.fern.example`, owner_person_id: ids.pat, environment: "staging" },
-            ...{ requested_scopes: ["openid"], reason, ...more },
+            name,
+            website: `https://${name}.fern.example`,
+            owner_person_id: ids.pat,
+            environment: "staging",
+            requested_scopes: ["openid"],
+            reason,
+            ...more,
           })
           const review = registered.policy_review.review_id
           yield* at.post("ada", `/v1/policies/reviews/${review}/approve`, { role: "administrator", reason })
@@ -50,7 +56,10 @@ describe("an identity provider that hangs", () => {
         })
 
         assert.deepStrictEqual(yield* summary("oz"), {
-          ...{ pending: 0, failed: 0, failure_diagnostics_available: false, status: "effective" },
+          pending: 0,
+          failed: 0,
+          failure_diagnostics_available: false,
+          status: "effective",
         })
         Object.assign(interference, { cut: "after", instead: () => {} })
         const site = yield* register("shop", { redirect_uris: ["https://shop.fern.example/callback"] })
@@ -58,18 +67,26 @@ describe("an identity provider that hangs", () => {
         assert.isTrue((yield* summary("pat")).failure_diagnostics_available)
         assert.deepInclude(yield* summary("sam"), { failed: 1, failure_diagnostics_available: false, status: "failed" })
         assert.deepInclude(yield* job, {
-          ...{ job_id: site.job_id, kind: "client.create", project_id: site.project_id, state: "ambiguous" },
-          ...{ attempts: 1, max_attempts: 8, next_attempt_at: null, last_error_code: "timeout" },
+          job_id: site.job_id,
+          kind: "client.create",
+          project_id: site.project_id,
+          state: "ambiguous",
+          attempts: 1,
+          max_attempts: 8,
+          next_attempt_at: null,
+          last_error_code: "timeout",
         })
         const [unclear] = (yield* diagnostics).ambiguous
         assert.deepInclude(unclear, {
-          ...{ provider_reference: `bailiwick:${site.project_id}`, allowed_actions: ["reconcile"] },
+          provider_reference: `bailiwick:${site.project_id}`,
+          allowed_actions: ["reconcile"],
         })
         assert.deepInclude(unclear.target_state, { client_name: "shop", software_id: `bailiwick:${site.project_id}` })
         assert.strictEqual(codeOf(yield* act("retry", {})), "409 invalid_state")
         const [own] = made
         const client = {
-          ...{ client_id: own!.client_id, registration_client_uri: own!.registration_client_uri },
+          client_id: own!.client_id,
+          registration_client_uri: own!.registration_client_uri,
           registration_access_token: own!.registration_access_token,
         }
         assert.strictEqual(codeOf(yield* act("repair", client)), "409 invalid_state")
@@ -124,7 +141,8 @@ describe("an identity provider that hangs", () => {
           },
         })
         const withdrawn = yield* at.post("ada", `/v1/institutions/${ids.fern}/websites/${site.project_id}/withdraw`, {
-          ...{ expected_version: site.version, reason },
+          expected_version: site.version,
+          reason,
         })
         yield* told("failed")
         interference.cut = null

@@ -30,12 +30,26 @@ describe("a rollout that fails", () => {
       Effect.gen(function* () {
         const at = yield* world()
         const person = (subject: string) => ({
-          ...{ kind: "person", id: subject, version: 1, issuer: demoIssuer, subject, display_name: subject },
-          ...{ email: `${subject}@fern.example`, email_verified: true, status: "active" },
+          kind: "person",
+          id: subject,
+          version: 1,
+          issuer: demoIssuer,
+          subject,
+          display_name: subject,
+          email: `${subject}@fern.example`,
+          email_verified: true,
+          status: "active",
         })
         const access = (subject: string, more: object = {}) => ({
-          ...{ kind: "access", id: `a-${subject}`, version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
-          ...{ person_id: subject, role: "user", state: "active", ...more },
+          kind: "access",
+          id: `a-${subject}`,
+          version: 1,
+          institution_id: ids.fern,
+          project_id: ids.fernPortal,
+          person_id: subject,
+          role: "user",
+          state: "active",
+          ...more,
         })
         yield* at.apply(person("quinn"), person("ron"), person("nora"), access("quinn"))
         yield* at.grant("product")
@@ -44,14 +58,19 @@ describe("a rollout that fails", () => {
         yield* shop.enters("pat", "may")
         const before = Math.floor(Date.now() / 1_000)
         const asked = yield* (yield* at.as({ subject: "ron" })).post("/v1/me/access-requests", {
-          ...{ institution_id: ids.fern, project_id: ids.fernPortal, reason },
+          institution_id: ids.fern,
+          project_id: ids.fernPortal,
+          reason,
         }, { headers: { "idempotency-key": randomUUID() } })
         assert.strictEqual(asked.status, 201, asked.text)
         const review = `/v1/policies/reviews/${asked.json.policy_review.review_id}/approve`
         yield* at.post("sam", review, { role: "sponsor", reason })
         const grants = `/v1/projects/${ids.fernPortal}/lifecycle-service-grants`
         const proposed = yield* at.post("sam", grants, {
-          ...{ service_id: "another", environment: "production", reason, capabilities: ["events.read"] },
+          service_id: "another",
+          environment: "production",
+          reason,
+          capabilities: ["events.read"],
         })
 
         const rollout = (action: string) => at.type("rollout", action, "--project", ids.fernPortal, "--reason", reason)
@@ -76,14 +95,16 @@ describe("a rollout that fails", () => {
         yield* refused(review, { role: "administrator", reason })
         yield* refused(`${grants}/${proposed.id}/approve`, { expected_version: 1, reason })
         const launch = yield* (yield* at.as("sam")).post(`/v1/projects/${ids.fernPortal}/launch-proposals`, {
-          ...{ launch_url: "https://portal.fern.example/", reason },
+          launch_url: "https://portal.fern.example/",
+          reason,
         }, { headers: { "idempotency-key": randomUUID() } })
         assert.deepInclude(launch.json, { status: 403, code: "environment_held" })
 
         const path = `/v1/institutions/${ids.fern}/enrollments`
         const invited = yield* at.post("sam", path, { recipient: "nora@fern.example", reason })
         yield* at.post("ada", `/v1/policies/reviews/${invited.policy_review.review_id}/approve`, {
-          ...{ role: "administrator", reason },
+          role: "administrator",
+          reason,
         })
         const look = Effect.sync(() => invitationTo(at.home, "nora@fern.example"))
         const token = yield* until("the invitation", look, (found) => found !== null)

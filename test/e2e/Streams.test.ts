@@ -62,7 +62,10 @@ layer(program, { excludeTestServices: true })("Streams of the program", (it) => 
       const jwks = done(yield* send("GET", "/v1/lifecycle/jwks"))
       yield* Effect.promise(() =>
         jwtVerify(event!.token, createLocalJWKSet(jwks), {
-          ...{ issuer: "http://127.0.0.1:8080/lifecycle", audience: aud, typ: "secevent+jwt", algorithms: ["RS256"] },
+          issuer: "http://127.0.0.1:8080/lifecycle",
+          audience: aud,
+          typ: "secevent+jwt",
+          algorithms: ["RS256"],
         })
       )
       assert.strictEqual(aud, `urn:bailiwick:project:${project}`)

@@ -68,8 +68,14 @@ const traced = (otlp: string, metricsPort: number) =>
       (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true })),
     )
     const settings = {
-      ...{ DEMO: "true", PORT: "0", PUBLIC_URL: publicUrl, ROLES: "api,relay,lifecycle", LOG_LEVEL: "error" },
-      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: otlp, BAILIWICK_HOME: home, METRICS_PORT: String(metricsPort) },
+      DEMO: "true",
+      PORT: "0",
+      PUBLIC_URL: publicUrl,
+      ROLES: "api,relay,lifecycle",
+      LOG_LEVEL: "error",
+      OTEL_EXPORTER_OTLP_ENDPOINT: otlp,
+      BAILIWICK_HOME: home,
+      METRICS_PORT: String(metricsPort),
     }
     const provider = ConfigProvider.fromUnknown(settings)
     const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
@@ -93,8 +99,13 @@ const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: numb
   const clientId = `client-${randomUUID()}`
   const { propose } = yield* ServiceGrants
   const { id } = yield* transact(propose({
-    ...{ personId: olga, projectId: portal, service_id: clientId, service_issuer: issuer, environment: "production" },
-    ...{ capabilities: ["events.read", "cursor.acknowledge"], reason: "to keep in step" },
+    personId: olga,
+    projectId: portal,
+    service_id: clientId,
+    service_issuer: issuer,
+    environment: "production",
+    capabilities: ["events.read", "cursor.acknowledge"],
+    reason: "to keep in step",
   }))
   const token = yield* tokenFor(ada)
   const approved = yield* send(
@@ -118,7 +129,9 @@ const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: numb
   }
   const [event] = Object.values(decodeJwt(last)["events"] as Record<string, { lifecycle: { digest: string } }>)
   const acknowledged = yield* send("POST", `${path}/acknowledgements`, headers, {
-    ...{ cursor, installed_version: "1", chain_head: event!.lifecycle.digest },
+    cursor,
+    installed_version: "1",
+    chain_head: event!.lifecycle.digest,
   })
   assert.strictEqual(acknowledged.status, 200, acknowledged.text)
   const [row] = yield* sql<{ traceparent: string | null }>`

@@ -12,11 +12,24 @@ describe("a fail-over under the running program", () => {
       const postgres = yield* ownPostgres
       const at = yield* world({ database: postgres })
       yield* at.apply({
-        ...{ kind: "person", id: "quinn", version: 1, issuer: demoIssuer, subject: "quinn", display_name: "Quinn" },
-        ...{ email: "quinn@fern.example", email_verified: true, status: "active" },
+        kind: "person",
+        id: "quinn",
+        version: 1,
+        issuer: demoIssuer,
+        subject: "quinn",
+        display_name: "Quinn",
+        email: "quinn@fern.example",
+        email_verified: true,
+        status: "active",
       }, {
-        ...{ kind: "access", id: "a-quinn", version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
-        ...{ person_id: "quinn", role: "user", state: "active" },
+        kind: "access",
+        id: "a-quinn",
+        version: 1,
+        institution_id: ids.fern,
+        project_id: ids.fernPortal,
+        person_id: "quinn",
+        role: "user",
+        state: "active",
       })
       yield* at.grant("product")
       const shop = yield* product(at)
@@ -45,8 +58,14 @@ describe("a fail-over under the running program", () => {
       )
       yield* at.grant("another")
       yield* at.apply({
-        ...{ kind: "access", id: "a-quinn", version: 2, institution_id: ids.fern, project_id: ids.fernPortal },
-        ...{ person_id: "quinn", role: "user", state: "revoked" },
+        kind: "access",
+        id: "a-quinn",
+        version: 2,
+        institution_id: ids.fern,
+        project_id: ids.fernPortal,
+        person_id: "quinn",
+        role: "user",
+        state: "revoked",
       })
       yield* shop.enters("quinn", "no_access")
       assert.notMatch(shop.output(), /invalid_key/)

@@ -32,7 +32,11 @@ const survived = Effect.fnUntraced(function* (around: IdentityWorld, point: Deci
   const { body, counts, path, status, who } = decision
   const { mintAccessToken } = yield* Effect.provide(EmbeddedIssuer, around.issuer)
   const token = yield* mintAccessToken({
-    ...{ issuer: demoIssuer, subject: who, clientId: "portal", acr: "urn:service:aal2", amr: ["pwd", "otp"] },
+    issuer: demoIssuer,
+    subject: who,
+    clientId: "portal",
+    acr: "urn:service:aal2",
+    amr: ["pwd", "otp"],
   })
   const asked = { headers: { authorization: `Bearer ${token}`, "idempotency-key": randomUUID() } }
   const count = Effect.map(around.rows<{ n: number }>(`select count(*)::int as n ${counts}`), ([row]) => row!.n)
@@ -45,7 +49,10 @@ const survived = Effect.fnUntraced(function* (around: IdentityWorld, point: Deci
       module: "test/long/support/fault-main.ts",
       env: {
         ...around.env(),
-        ...{ PORT: "0", ROLES: "api", BAILIWICK_HOME: folder, FAULT: `${point}:1` },
+        PORT: "0",
+        ROLES: "api",
+        BAILIWICK_HOME: folder,
+        FAULT: `${point}:1`,
         BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
       },
     })
@@ -75,17 +82,25 @@ describe("decisions, killed", () => {
       for (const point of points) {
         const dying = (decision: Decision) => survived(around, point, decision)
         const { review_id } = yield* dying({
-          ...{ who: "sam", path: reviews, status: 201 },
+          who: "sam",
+          path: reviews,
+          status: 201,
           body: { access_id: ids.patAccess, access_version: 1, reason },
           counts: "from access_reviews r join access_review_evidence e on e.review_id = r.id and e.action = 'propose'",
         })
         yield* dying({
-          ...{ who: "ada", path: `${reviews}/${review_id}/approve`, body: { reason }, status: 200 },
+          who: "ada",
+          path: `${reviews}/${review_id}/approve`,
+          body: { reason },
+          status: 200,
           counts: `from access_reviews r join access_review_evidence e on e.review_id = r.id and e.action = 'approve'
             join lifecycle_events v on v.id = r.approval_event_id and v.kind = 'access-review-approved'`,
         })
         yield* dying({
-          ...{ who: "ada", path: `${reviews}/${review_id}/revoke`, body: { reason }, status: 200 },
+          who: "ada",
+          path: `${reviews}/${review_id}/revoke`,
+          body: { reason },
+          status: 200,
           counts: `from access_reviews r join access_review_evidence e on e.review_id = r.id and e.action = 'revoke'
             join lifecycle_events v on v.id = r.revocation_event_id and v.kind = 'access-review-revoked'`,
         })
@@ -100,7 +115,10 @@ describe("decisions, killed", () => {
         const path = `/v1/policies/reviews/${json.policy_review.review_id}/approve`
         yield* around.post("sam", path, { role: "sponsor", reason })
         yield* dying({
-          ...{ who: "ada", path, body: { role: "administrator", reason }, status: 200 },
+          who: "ada",
+          path,
+          body: { role: "administrator", reason },
+          status: 200,
           counts: `from access a join access_versions v on v.access_id = a.id and v.access_version = 1
             join lifecycle_events e on e.id = v.event_id where a.person_id = '${subject}'`,
         })

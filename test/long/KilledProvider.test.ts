@@ -80,7 +80,9 @@ const killedAt = (point: string, hit: number) =>
       const { fern, oz } = yield* world
       const [one, two, three] = yield* Effect.all([project(fern), project(fern), project(fern)])
       const projects: Readonly<Record<ProviderJobKind, string>> = {
-        ...{ "client.create": one!, "client.update": two!, "client.disable": three! },
+        "client.create": one!,
+        "client.update": two!,
+        "client.disable": three!,
       }
       yield* add(two!)
       yield* add(three!)

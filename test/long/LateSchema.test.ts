@@ -17,7 +17,10 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       yield* owner`alter table slack_messages rename to slack_messages_away`
       const program = yield* Processes.start({
         env: {
-          ...{ BAILIWICK_HOME: home, PORT: "0", ROLES: "relay", LOG_FORMAT: "json" },
+          BAILIWICK_HOME: home,
+          PORT: "0",
+          ROLES: "relay",
+          LOG_FORMAT: "json",
           DATABASE_URL: Redacted.value(database.url),
           DATABASE_OWNER_URL: Redacted.value(database.ownerUrl),
           NATS_URL: Redacted.value((yield* TestBus).url),

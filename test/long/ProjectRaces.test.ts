@@ -55,15 +55,15 @@ const history = Effect.fnUntraced(function* (w: World, round: number) {
     const nth = ++version
     const states = ["registered", "held", "launched", "launch_proposed"]
     return apply([JSON.stringify({
-      ...{
-        kind: "project",
-        id,
-        version: nth,
-        institution_id: w.fern,
-        name: `Portal ${nth}`,
-        website: `https://${id}.example`,
-      },
-      ...{ environment: "staging", connector_kind: "standard_oidc", state: states[nth % 4] },
+      kind: "project",
+      id,
+      version: nth,
+      institution_id: w.fern,
+      name: `Portal ${nth}`,
+      website: `https://${id}.example`,
+      environment: "staging",
+      connector_kind: "standard_oidc",
+      state: states[nth % 4],
       redirect_uris: [`https://portal.fern.example/${nth % 2}`],
     })])
   })

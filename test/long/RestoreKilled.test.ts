@@ -15,12 +15,26 @@ import { until } from "../e2e/support/until.ts"
 
 const people = 400
 const somebody = (n: number) => ({
-  ...{ kind: "person", id: `p-${n}`, version: 1, issuer: demoIssuer, subject: `p-${n}`, display_name: `P ${n}` },
-  ...{ email: `p-${n}@fern.example`, email_verified: true, status: "active" },
+  kind: "person",
+  id: `p-${n}`,
+  version: 1,
+  issuer: demoIssuer,
+  subject: `p-${n}`,
+  display_name: `P ${n}`,
+  email: `p-${n}@fern.example`,
+  email_verified: true,
+  status: "active",
 })
 const access = (n: number, more: object = {}) => ({
-  ...{ kind: "access", id: `a-${n}`, version: 1, institution_id: ids.fern, project_id: ids.fernPortal },
-  ...{ person_id: `p-${n}`, role: "user", state: "active", ...more },
+  kind: "access",
+  id: `a-${n}`,
+  version: 1,
+  institution_id: ids.fern,
+  project_id: ids.fernPortal,
+  person_id: `p-${n}`,
+  role: "user",
+  state: "active",
+  ...more,
 })
 const all = Array.from({ length: people }, (_, n) => n)
 

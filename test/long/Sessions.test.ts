@@ -93,8 +93,13 @@ describe("sessions on several processes", () => {
       assert.deepStrictEqual(yield* says(mine!), [200, 200])
 
       yield* around.apply({
-        ...{ kind: "person", id: ids.pat, version: Date.now(), issuer: demoIssuer, subject: "pat" },
-        ...{ status: "suspended", display_name: `Pat ${randomUUID()}` },
+        kind: "person",
+        id: ids.pat,
+        version: Date.now(),
+        issuer: demoIssuer,
+        subject: "pat",
+        status: "suspended",
+        display_name: `Pat ${randomUUID()}`,
       })
       assert.deepStrictEqual(yield* says(mine!), ["invalid_token", "invalid_token"])
     }).pipe(Effect.scoped))

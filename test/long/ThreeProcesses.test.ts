@@ -125,8 +125,14 @@ describe("three processes, one killed every ten seconds", () => {
         yield* ended(flow, 180)
         yield* closeDeliveries(flow)
         console.log(JSON.stringify({
-          ...{ seconds: ran, kills, ...books, events: flow.acknowledged.length, posts: flow.target.hits.length },
-          ...{ doubts: moving.doubts(), p50: percentile(moving.took, 0.5), p99: percentile(moving.took, 0.99) },
+          seconds: ran,
+          kills,
+          ...books,
+          events: flow.acknowledged.length,
+          posts: flow.target.hits.length,
+          doubts: moving.doubts(),
+          p50: percentile(moving.took, 0.5),
+          p99: percentile(moving.took, 0.99),
         }))
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped), 900_000)

@@ -172,15 +172,18 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       const seconds = Math.floor(Date.now() / 1_000)
       yield* sightings.add(
         {
-          ...{
-            via: "person",
-            issuer: "https://id.example",
-            subject: "growth-2",
-            clientId: "portal",
-            jti: "j",
-            sid: "s",
-          },
-          ...{ authTime: seconds, acr: null, amr: [], aal: "unknown", issuedAt: seconds, expiresAt: seconds + 60 },
+          via: "person",
+          issuer: "https://id.example",
+          subject: "growth-2",
+          clientId: "portal",
+          jti: "j",
+          sid: "s",
+          authTime: seconds,
+          acr: null,
+          amr: [],
+          aal: "unknown",
+          issuedAt: seconds,
+          expiresAt: seconds + 60,
         },
         "growth-2",
         { userAgent: null, address: null },

@@ -54,8 +54,14 @@ export const tell = Effect.fnUntraced(function* (kind: IdentityKindName, line: R
 export const person = (fields: Fields<typeof Feed.PersonFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("person", {
-    ...{ id, version, issuer, subject: id, display_name: "Somebody", status: "active" },
-    ...{ email: `${id}@example.com`, email_verified: true },
+    id,
+    version,
+    issuer,
+    subject: id,
+    display_name: "Somebody",
+    status: "active",
+    email: `${id}@example.com`,
+    email_verified: true,
     ...rest,
   })
 }
@@ -63,7 +69,11 @@ export const person = (fields: Fields<typeof Feed.PersonFields> = {}) => {
 export const institution = (fields: Fields<typeof Feed.InstitutionFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("institution", {
-    ...{ id, version, name: "Fern", verified_domains: ["fern.example"], status: "active" },
+    id,
+    version,
+    name: "Fern",
+    verified_domains: ["fern.example"],
+    status: "active",
     ...rest,
   })
 }
@@ -77,8 +87,15 @@ export const member = (
 ) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("institution_membership", {
-    ...{ id, version, institution_id: institution, person_id: person, role, state: "active" },
-    ...{ accepted_at: "2001-01-01T00:00:00Z", effective_from: null, expires_at: null },
+    id,
+    version,
+    institution_id: institution,
+    person_id: person,
+    role,
+    state: "active",
+    accepted_at: "2001-01-01T00:00:00Z",
+    effective_from: null,
+    expires_at: null,
     ...rest,
   })
 }
@@ -87,9 +104,15 @@ export const member = (
 export const project = (institution: string, fields: Fields<typeof Feed.ProjectFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("project", {
-    ...{ id, version, institution_id: institution, name: "Portal", website: `https://${id}.example` },
-    ...{ environment: "production", connector_kind: "standard_oidc", state: "launched" },
-    ...{ redirect_uris: [`https://${id}.example/callback`] },
+    id,
+    version,
+    institution_id: institution,
+    name: "Portal",
+    website: `https://${id}.example`,
+    environment: "production",
+    connector_kind: "standard_oidc",
+    state: "launched",
+    redirect_uris: [`https://${id}.example/callback`],
     ...rest,
   })
 }
@@ -109,8 +132,13 @@ export const access = (
 ) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("access", {
-    ...{ id, version, institution_id: institution, project_id: project, person_id: person },
-    ...{ role: "user", state: "active" },
+    id,
+    version,
+    institution_id: institution,
+    project_id: project,
+    person_id: person,
+    role: "user",
+    state: "active",
     ...rest,
   })
 }

@@ -105,7 +105,12 @@ const services = Layer.mergeAll(
 
 const resultOf = (task: Result["task"], status: number): Result => ({
   ...releasedOf(task),
-  ...{ ending: "answered", startedAt: Date.now(), durationMs: 5, status, body: "ok", url: "http://127.0.0.1/" },
+  ending: "answered",
+  startedAt: Date.now(),
+  durationMs: 5,
+  status,
+  body: "ok",
+  url: "http://127.0.0.1/",
 })
 
 const statements: Area["statements"] = (world, run) =>
@@ -123,7 +128,10 @@ const statements: Area["statements"] = (world, run) =>
         accept(
           { sql, quick, endpoints, listeners, lease, reserve: () => true, release: () => {} },
           hooks.map(({ accountId, event }, i) => ({
-            ...{ accountId, event, sourceId: `${id}-${i}`, body: "{}" },
+            accountId,
+            event,
+            sourceId: `${id}-${i}`,
+            body: "{}",
           })),
         ))
       const claiming = Effect.suspend(() =>

@@ -106,7 +106,8 @@ const statements: Area["statements"] = (world, run, rows) =>
           name: "lifecycle: streams that have something",
           run: () =>
             claimDue(sql, { table: "lifecycle_streams", key: "id", keyType: "uuid" }, {
-              ...{ leaseMillis: 60_000, limit: 32 },
+              leaseMillis: 60_000,
+              limit: 32,
               also: sql`and t.delivery = 'push' and ${somethingFor(sql, new Date())}`,
             }),
           descents: projects * 3,

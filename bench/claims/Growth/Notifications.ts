@@ -65,7 +65,10 @@ const statements: Area["statements"] = (world, run) =>
       const accountOf = (n: number) => uuidOf(n)
       const notice = (n: number): Notice => ({
         accountId: accountOf(n),
-        ...{ category: "alerts", severity: "warning", title: "A webhook fails", body: "It did not answer." },
+        category: "alerts",
+        severity: "warning",
+        title: "A webhook fails",
+        body: "It did not answer.",
         href: "/webhooks",
       })
       const credential = (n: number) => ({ via: "cookie" as const, accountId: accountOf(n), authTime: null })
@@ -101,7 +104,10 @@ const statements: Area["statements"] = (world, run) =>
             changes(
               sql,
               Array.from({ length: steady }, (_, i) => ({
-                ...{ accountId: accountOf(i), epoch: "bench", since: 1, owed: false },
+                accountId: accountOf(i),
+                epoch: "bench",
+                since: 1,
+                owed: false,
               })),
               100,
             ),

@@ -70,13 +70,26 @@ const statements: Area["statements"] = (world, run, rows) =>
       const first = Math.floor(rows / 3 / perPerson)
       const seconds = Math.floor(Date.now() / 1_000)
       const token = (n: number): AccessToken => ({
-        ...{ via: "person", issuer, subject: `person-${first + n}`, clientId: "portal", jti: `jti-${n}` },
-        ...{ sid: `sid-${(first + n) * perPerson}`, authTime: seconds, acr: null, amr: ["pwd"], aal: "aal1" },
-        ...{ issuedAt: seconds, expiresAt: seconds + 300 },
+        via: "person",
+        issuer,
+        subject: `person-${first + n}`,
+        clientId: "portal",
+        jti: `jti-${n}`,
+        sid: `sid-${(first + n) * perPerson}`,
+        authTime: seconds,
+        acr: null,
+        amr: ["pwd"],
+        aal: "aal1",
+        issuedAt: seconds,
+        expiresAt: seconds + 300,
       })
       const me = (n: number) => ({ issuer, sid: token(n).sid, personId: `person-${first + n}` })
       const asked = (n: number, key: string) => ({
-        ...{ principal: `person:person-${first + n}`, method: "POST", path: "/v1/people", key, body: { n } },
+        principal: `person:person-${first + n}`,
+        method: "POST",
+        path: "/v1/people",
+        key,
+        body: { n },
       })
       const told = { status: 201, encode: () => "{}" }
       return [

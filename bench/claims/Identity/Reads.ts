@@ -72,7 +72,10 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
   const command = yield* node24
   const peer = Effect.fnUntraced(function* (remember: boolean) {
     const env = {
-      ...{ DATABASE_URL: world.databaseUrl, QUERIES: JSON.stringify(queries), JWKS: tokens.jwks, ISSUER: issuer },
+      DATABASE_URL: world.databaseUrl,
+      QUERIES: JSON.stringify(queries),
+      JWKS: tokens.jwks,
+      ISSUER: issuer,
       REMEMBER: String(remember),
     }
     const child = yield* Child.start({ module: "bench/programs/fastifyIdentity.mjs", command, env })

@@ -48,8 +48,16 @@ const once = (run: Run, history: History, name: string, how: Followers.Order["ho
       ? (yield* run.servers.world()).ownerUrl
       : join(run.servers.home, `product-${crypto.randomUUID()}.db`)
     const order: Followers.Order = {
-      ...{ how, database, baseUrl: url, projectId: projectId(told), issuer, audience: audience(told) },
-      ...{ pins: yield* pins(url), token: yield* services.token(told), installedVersion, head: events },
+      how,
+      database,
+      baseUrl: url,
+      projectId: projectId(told),
+      issuer,
+      audience: audience(told),
+      pins: yield* pins(url),
+      token: yield* services.token(told),
+      installedVersion,
+      head: events,
       cursor: encodeCursor({ epoch: 1, position: 0 }),
     }
     const used = () => ({

@@ -71,9 +71,17 @@ const byProgram = (run: Run, history: History, round: number) =>
     const product = yield* Child.start({ module: "bench/programs/followers.ts" })
     yield* product.event("ready")
     const order: Followers.Order = {
-      ...{ how: "snapshot", baseUrl: url, projectId: projectId(standing), issuer, audience: audience(standing) },
-      ...{ pins: yield* pins(url), token, installedVersion, cursor: encodeCursor({ epoch: 1, position: 0 }) },
-      ...{ head: accesses, database: join(run.servers.home, `snapshot-${round}.db`) },
+      how: "snapshot",
+      baseUrl: url,
+      projectId: projectId(standing),
+      issuer,
+      audience: audience(standing),
+      pins: yield* pins(url),
+      token,
+      installedVersion,
+      cursor: encodeCursor({ epoch: 1, position: 0 }),
+      head: accesses,
+      database: join(run.servers.home, `snapshot-${round}.db`),
     }
     const fetched = yield* measured(
       program.pid,

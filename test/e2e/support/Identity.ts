@@ -28,8 +28,12 @@ export const world = Effect.fnUntraced(function* (
   const database = servers.database ?? (yield* TestDatabase.make)
   const port = yield* Effect.orDie(freePort())
   const made = yield* anyWorld({
-    ...{ DEMO: "true", MAIL_ISSUERS: "", PUBLIC_URL: publicUrl, PORT: String(port) },
-    ...{ MANAGEMENT_READ_RATE: "0", MANAGEMENT_WRITE_RATE: "0" },
+    DEMO: "true",
+    MAIL_ISSUERS: "",
+    PUBLIC_URL: publicUrl,
+    PORT: String(port),
+    MANAGEMENT_READ_RATE: "0",
+    MANAGEMENT_WRITE_RATE: "0",
     ...more,
   }, { ...servers, database })
   let env = made.env
@@ -41,7 +45,11 @@ export const world = Effect.fnUntraced(function* (
       const { mintAccessToken } = yield* EmbeddedIssuer
       const subject = typeof who === "string" ? who : who.subject
       const token = yield* mintAccessToken({
-        ...{ issuer: demoIssuer, subject, clientId: "portal", acr: "urn:service:aal2", amr: ["pwd", "otp"] },
+        issuer: demoIssuer,
+        subject,
+        clientId: "portal",
+        acr: "urn:service:aal2",
+        amr: ["pwd", "otp"],
       })
       return api(made.instance.origin, { authorization: `Bearer ${token}` })
     }).pipe(Effect.provide(issuer))
@@ -85,7 +93,9 @@ export const world = Effect.fnUntraced(function* (
   const grant = Effect.fnUntraced(function* (serviceId: string, projectId: string = ids.fernPortal) {
     const path = `/v1/projects/${projectId}/lifecycle-service-grants`
     const { id, version } = yield* post("sam", path, {
-      ...{ service_id: serviceId, environment: "production", reason: "to keep in step with it" },
+      service_id: serviceId,
+      environment: "production",
+      reason: "to keep in step with it",
       capabilities: ["events.read", "snapshot.read", "cursor.acknowledge"],
     })
     yield* post("ada", `${path}/${id}/approve`, { expected_version: version ?? 1, reason: "to keep in step with it" })
@@ -118,9 +128,14 @@ export const product = Effect.fnUntraced(function* ({ api, home, instance, issue
   const program = yield* start({
     module: "examples/product/main.ts",
     env: {
-      ...{ BAILIWICK_URL: instance.origin(), LIFECYCLE_ISSUER: `${publicUrl}/lifecycle`, PROJECT_ID: ids.fernPortal },
-      ...{ LIFECYCLE_TOKEN: token, LIFECYCLE_PINS: pins.join(","), INSTALLED_VERSION: "1.0.0" },
-      ...{ PRODUCT_DB: join(home, "product.db"), PRODUCT_PORT: "0" },
+      BAILIWICK_URL: instance.origin(),
+      LIFECYCLE_ISSUER: `${publicUrl}/lifecycle`,
+      PROJECT_ID: ids.fernPortal,
+      LIFECYCLE_TOKEN: token,
+      LIFECYCLE_PINS: pins.join(","),
+      INSTALLED_VERSION: "1.0.0",
+      PRODUCT_DB: join(home, "product.db"),
+      PRODUCT_PORT: "0",
     },
   })
   const [, origin] = yield* program.line(/product on (\S+)/)

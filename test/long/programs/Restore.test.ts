@@ -23,12 +23,27 @@ import { accountLine } from "../../e2e/support/World.ts"
 
 const reason = "the reason of this test"
 const someone = (subject: string, more: object = {}) => ({
-  ...{ kind: "person", id: subject, version: 1, issuer: demoIssuer, subject, display_name: subject },
-  ...{ email: `${subject}@fern.example`, email_verified: true, status: "active", ...more },
+  kind: "person",
+  id: subject,
+  version: 1,
+  issuer: demoIssuer,
+  subject,
+  display_name: subject,
+  email: `${subject}@fern.example`,
+  email_verified: true,
+  status: "active",
+  ...more,
 })
 const accessLine = (id: string, person_id: string, more: object = {}) => ({
-  ...{ kind: "access", id, version: 1, institution_id: ids.fern, project_id: ids.fernPortal, person_id, role: "user" },
-  ...{ state: "active", ...more },
+  kind: "access",
+  id,
+  version: 1,
+  institution_id: ids.fern,
+  project_id: ids.fernPortal,
+  person_id,
+  role: "user",
+  state: "active",
+  ...more,
 })
 
 const order = ({ group, id }: Fact) => `${group} ${id}`
@@ -69,15 +84,15 @@ describe("a backup in the place of a database", () => {
           accessLine("a-quinn", "quinn"),
           accessLine("a-ron", "ron"),
           {
-            ...{
-              kind: "project",
-              id: "q",
-              version: 1,
-              institution_id: ids.fern,
-              name: "Q",
-              website: "https://q.example",
-            },
-            ...{ environment: "production", state: "launched", redirect_uris: ["https://q.example/callback"] },
+            kind: "project",
+            id: "q",
+            version: 1,
+            institution_id: ids.fern,
+            name: "Q",
+            website: "https://q.example",
+            environment: "production",
+            state: "launched",
+            redirect_uris: ["https://q.example/callback"],
           },
           { kind: "project_owner", id: "o-q", version: 1, project_id: "q", person_id: ids.sam },
           { kind: "project_owner", id: "o-uma", version: 1, project_id: ids.fernPortal, person_id: "uma" },
@@ -168,12 +183,16 @@ describe("a backup in the place of a database", () => {
           "sam signed in anew",
           Effect.flatMap(at.as("sam"), (sam) =>
             sam.post(grants, {
-              ...{ service_id: "late", environment: "production", reason, capabilities: ["events.read"] },
+              service_id: "late",
+              environment: "production",
+              reason,
+              capabilities: ["events.read"],
             }, { headers: { "idempotency-key": randomUUID() } })),
           ({ status }) => status === 201,
         )
         const held = yield* (yield* at.as("ada")).post(`${grants}/${asked.json.id}/approve`, {
-          ...{ expected_version: 1, reason },
+          expected_version: 1,
+          reason,
         }, { headers: { "idempotency-key": randomUUID() } })
         assert.deepInclude(held.json, { code: "held", status: 503, retry_after: 5 })
         const owners = `/v1/projects/${ids.fernPortal}/owners`

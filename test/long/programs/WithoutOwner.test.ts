@@ -48,8 +48,14 @@ describe("a process without the owner's credentials", () => {
       Effect.gen(function* () {
         const { ownerUrl, url } = yield* empty
         const env = {
-          ...{ BAILIWICK_HOME: yield* emptyHome, PORT: "0", DEMO: "false", LOG_LEVEL: "warn", CLUSTER: "on" },
-          ...{ DATABASE_URL: url, NATS_URL: Redacted.value((yield* TestBus.make).url), ROLES: rolesOf("one") },
+          BAILIWICK_HOME: yield* emptyHome,
+          PORT: "0",
+          DEMO: "false",
+          LOG_LEVEL: "warn",
+          CLUSTER: "on",
+          DATABASE_URL: url,
+          NATS_URL: Redacted.value((yield* TestBus.make).url),
+          ROLES: rolesOf("one"),
         }
         const program = yield* start({ env })
         yield* program.line(

@@ -168,7 +168,10 @@ export const stops = Effect.gen(function* () {
     const code = yield* program.exited
     const tookMillis = Math.round(performance.now() - asked)
     const left: Left = {
-      ...{ code, tookMillis, held: yield* heldLeases, output: program.output() },
+      code,
+      tookMillis,
+      held: yield* heldLeases,
+      output: program.output(),
       interrupted: (yield* interruptedAttempts) - before,
     }
     console.log(`stop ${round} at ${enough} ${sign}: ${JSON.stringify({ ...left, output: undefined })}`)

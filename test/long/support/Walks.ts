@@ -110,7 +110,11 @@ export const cast = Effect.fnUntraced(function* (
   const person = Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
     const [id, workspace] = [randomUUID(), randomUUID()]
     yield* publish(world, "account", id, {
-      ...{ email: `${id}@example.com`, name: "P", plan: "business", platform_admin: false, status: "active" },
+      email: `${id}@example.com`,
+      name: "P",
+      plan: "business",
+      platform_admin: false,
+      status: "active",
       ...fields,
     })
     yield* publish(world, "workspace", workspace, { name: "W", created_at: "2020-01-01T00:00:00Z" })
@@ -219,8 +223,11 @@ export const cast = Effect.fnUntraced(function* (
     })
     for (const { domainId, name } of walks) {
       yield* publish(world, "domain", domainId, {
-        ...{ name, account_id: alice.id, workspace_id: alice.workspace },
-        ...{ verified_at: "2025-01-01T00:00:00Z", dkim_selector: "old" },
+        name,
+        account_id: alice.id,
+        workspace_id: alice.workspace,
+        verified_at: "2025-01-01T00:00:00Z",
+        dkim_selector: "old",
       })
       const credential = { domain_id: domainId, account_id: alice.id, username: "u" }
       yield* publish(world, "smtp_credential", randomUUID(), credential)

@@ -91,7 +91,10 @@ describe("the work for a wrong body", () => {
     const members = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, i]))
     const msg = "Extra inputs are not permitted"
     const told = Array.from({ length: maxUnknown }, (_, i) => ({
-      ...{ type: "extra_forbidden", loc: ["body", `k${i}`], msg, input: i },
+      type: "extra_forbidden",
+      loc: ["body", `k${i}`],
+      msg,
+      input: i,
     }))
     assert.deepStrictEqual(body({ ...members(20), name: "a" }), told)
     assert.deepStrictEqual(body({ ...members(4_000), name: "a" }), [

@@ -24,7 +24,10 @@ import {
 } from "./FieldRows.ts"
 
 const proposal = {
-  ...{ service_id: "s", capabilities: ["events.read"], environment: "staging", reason },
+  service_id: "s",
+  capabilities: ["events.read"],
+  environment: "staging",
+  reason,
 }
 
 /** A body of each kind with as little as may be. */
@@ -42,7 +45,9 @@ export const decidedKinds = {
 const capabilities = ["events.read", "snapshot.read", "cursor.acknowledge", "stream.manage"]
 const noInt = { type: "int_type", msg: "Input should be a valid integer" }
 const atLeastOne = {
-  ...{ type: "greater_than_equal", msg: "Input should be greater than or equal to 1", ctx: { ge: 1 } },
+  type: "greater_than_equal",
+  msg: "Input should be greater than or equal to 1",
+  ctx: { ge: 1 },
 }
 const keyPattern = {
   type: "string_pattern_mismatch",
@@ -57,16 +62,24 @@ const limitPattern = {
 }
 
 const noUuid = (error: string) => ({
-  ...{ type: "uuid_parsing", msg: `Input should be a valid UUID, ${error}`, ctx: { error } },
+  type: "uuid_parsing",
+  msg: `Input should be a valid UUID, ${error}`,
+  ctx: { error },
 })
 
 const version = (kind: string, field: string): Row => ({
-  ...{ kind, field, required: true, good: [1, 2_147_483_647, "7"] },
+  kind,
+  field,
+  required: true,
+  good: [1, 2_147_483_647, "7"],
   bad: [{ sent: 0, said: atLeastOne }, { sent: -1, said: atLeastOne }, { sent: null, said: noInt }],
 })
 
 const absent = (kind: string, field: string, max: number): Row => ({
-  ...{ kind, field, required: false, good: [null, fill(1), fill(max)] },
+  kind,
+  field,
+  required: false,
+  good: [null, fill(1), fill(max)],
   bad: [{ sent: "", said: short(1) }, { sent: fill(max + 1), said: long(max) }, { sent: 5, said: noString }],
 })
 
@@ -74,7 +87,9 @@ export const decidedRows: ReadonlyArray<Row> = [
   text("Contact", "name", 1, 200),
   text("Contact", "email", 3, 254),
   {
-    ...{ kind: "Contact", field: "role", required: false },
+    kind: "Contact",
+    field: "role",
+    required: false,
     good: [null, "owner", "technical", "security", "billing"],
     bad: [{ sent: "boss", said: oneOf("'owner', 'technical', 'security' or 'billing'") }],
   },
@@ -87,7 +102,9 @@ export const decidedRows: ReadonlyArray<Row> = [
   text("LifecycleServiceProposal", "service_id", 1, 200),
   absent("LifecycleServiceProposal", "service_issuer", 400),
   {
-    ...{ kind: "LifecycleServiceProposal", field: "capabilities", required: true },
+    kind: "LifecycleServiceProposal",
+    field: "capabilities",
+    required: true,
     good: [["events.read"], capabilities],
     bad: [
       { sent: [], said: few },
@@ -97,12 +114,16 @@ export const decidedRows: ReadonlyArray<Row> = [
     ],
   },
   {
-    ...{ kind: "LifecycleServiceProposal", field: "environment", required: true },
+    kind: "LifecycleServiceProposal",
+    field: "environment",
+    required: true,
     good: ["staging", "production"],
     bad: [{ sent: "test", said: oneOf("'staging' or 'production'") }],
   },
   {
-    ...{ kind: "LifecycleServiceProposal", field: "expires_at", required: false },
+    kind: "LifecycleServiceProposal",
+    field: "expires_at",
+    required: false,
     good: [null, "2028-02-29T23:59:59.999999999Z", "2027-12-31t00:00:00z", "2027-01-01T00:00:00+23:59"],
     bad: [
       ...["soon", "", "2027-02-29T00:00:00Z", "2027-04-31T00:00:00Z", "2027-01-00T00:00:00Z", "2027-13-01T00:00:00Z"],
@@ -114,19 +135,25 @@ export const decidedRows: ReadonlyArray<Row> = [
   version("LifecycleServiceApproval", "expected_version"),
   text("LifecycleServiceApproval", "reason", 8, 500),
   {
-    ...{ kind: "StartAction", field: "kind", required: true },
+    kind: "StartAction",
+    field: "kind",
+    required: true,
     good: ["passkey.register", "totp.enroll", "sessions.revoke_others"],
     bad: [{ sent: null, said: oneOf(listed(actions())) }],
   },
   orNull("StartAction", "target_id"),
   absent("StartAction", "label", 64),
   {
-    ...{ kind: "Grant listing", field: "limit", required: false },
+    kind: "Grant listing",
+    field: "limit",
+    required: false,
     good: ["1", "9", "10", "50", "99", "100"],
     bad: ["0", "101", "01", "", "1.0", "-1", " 1"].map((sent) => ({ sent, said: limitPattern })),
   },
   {
-    ...{ kind: "Grant listing", field: "after_id", required: false },
+    kind: "Grant listing",
+    field: "after_id",
+    required: false,
     good: ["0199c0de-0000-7000-8000-000000000001", "0199C0DE000070008000000000000001"],
     bad: [
       { sent: "", said: noUuid("invalid length: expected length 32 for simple format, found 0") },
@@ -138,7 +165,9 @@ export const decidedRows: ReadonlyArray<Row> = [
     ],
   },
   {
-    ...{ kind: "Idempotency header", field: "idempotency-key", required: true },
+    kind: "Idempotency header",
+    field: "idempotency-key",
+    required: true,
     good: ["k", "~".repeat(255), "!"],
     bad: ["", "k".repeat(256), "two words", "schl\u00fcssel"].map((sent) => ({ sent, said: keyPattern })),
   },

@@ -22,15 +22,24 @@ export const kinds = {
   RequestFields: {
     schema: RequestFields,
     minimal: {
-      ...{ name: "ab", organization_type: "ab", website: "12345678", domains: ["a.b"], purpose: "123456789012" },
-      ...{ contacts: [contact], reason },
+      name: "ab",
+      organization_type: "ab",
+      website: "12345678",
+      domains: ["a.b"],
+      purpose: "123456789012",
+      contacts: [contact],
+      reason,
     },
   },
   "Website registration": {
     schema: WebsiteRegistration,
     minimal: {
-      ...{ name: "ab", website: "12345678", owner_person_id: "p", environment: "staging" },
-      ...{ requested_scopes: ["openid"], reason },
+      name: "ab",
+      website: "12345678",
+      owner_person_id: "p",
+      environment: "staging",
+      requested_scopes: ["openid"],
+      reason,
     },
   },
   RequestCreate: { schema: RequestCreate, minimal: { reason, institution_id: "", project_id: "" } },
@@ -137,7 +146,9 @@ export const rows: ReadonlyArray<Row> = [
   text("RequestFields", "organization_type", 2, 100),
   text("RequestFields", "website", 8, 2048),
   {
-    ...{ kind: "RequestFields", field: "domains", required: true },
+    kind: "RequestFields",
+    field: "domains",
+    required: true,
     good: [["a.b"], several(10, (i) => `d${i}.example`), ["bücher.example"], ["A.Example."], ["a.b", "a.b"]],
     bad: [
       { sent: [], said: few },
@@ -150,7 +161,9 @@ export const rows: ReadonlyArray<Row> = [
   },
   text("RequestFields", "purpose", 12, 4000),
   {
-    ...{ kind: "RequestFields", field: "contacts", required: true },
+    kind: "RequestFields",
+    field: "contacts",
+    required: true,
     good: [
       [contact],
       several(10, () => contact),
@@ -175,7 +188,9 @@ export const rows: ReadonlyArray<Row> = [
   text(website, "name", 2, 200),
   text(website, "website", 8, 2048),
   {
-    ...{ kind: website, field: "connector_kind", required: false },
+    kind: website,
+    field: "connector_kind",
+    required: false,
     good: ["service_connector", "standard_oidc"],
     bad: [{ sent: "saml", said: oneOf("'service_connector' or 'standard_oidc'") }],
   },
@@ -183,19 +198,25 @@ export const rows: ReadonlyArray<Row> = [
   orNull(website, "preview_digest"),
   text(website, "owner_person_id", 1, null),
   {
-    ...{ kind: website, field: "environment", required: true },
+    kind: website,
+    field: "environment",
+    required: true,
     good: ["staging", "production"],
     bad: [{ sent: "test", said: oneOf("'staging' or 'production'") }],
   },
   uris("redirect_uris"),
   uris("post_logout_redirect_uris"),
   {
-    ...{ kind: website, field: "backchannel_logout_uri", required: false },
+    kind: website,
+    field: "backchannel_logout_uri",
+    required: false,
     good: [null, "https://a.example/logout"],
     bad: [{ sent: "ftp://a.example", said: noUri }, { sent: "", said: noUri }],
   },
   {
-    ...{ kind: website, field: "requested_scopes", required: true },
+    kind: website,
+    field: "requested_scopes",
+    required: true,
     good: [["openid"], ["openid", "profile", "email"], ["email", "email"]],
     bad: [
       { sent: [], said: few },
@@ -211,7 +232,9 @@ export const rows: ReadonlyArray<Row> = [
   text("PersonCreate", "issuer", 1, null),
   text("PersonCreate", "subject", 1, null),
   {
-    ...{ kind: "Transition", field: "expected_version", required: true },
+    kind: "Transition",
+    field: "expected_version",
+    required: true,
     good: [1, 2_147_483_647, "1"],
     bad: [
       {
@@ -237,7 +260,9 @@ export const rows: ReadonlyArray<Row> = [
   text("EnrollmentCreate", "recipient", 3, 254),
   text("LaunchCreate", "reason", 8, 500),
   {
-    ...{ kind: "LaunchCreate", field: "launch_url", required: true },
+    kind: "LaunchCreate",
+    field: "launch_url",
+    required: true,
     good: ["https://a", `https://a/${"x".repeat(2038)}`, `https://a/${fill(2038)}`],
     bad: [
       { sent: `https://a/${"x".repeat(2039)}`, said: long(2048) },
@@ -248,7 +273,9 @@ export const rows: ReadonlyArray<Row> = [
   text("OwnerChange", "reason", 8, 500),
   text("OwnerChange", "person_id", 0, null),
   {
-    ...{ kind: "OwnerChange", field: "active", required: false },
+    kind: "OwnerChange",
+    field: "active",
+    required: false,
     good: [true, false, "yes", 0],
     bad: [
       {

@@ -50,7 +50,9 @@ describe("the specification's field tables", () => {
       assert.deepStrictEqual(
         faults(kind, {}).map(({ loc, msg, type }) => ({ loc, msg, type })),
         rows.filter((row) => row.kind === kind && row.required).map(({ field }) => ({
-          ...{ loc: ["body", field], msg: "Field required", type: "missing" },
+          loc: ["body", field],
+          msg: "Field required",
+          type: "missing",
         })).sort((a, b) => order(kind, String(a.loc[1])) - order(kind, String(b.loc[1]))),
       )
     })
@@ -77,8 +79,10 @@ describe("the specification's field tables", () => {
     const local = "http://LOCALHOST/cb"
     const body = {
       ...kinds[website].minimal,
-      ...{ environment: "production", redirect_uris: ["https://a.example", local] },
-      ...{ post_logout_redirect_uris: [local], backchannel_logout_uri: local },
+      environment: "production",
+      redirect_uris: ["https://a.example", local],
+      post_logout_redirect_uris: [local],
+      backchannel_logout_uri: local,
     }
     assert.deepStrictEqual(faults(website, { ...body, environment: "staging" }), [])
     assert.deepStrictEqual(

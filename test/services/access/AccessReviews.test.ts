@@ -34,8 +34,13 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const before = yield* rawAccess(w.accessId)
       const proposed = yield* propose(w)
       assert.deepInclude(proposed, {
-        ...{ action: "propose", state: "proposed", issuer_assignment: null, access_effect: "unchanged" },
-        ...{ approval: null, revocation: null, actor_person_id: w.sam },
+        action: "propose",
+        state: "proposed",
+        issuer_assignment: null,
+        access_effect: "unchanged",
+        approval: null,
+        revocation: null,
+        actor_person_id: w.sam,
       })
       const approved = yield* approve(on(w, w.ada, proposed.review_id, proposed.evidence_digest))
       assert.deepStrictEqual(approved.sponsor_decision, proposed.sponsor_decision)
@@ -274,8 +279,15 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.deepStrictEqual(yield* written, approved)
       yield* sql`update institution_memberships set state = 'ended' where person_id = ${w.sam}`
       yield* tell("institution_membership", {
-        ...{ id: `m-${w.pat}`, version: 1, institution_id: w.fern, person_id: w.pat, role: "member" },
-        ...{ state: "ended", accepted_at: null, effective_from: null, expires_at: null },
+        id: `m-${w.pat}`,
+        version: 1,
+        institution_id: w.fern,
+        person_id: w.pat,
+        role: "member",
+        state: "ended",
+        accepted_at: null,
+        effective_from: null,
+        expires_at: null,
       })
       yield* revoke(on(w, w.abe, review_id))
       assert.deepStrictEqual(yield* validity, {

@@ -175,8 +175,15 @@ layer(identity)("AccessVersions", (it) => {
       const directory = yield* Directory
       const line = (version: number, fields: object = {}) =>
         JSON.stringify({
-          ...{ kind: "access", id, version, institution_id: fern, project_id: portal, person_id: pat, role: "user" },
-          ...{ state: "active", ...fields },
+          kind: "access",
+          id,
+          version,
+          institution_id: fern,
+          project_id: portal,
+          person_id: pat,
+          role: "user",
+          state: "active",
+          ...fields,
         })
       const refused: Array<RefusedLine> = []
       const told = yield* directory.applyFile(

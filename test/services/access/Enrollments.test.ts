@@ -63,8 +63,12 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       // Seven days from the invitation, not from the request.
       yield* TestClock.adjust(7 * day - 1)
       assert.deepStrictEqual(yield* acceptInvitation(ned, token), {
-        ...{ enrollment_id: asked.enrollment_id, institution_id: w.fern, state: "accepted", version: 3 },
-        ...{ membership: { role: "member", state: "active" }, policy_review: null },
+        enrollment_id: asked.enrollment_id,
+        institution_id: w.fern,
+        state: "accepted",
+        version: 3,
+        membership: { role: "member", state: "active" },
+        policy_review: null,
       })
       assert.deepStrictEqual(yield* membershipsOf(w.fern, ned), [
         { role: "member", state: "active", made_by: w.sam, approved_by: [w.ada] },
@@ -85,7 +89,9 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       const asked = yield* enroll(w.fern, w.ada, "new@new.example")
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor"])
       assert.deepInclude(yield* Effect.flip(sign(asked, "administrator", w.abe)), {
-        ...{ code: "invalid_state", state: "open", allowed: ["sponsor"] },
+        code: "invalid_state",
+        state: "open",
+        allowed: ["sponsor"],
         detail: "The review waits for sponsor, not for administrator.",
       })
       assert.strictEqual((yield* sign(asked, "sponsor", w.sam)).state, "applied")
@@ -149,7 +155,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       ])
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
       assert.deepStrictEqual((yield* auditOf(asked.enrollment_id)).at(-1), {
-        ...{ action: "enrollment.accepted", actor: `person:${w.abe}` },
+        action: "enrollment.accepted",
+        actor: `person:${w.abe}`,
       })
 
       const next = yield* enroll(w.fern, w.sam, "mia@new.example")
@@ -210,7 +217,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual(yield* codeOf(sign(claim, "administrator", w.ada)), "invalid_state")
       assert.isNull((yield* letters(sent.enrollment_id))[0]!.letter)
       assert.deepStrictEqual((yield* auditOf(sent.enrollment_id)).at(-1), {
-        ...{ action: "enrollment.revoked", actor: `person:${w.sam}` },
+        action: "enrollment.revoked",
+        actor: `person:${w.sam}`,
       })
       assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, sent.enrollment_id, w.sam)), "invalid_state")
 

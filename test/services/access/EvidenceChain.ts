@@ -41,8 +41,13 @@ export const verified = Effect.fnUntraced(function* (reviewId: string) {
   const access = { access_id: r["access_id"], version: r["access_version"], digest }
   const granted = { event_id: r["grant_event_id"], digest: r["grant_event_digest"] }
   const decided = {
-    ...{ review_id: reviewId, decision_id: r["decision_id"], access, grant_event: granted },
-    ...{ person_id: r["proposed_by"], decided_at: stamp(r["proposed_at"]), reason: r["sponsor_reason"] },
+    review_id: reviewId,
+    decision_id: r["decision_id"],
+    access,
+    grant_event: granted,
+    person_id: r["proposed_by"],
+    decided_at: stamp(r["proposed_at"]),
+    reason: r["sponsor_reason"],
   }
   assert.strictEqual(r["decision_digest"], hash(canonical(decided)))
 

@@ -90,7 +90,9 @@ const accepts = (who: "ned" | "mia" | "finder" | "thief", which: "sent" | "first
 const takesBack = (who: "ada" | "sam", which: "sent" | "waiting"): Act => (at) =>
   Effect.flatMap(Enrollments, (enrollments) =>
     codeOf(decided(enrollments.revoke({
-      ...{ institutionId: at.fern, personId: at[who], reason },
+      institutionId: at.fern,
+      personId: at[who],
+      reason,
       enrollmentId: which === "sent" ? at.sent.id : at.waiting,
     }))))
 

@@ -39,7 +39,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Invitation
       const mine = (yield* requests.mine(sam)).items.find(({ id }) => id === dead.enrollment_id)
       assert.deepInclude(mine!.delivery, { state: "queued", message_id: mails.find((id) => !first.includes(id))! })
       assert.deepStrictEqual((yield* auditOf(dead.enrollment_id)).at(-1), {
-        ...{ action: "enrollment.link-renewed", actor: "system" },
+        action: "enrollment.link-renewed",
+        actor: "system",
       })
       assert.strictEqual((yield* acceptInvitation(ned, yield* tokenOf(dead.enrollment_id))).state, "accepted")
       assert.strictEqual((yield* acceptInvitation(mia, kept)).state, "accepted")

@@ -190,7 +190,12 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         const { role, state } = one
         yield* transact(
           requests.membership({
-            ...{ institutionId: fern, personId: yield* as(one.who), person_id: ids[one.about]!, role, state, reason },
+            institutionId: fern,
+            personId: yield* as(one.who),
+            person_id: ids[one.about]!,
+            role,
+            state,
+            reason,
           }),
         ).pipe(Effect.map(opened), Effect.ignore)
         break

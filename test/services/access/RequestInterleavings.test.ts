@@ -48,17 +48,28 @@ const asksForAccess: Ask = ({ fern, pat, portal }) =>
 const asksForRole = (by: "ada" | "sam"): Ask => (at) =>
   Effect.flatMap(Requests, (requests) =>
     codeOf(decided(requests.membership({
-      ...{ institutionId: at.fern, personId: at[by], person_id: at.abe, role: "sponsor", state: "active", reason },
+      institutionId: at.fern,
+      personId: at[by],
+      person_id: at.abe,
+      role: "sponsor",
+      state: "active",
+      reason,
     }))))
 const invites: Ask = ({ fern, sam }) =>
   Effect.flatMap(Enrollments, (enrollments) =>
     codeOf(decided(enrollments.enroll({
-      ...{ institutionId: fern, personId: sam, recipient: "new@fern.example", reason },
+      institutionId: fern,
+      personId: sam,
+      recipient: "new@fern.example",
+      reason,
     }))))
 const makes: Ask = ({ oz, subject }) =>
   Effect.flatMap(NewPeople, (people) =>
     codeOf(decided(people.create({
-      ...{ issuer, subject, reason, by: { principal: `person:${oz}`, personId: oz, issuer, clientId: "portal" } },
+      issuer,
+      subject,
+      reason,
+      by: { principal: `person:${oz}`, personId: oz, issuer, clientId: "portal" },
     }))))
 
 /** What is no command of two round trips, but changes what one is decided on. */
@@ -106,8 +117,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("What is as
       }
       const requests = yield* Requests
       const asked = {
-        ...{ name: "Moss", organization_type: "club", website: "https://moss.example", purpose: "moss" },
-        ...{ domains: ["moss.example"], contacts: [], reason, personId: at.pat },
+        name: "Moss",
+        organization_type: "club",
+        website: "https://moss.example",
+        purpose: "moss",
+        domains: ["moss.example"],
+        contacts: [],
+        reason,
+        personId: at.pat,
       }
       const [statements] = yield* counting(decided(requests.organization(asked)))
       assert.strictEqual(statements, 2)

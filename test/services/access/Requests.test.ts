@@ -35,8 +35,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       const mo = yield* person()
       const asked = yield* organization(mo)
       assert.deepInclude(asked, {
-        ...{ state: "submitted", version: 1, event_id: null, job_id: null, institution_id: null },
-        ...{ domains: ["moss.example", "xn--bcher-kva.example"], created_at: "2026-03-01T12:00:00.000Z" },
+        state: "submitted",
+        version: 1,
+        event_id: null,
+        job_id: null,
+        institution_id: null,
+        domains: ["moss.example", "xn--bcher-kva.example"],
+        created_at: "2026-03-01T12:00:00.000Z",
       })
       assert.lengthOf(asked.contacts, 1)
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["operator"])
@@ -59,8 +64,11 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
         yield* sql`select name, verified_domains, status, made_by, approved_by from institutions
           where id = ${row.result_id}`,
         [{
-          ...{ name: "Moss", verified_domains: ["moss.example", "xn--bcher-kva.example"], status: "active" },
-          ...{ made_by: mo, approved_by: [w.oz] },
+          name: "Moss",
+          verified_domains: ["moss.example", "xn--bcher-kva.example"],
+          status: "active",
+          made_by: mo,
+          approved_by: [w.oz],
         }],
       )
       assert.strictEqual(yield* codeOf(sign(asked, "operator", w.ola)), "invalid_state")
@@ -86,8 +94,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
         yield* sql`select access_version, person_id, role, state, event_id::text as event_id, made_by, approved_by
           from access_versions where access_id = ${row.result_id}`,
         [{
-          ...{ access_version: 1, person_id: w.pat, role: "user", state: "active", event_id: row.event_id },
-          ...{ made_by: w.pat, approved_by: [w.ada, w.sam] },
+          access_version: 1,
+          person_id: w.pat,
+          role: "user",
+          state: "active",
+          event_id: row.event_id,
+          made_by: w.pat,
+          approved_by: [w.ada, w.sam],
         }],
       )
       assert.strictEqual((yield* told(portal)).at(-1), "access-granted")
@@ -212,7 +225,9 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       const [portal, gone] = [yield* project(w.fern), yield* project(w.fern, { state: "withdrawn" })]
       const allowed = ["registered", "launch_proposed", "launched", "held"]
       assert.deepInclude(yield* Effect.flip(askAccess(w.fern, gone, w.pat)), {
-        ...{ code: "invalid_state", state: "withdrawn", allowed },
+        code: "invalid_state",
+        state: "withdrawn",
+        allowed,
       })
       yield* access(w.fern, portal, w.ola)
       assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.ola)), "invalid_state")
@@ -248,18 +263,25 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       const { items } = yield* mine(w.pat)
       assert.deepStrictEqual(items.map(({ kind }) => kind), ["access", "organization"])
       assert.deepStrictEqual(items[0], {
-        ...{ id: asked.request_id, kind: "access", state: "submitted", institution_id: w.fern, project_id: portal },
-        ...{
-          author_person_id: w.pat,
-          reason,
-          expires_at: asked.expires_at,
-          ...{ decided_at: null, effective_at: null, held_reason: null, client_id: null },
-          result_id: null,
-          delivery: null,
-          version: 1,
-          event_id: null,
-        },
-        ...{ job_id: null, created_at: asked.created_at, policy_review: asked.policy_review },
+        id: asked.request_id,
+        kind: "access",
+        state: "submitted",
+        institution_id: w.fern,
+        project_id: portal,
+        author_person_id: w.pat,
+        reason,
+        expires_at: asked.expires_at,
+        decided_at: null,
+        effective_at: null,
+        held_reason: null,
+        client_id: null,
+        result_id: null,
+        delivery: null,
+        version: 1,
+        event_id: null,
+        job_id: null,
+        created_at: asked.created_at,
+        policy_review: asked.policy_review,
       })
       assert.deepStrictEqual(yield* mine(w.abe), { items: [] })
       const older = yield* Effect.flatMap(Requests, (requests) =>

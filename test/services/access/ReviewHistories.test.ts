@@ -59,7 +59,9 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
 
   const seat = Effect.fnUntraced(function* ({ role, state, who }: Extract<Model.Step, { do: "seat" }>) {
     yield* member(fern, ids[who]!, role, {
-      ...{ id: `${fern}-${who}-${role}`, version: ++feed, state: state === "expired" ? "active" : state },
+      id: `${fern}-${who}-${role}`,
+      version: ++feed,
+      state: state === "expired" ? "active" : state,
       expires_at: state === "expired" ? "2020-01-01T00:00:00Z" : null,
     })
     m.seats.set(`${who} ${role}`, { who, role, state })
@@ -94,8 +96,13 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     if (receipt === null) return
     const { evidence_digest, review_id } = receipt
     m.reviews.push({
-      ...{ id: review_id, version, proposer: who, digests: [evidence_digest] },
-      ...{ state: "proposed", approver: null, revoker: null },
+      id: review_id,
+      version,
+      proposer: who,
+      digests: [evidence_digest],
+      state: "proposed",
+      approver: null,
+      revoker: null,
     })
   })
 
@@ -218,7 +225,9 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
   yield* Effect.forEach(steps, taken).pipe(Effect.ensuring(Effect.orDie(hold(false))))
 
   assert.deepInclude(yield* theAccess, {
-    ...{ state: m.access.state, role: m.access.role, access_version: m.access.version },
+    state: m.access.state,
+    role: m.access.role,
+    access_version: m.access.version,
     versions: BigInt(m.access.version),
   })
   const same = yield* sql`

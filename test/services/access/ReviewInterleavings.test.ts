@@ -73,8 +73,13 @@ const leaving: Decide = ({ ada, fern }) =>
 const superseding: Decide = ({ accessId, fern, pat, portal }) =>
   Effect.as(
     Effect.orDie(tell("access", {
-      ...{ id: accessId, version: 2, institution_id: fern, project_id: portal, person_id: pat },
-      ...{ role: "editor", state: "active" },
+      id: accessId,
+      version: 2,
+      institution_id: fern,
+      project_id: portal,
+      person_id: pat,
+      role: "editor",
+      state: "active",
     })),
     "done",
   )

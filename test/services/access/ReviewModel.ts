@@ -55,15 +55,21 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      ...{ do: fc.constant("seat"), who, role: fc.constantFrom("sponsor", "administrator", "member") },
+      do: fc.constant("seat"),
+      who,
+      role: fc.constantFrom("sponsor", "administrator", "member"),
       state: fc.constantFrom("active", ...seatStates),
     }),
   },
   {
     weight: 2,
     arbitrary: fc.record({
-      ...{ do: fc.constant("vouch"), who: decider, by: decider, as: fc.constantFrom("made", "approved") },
-      ...{ days: fc.constantFrom(1, 89, 91), third: fc.constantFrom(false, false, true) },
+      do: fc.constant("vouch"),
+      who: decider,
+      by: decider,
+      as: fc.constantFrom("made", "approved"),
+      days: fc.constantFrom(1, 89, 91),
+      third: fc.constantFrom(false, false, true),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("merge"), who, into: decider }) },
@@ -93,7 +99,10 @@ export interface Model {
 }
 
 export const fresh = (): Model => ({
-  ...{ reviews: [], seats: new Map(), canonical: Array.from({ length: people }, (_, n) => n), vouched: new Map() },
+  reviews: [],
+  seats: new Map(),
+  canonical: Array.from({ length: people }, (_, n) => n),
+  vouched: new Map(),
   access: { version: 1, state: "active", role: "user" },
   held: false,
 })

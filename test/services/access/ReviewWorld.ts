@@ -30,7 +30,11 @@ export type World = Effect.Success<typeof world>
 export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: string } = {}) =>
   Effect.flatMap(AccessReviews, (reviews) =>
     transact(reviews.propose({
-      ...{ access_id: accessId, access_version: 1, reason, personId: sam, institutionId: fern },
+      access_id: accessId,
+      access_version: 1,
+      reason,
+      personId: sam,
+      institutionId: fern,
       ...more,
     })))
 
@@ -40,7 +44,11 @@ export const on = (
   reviewId: string,
   ...seen: ReadonlyArray<string>
 ): ReviewDecision => ({
-  ...{ personId, institutionId: fern, reviewId, reason, seen: seen.length === 0 ? undefined : seen },
+  personId,
+  institutionId: fern,
+  reviewId,
+  reason,
+  seen: seen.length === 0 ? undefined : seen,
 })
 export const approve = (decision: ReviewDecision) =>
   Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))

@@ -49,7 +49,12 @@ const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal
 const approve = ({ portal }: World, personId: string, grantId: string, expectedVersion = 1) =>
   Effect.flatMap(ServiceGrants, (grants) =>
     transact(grants.approve({
-      ...{ personId, projectId: portal, grantId, reason, expectedVersion, stepUp: Effect.void },
+      personId,
+      projectId: portal,
+      grantId,
+      reason,
+      expectedVersion,
+      stepUp: Effect.void,
     })))
 
 const revoke = ({ portal }: World, personId: string, grantId: string) =>
@@ -78,8 +83,13 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       const w = yield* world
       const proposed = yield* propose(w)
       assert.deepInclude(proposed, {
-        ...{ state: "proposed", version: 1, service_issuer: lifecycleIssuer, effective: "not_effective" },
-        ...{ proposed_by: w.olga, approved_by: null, proposed_at: new Date(start).toISOString() },
+        state: "proposed",
+        version: 1,
+        service_issuer: lifecycleIssuer,
+        effective: "not_effective",
+        proposed_by: w.olga,
+        approved_by: null,
+        proposed_at: new Date(start).toISOString(),
       })
       const approved = yield* approve(w, w.ada, proposed.id)
       assert.deepInclude(approved, { state: "approved", version: 2, effective: "effective", approved_by: w.ada })
@@ -208,7 +218,9 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.flip(effect).pipe(Effect.map((error) => error instanceof EnvironmentMismatch ? error : null))
       assert.deepInclude(yield* refusal(propose(w, { environment: "staging" })), {
-        ...{ code: "environment_mismatch", status: 409, project_environment: "production" },
+        code: "environment_mismatch",
+        status: 409,
+        project_environment: "production",
         detail: "The grant is for staging, the project is in production: propose a grant for production.",
       })
       assert.lengthOf(yield* list(w, w.ada), 0)

@@ -62,8 +62,15 @@ const place = Effect.gen(function* () {
   const moss = (yield* requestRow(grove.request_id)).result_id!
   const [first, second] = [yield* enroll(moss, gil, "a@moss.example"), yield* enroll(moss, gil, "b@moss.example")]
   const reviews = {
-    ...{ access: idOf(access), again: idOf(again), role: idOf(role), invitation: idOf(invitation), claim: idOf(claim) },
-    ...{ founding: idOf(founding), link: idOf(link), first: idOf(first), second: idOf(second) },
+    access: idOf(access),
+    again: idOf(again),
+    role: idOf(role),
+    invitation: idOf(invitation),
+    claim: idOf(claim),
+    founding: idOf(founding),
+    link: idOf(link),
+    first: idOf(first),
+    second: idOf(second),
   }
   const people = { ...w, ned, mo, gil, one, other, alias }
   return {
@@ -110,7 +117,9 @@ const stateOf = (at: Place) =>
     const institutions = yield* sql`select name, status from institutions where made_by = ${at.mo} order by created_at`
     return {
       reviews: reviews.map((row) => ({ ...row, signed: (row.signed ?? []).map(([role, id]) => [role, named(id)]) })),
-      ...{ access, kinds, institutions },
+      access,
+      kinds,
+      institutions,
       seats: seats.map((row) => ({ ...row, person_id: named(row.person_id) })).map((row) => JSON.stringify(row)).sort(),
     }
   })
@@ -119,7 +128,11 @@ type Act = (at: Place) => Effect.Effect<string, never, Services>
 type Who = "sam" | "ada" | "abe" | "oz" | "ola"
 
 const decision = (at: Place, review: Review, role: string, who: Who) => ({
-  ...{ personId: at[who], reviewId: at.reviews[review], role, reason, stepUp: Effect.void },
+  personId: at[who],
+  reviewId: at.reviews[review],
+  role,
+  reason,
+  stepUp: Effect.void,
 })
 const signs = (review: Review, role: string, who: Who): Act => (at) =>
   Effect.flatMap(Policies, (policies) => codeOf(decided(policies.approve(decision(at, review, role, who)))))
@@ -128,7 +141,10 @@ const declines = (review: Review, role: string, who: Who): Act => (at) =>
 const takesBack = (which: "sent" | "invitation"): Act => (at) =>
   Effect.flatMap(Enrollments, (enrollments) =>
     codeOf(decided(enrollments.revoke({
-      ...{ institutionId: at.fern, personId: at.sam, enrollmentId: at[which], reason },
+      institutionId: at.fern,
+      personId: at.sam,
+      enrollmentId: at[which],
+      reason,
     }))))
 const accepts: Act = ({ ned, token }) =>
   Effect.flatMap(Enrollments, (enrollments) => codeOf(decided(enrollments.accept({ personId: ned, token }))))

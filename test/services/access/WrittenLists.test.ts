@@ -88,7 +88,11 @@ layer(services, { excludeTestServices: true })("Lists that are remembered", (it)
     Effect.sync(() => {
       const lists = new Lists(100)
       const list = (bytes: number) => ({
-        ...{ seen: "", from: 0, until: 0, head: new Uint8Array(0), rest: new Uint8Array(bytes) },
+        seen: "",
+        from: 0,
+        until: 0,
+        head: new Uint8Array(0),
+        rest: new Uint8Array(bytes),
       })
       for (const key of ["a", "b", "c", "b", "d"]) lists.set(key, list(40))
       lists.set("a longer one", list(51))

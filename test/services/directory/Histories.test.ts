@@ -21,14 +21,20 @@ const contents: Record<Name, (ids: Ids, n: number) => Record<string, unknown>> =
   pat: (ids, n) => ({ ...person(ids.pat, n), status: pick(n, "disabled", "active", "suspended") }),
   pet: (ids, n) => ({ ...person(ids.pet, n), status: pick(n, "active", "disabled") }),
   portal: (ids, n) => ({
-    ...{ kind: "project", institution_id: ids.fern, name: `v${n}`, website: `https://${ids.portal}.example` },
-    ...{ environment: "staging", redirect_uris: [`https://v${n}.example/`] },
+    kind: "project",
+    institution_id: ids.fern,
+    name: `v${n}`,
+    website: `https://${ids.portal}.example`,
+    environment: "staging",
+    redirect_uris: [`https://v${n}.example/`],
     state: pick(n, "registered", "launched", "withdrawn", "held"),
   }),
   sponsor: (ids, n) => membership(ids.fern, ids.pat, "sponsor", n),
   member: (ids, n) => membership(ids.fern, ids.pet, "member", n),
   owner: (ids, n) => ({
-    ...{ kind: "project_owner", project_id: ids.portal, person_id: pick(n >> 1, ids.pat, ids.pet) },
+    kind: "project_owner",
+    project_id: ids.portal,
+    person_id: pick(n >> 1, ids.pat, ids.pet),
     active: pick(n, true, false, true),
   }),
   first: (ids, n) =>
@@ -38,15 +44,29 @@ const contents: Record<Name, (ids: Ids, n: number) => Record<string, unknown>> =
 }
 
 const person = (id: string, n: number) => ({
-  ...{ kind: "person", issuer: "https://id.example", subject: pick(n, id, `${id}-renamed`), display_name: `v${n}` },
-  ...{ email: null, email_verified: n === 1, operator: n === 2 },
+  kind: "person",
+  issuer: "https://id.example",
+  subject: pick(n, id, `${id}-renamed`),
+  display_name: `v${n}`,
+  email: null,
+  email_verified: n === 1,
+  operator: n === 2,
 })
 const membership = (institution_id: string, person_id: string, role: string, n: number) => ({
-  ...{ kind: "institution_membership", institution_id, person_id, role, state: pick(n, "invited", "active", "ended") },
-  ...{ accepted_at: `2024-01-0${n}T00:00:00.000Z` },
+  kind: "institution_membership",
+  institution_id,
+  person_id,
+  role,
+  state: pick(n, "invited", "active", "ended"),
+  accepted_at: `2024-01-0${n}T00:00:00.000Z`,
 })
 const grant = (ids: Ids, person_id: string, role: string, state: string) => ({
-  ...{ kind: "access", institution_id: ids.fern, project_id: ids.portal, person_id, role, state },
+  kind: "access",
+  institution_id: ids.fern,
+  project_id: ids.portal,
+  person_id,
+  role,
+  state,
 })
 
 const tables = {

@@ -121,11 +121,18 @@ layer(identity)("Directory of identities", (it) => {
           line("person", oz, 3, { removed: true }),
           line("institution", fern, 2, { name: "Fern & Co", verified_domains: ["fern.example"], status: "suspended" }),
           line("institution_membership", randomUUID(), 1, {
-            ...{ institution_id: fern, person_id: mallory, role: "administrator", state: "active" },
+            institution_id: fern,
+            person_id: mallory,
+            role: "administrator",
+            state: "active",
           }),
           line("project_owner", randomUUID(), 1, { project_id: portal, person_id: mallory }),
           line("access", randomUUID(), 1, {
-            ...{ institution_id: fern, project_id: portal, person_id: mallory, role: "user", state: "active" },
+            institution_id: fern,
+            project_id: portal,
+            person_id: mallory,
+            role: "user",
+            state: "active",
           }),
           line("project_link", portal, 1, { project_id: portal, installed_version: "1.0" }),
           account(fresh(), 1),
@@ -209,7 +216,11 @@ layer(identity)("Directory of identities", (it) => {
       const lines = people.flatMap((id) => [
         personLine(id, 1),
         line("access", id, 1, {
-          ...{ institution_id: fern, project_id: portal, person_id: id, role: "user", state: "active" },
+          institution_id: fern,
+          project_id: portal,
+          person_id: id,
+          role: "user",
+          state: "active",
         }),
       ])
       yield* Effect.forEach([lines, lines.toReversed(), lines], (run) => directory.apply(run), { concurrency: 3 })
@@ -226,11 +237,16 @@ layer(identity)("Directory of identities", (it) => {
       const id = yield* member(fern, sam, "sponsor")
       yield* member(fern, sam, "member")
       const twice = line("institution_membership", randomUUID(), 1, {
-        ...{ institution_id: fern, person_id: sam, role: "sponsor", state: "active" },
+        institution_id: fern,
+        person_id: sam,
+        role: "sponsor",
+        state: "active",
       })
       const [result] = yield* directory.apply([twice])
       assert.deepStrictEqual(result, {
-        ...{ _tag: "rejected", reason: "refused", detail: "by the database: UniqueViolation" },
+        _tag: "rejected",
+        reason: "refused",
+        detail: "by the database: UniqueViolation",
       })
       yield* sql`update institution_memberships set state = 'suspended', state_decided = true where id = ${id}`
       const state = Effect.map(
@@ -238,7 +254,10 @@ layer(identity)("Directory of identities", (it) => {
         ([row]) => row,
       )
       const outvoted = line("institution_membership", id, 2, {
-        ...{ institution_id: fern, person_id: sam, role: "sponsor", state: "active" },
+        institution_id: fern,
+        person_id: sam,
+        role: "sponsor",
+        state: "active",
       })
       assert.deepStrictEqual(yield* directory.apply([outvoted]), [{ _tag: "ignored", because: "state" }])
       assert.deepStrictEqual(yield* state, { state: "suspended", state_decided: true })
@@ -269,7 +288,10 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(yield* said(2, "invited", over), { ...stands, state_decided: true })
       assert.deepStrictEqual(yield* said(3, "active", null), { ...stands, state_decided: false })
       assert.deepStrictEqual(yield* said(4, "invited", over), {
-        ...{ state: "invited", state_decided: false, accepted_at: null, expires_at: new Date(over) },
+        state: "invited",
+        state_decided: false,
+        accepted_at: null,
+        expires_at: new Date(over),
       })
     }))
 })

@@ -65,7 +65,10 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       yield* more(institution, project)
       const at = encodeCursor({ epoch: 1, position: head + 1 })
       yield* acknowledge({
-        ...{ ...asking, cursor: at, installed_version: "1", chain_head: yield* chainHead(project, head + 1) },
+        ...asking,
+        cursor: at,
+        installed_version: "1",
+        chain_head: yield* chainHead(project, head + 1),
       })
       yield* more(institution, project)
       yield* everything(asking, cursor)
@@ -208,7 +211,9 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       const { head } = yield* everything(asking)
       const at = Effect.fnUntraced(function* (position: number, installed_version = "1", chain_head?: string) {
         return yield* acknowledge({
-          ...{ ...asking, installed_version, cursor: encodeCursor({ epoch: 1, position }) },
+          ...asking,
+          installed_version,
+          cursor: encodeCursor({ epoch: 1, position }),
           chain_head: chain_head ?? (yield* chainHead(project, position)),
         })
       })

@@ -89,8 +89,11 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       const { append } = yield* Positions
       const facts = made.flatMap((at, i) =>
         Array.from({ length: 5 }, () => ({
-          ...{ kind: "session-revoked" as const, projectId: at.project, institutionId: at.institution },
-          ...{ person: { id: people[i]!, issuer, subject: people[i]! }, initiatedBy: "system" as const },
+          kind: "session-revoked" as const,
+          projectId: at.project,
+          institutionId: at.institution,
+          person: { id: people[i]!, issuer, subject: people[i]! },
+          initiatedBy: "system" as const,
         }))
       )
       yield* Effect.forEach(facts, (fact) => transact(append(fact)), { concurrency: 8 })

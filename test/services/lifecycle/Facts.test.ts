@@ -130,7 +130,11 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       const grants = yield* ServiceGrants
       const on = { projectId: portal, reason }
       const { id } = yield* transact(grants.propose({
-        ...{ ...on, personId: olga, service_id: "backend", capabilities: ["events.read"], environment: "production" },
+        ...on,
+        personId: olga,
+        service_id: "backend",
+        capabilities: ["events.read"],
+        environment: "production",
       }))
       const seen = Effect.map(grants.list({ ...on, personId: ada, limit: 1, afterId: null }), ([grant]) => grant!)
       const facts = Effect.map(seen, ({ acknowledgement, delivery, effective, state }) => [

@@ -77,7 +77,9 @@ export const consumer = Effect.fnUntraced(function* (
   const page = Effect.gen(function* () {
     const { cursor, items, more } = yield* consumption.events({
       ...asking,
-      ...{ after: place.cursor, limit: 50, waitMillis: 0 },
+      after: place.cursor,
+      limit: 50,
+      waitMillis: 0,
     })
     const read: Array<VerifiedEvent> = []
     for (const { set } of items) {
@@ -104,7 +106,9 @@ export const consumer = Effect.fnUntraced(function* (
   const acknowledge = Effect.suspend(() =>
     consumption.acknowledge({
       ...asking,
-      ...{ cursor: place.cursor, chain_head: place.chainHead, installed_version: "1" },
+      cursor: place.cursor,
+      chain_head: place.chainHead,
+      installed_version: "1",
     })
   )
 
@@ -130,8 +134,12 @@ export const states = Effect.gen(function* () {
   const of = (wanted: string): ReadonlyArray<string> =>
     keys.filter(({ state }) => state === wanted).map(({ kid }) => kid)
   return {
-    ...{ announced: of("announced"), published: of("published"), active: of("active") },
-    ...{ retiring: of("retiring"), retired: of("retired"), compromised: of("compromised") },
+    announced: of("announced"),
+    published: of("published"),
+    active: of("active"),
+    retiring: of("retiring"),
+    retired: of("retired"),
+    compromised: of("compromised"),
   }
 })
 
@@ -146,9 +154,17 @@ export const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, p
   const [at, id] = [new Date(yield* now), randomUUID()]
   yield* sql`insert into lifecycle_streams ${
     sql.insert({
-      ...{ id, project_id: project, service_issuer: asking.issuer, service_id: asking.clientId },
-      ...{ status: "paused", status_by: "receiver", delivery: "poll", created_at: at, updated_at: at },
-      ...{ epoch: 1, position },
+      id,
+      project_id: project,
+      service_issuer: asking.issuer,
+      service_id: asking.clientId,
+      status: "paused",
+      status_by: "receiver",
+      delivery: "poll",
+      created_at: at,
+      updated_at: at,
+      epoch: 1,
+      position,
     })
   }`
   return id

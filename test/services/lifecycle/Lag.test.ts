@@ -37,8 +37,14 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       const head = (yield* now).head_position
       const none = yield* now
       assert.deepInclude(none, {
-        ...{ project_id: project, delivered_position: 0, acknowledged_position: 0, installed_version: null },
-        ...{ lag_events: head, snapshot_required: true, acknowledged_at: null, queue_to_delivery_ms_p99: null },
+        project_id: project,
+        delivered_position: 0,
+        acknowledged_position: 0,
+        installed_version: null,
+        lag_events: head,
+        snapshot_required: true,
+        acknowledged_at: null,
+        queue_to_delivery_ms_p99: null,
       })
       assert.isNumber(none.decision_to_queue_ms_p99)
       assert.isAtLeast(none.oldest_unacknowledged_seconds!, 0)
@@ -48,8 +54,12 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
         acknowledge({ ...asking, cursor, chain_head, installed_version: "1" })
       yield* say(claims.cursor, claims.chain_head)
       assert.deepInclude(yield* now, {
-        ...{ acknowledged_position: head, delivered_position: 0, installed_version: "1", lag_events: 0 },
-        ...{ snapshot_required: false, oldest_unacknowledged_seconds: null },
+        acknowledged_position: head,
+        delivered_position: 0,
+        installed_version: "1",
+        lag_events: 0,
+        snapshot_required: false,
+        oldest_unacknowledged_seconds: null,
       })
 
       yield* access(institution, project, yield* person())
@@ -87,8 +97,11 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       // It may not acknowledge: what it owes is only to have been told.
       const other = (yield* lagging(wide, project)).find(({ consumer_id }) => consumer_id === `${asking.issuer} other`)!
       assert.deepInclude(other, {
-        ...{ delivered_position: 0, acknowledged_position: 0, lag_events: other.head_position },
-        ...{ snapshot_required: false, oldest_unacknowledged_seconds: null },
+        delivered_position: 0,
+        acknowledged_position: 0,
+        lag_events: other.head_position,
+        snapshot_required: false,
+        oldest_unacknowledged_seconds: null,
       })
       yield* everything({ ...asking, clientId: "other" })
       const told = (yield* lagging(wide, project)).find(({ consumer_id }) => consumer_id === `${asking.issuer} other`)!
@@ -159,7 +172,9 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
         select ${project}, replace(key, ${ill}, ${barred}), replace(value::text, ${ill}, ${barred})::jsonb, 1
         from lifecycle_state where project_id = ${project} and key = ${`person/https://id.example ${ill}`}`
       assert.deepInclude(yield* all, {
-        ...{ key: `person/https://id.example ${barred}`, expected: null, observed: "disabled" },
+        key: `person/https://id.example ${barred}`,
+        expected: null,
+        observed: "disabled",
       })
     }))
 })

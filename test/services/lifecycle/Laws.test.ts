@@ -250,7 +250,9 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
       const head = rows.length
       const at = (position: number) =>
         acknowledge({
-          ...{ ...asking, installed_version: "1", cursor: encodeCursor({ epoch: 1, position }) },
+          ...asking,
+          installed_version: "1",
+          cursor: encodeCursor({ epoch: 1, position }),
           chain_head: position === 0 ? `sha256:${"0".repeat(64)}` : rows[position - 1]!.digest,
         })
       let highest = 0

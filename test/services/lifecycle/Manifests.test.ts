@@ -29,8 +29,16 @@ const whole = (pieces: ReadonlyArray<Piece>) => pieces.map(({ text }) => text).j
 describe("pieces of a state", () => {
   it("are its canonical JSON, whatever there is of it", () => {
     const nothing = {
-      ...{ access: [], identities: [], keys: null, owners: [], people: [], project: null, reviews: [] },
-      ...{ service_grants: [], sessions: [], sessions_floor: [] },
+      access: [],
+      identities: [],
+      keys: null,
+      owners: [],
+      people: [],
+      project: null,
+      reviews: [],
+      service_grants: [],
+      sessions: [],
+      sessions_floor: [],
     }
     const rows: ReadonlyArray<readonly [Row, object]> = [
       [{ key: "access/b", value: { b: 1, a: "\u2028" } }, { access: [{ b: 1, a: "\u2028" }] }],

@@ -19,7 +19,11 @@ const onTheBus = Effect.fnUntraced(function* (project: string, n: number) {
   const heard = yield* Queue.unbounded<BusMessage>()
   yield* Effect.eventually(bus.heal)
   yield* bus.consume({
-    ...{ stream: "LIFECYCLE", durable: "test", batch: 100, ackWaitMillis: 30_000, maxAckPending: 1_000 },
+    stream: "LIFECYCLE",
+    durable: "test",
+    batch: 100,
+    ackWaitMillis: 30_000,
+    maxAckPending: 1_000,
     handler: (batch) =>
       Effect.sync(() => {
         for (const message of batch) {
@@ -53,8 +57,11 @@ layer(transmitter, { excludeTestServices: true })("Messages", (it) => {
         assert.deepStrictEqual(decodeProtectedHeader(set), { alg: "RS256", typ: "secevent+jwt", kid })
         const { payload } = yield* Effect.promise(() =>
           jwtVerify(set, keySet, {
-            ...{ issuer: "https://id.example/lifecycle", audience: `urn:bailiwick:project:${project}` },
-            ...{ typ: "secevent+jwt", algorithms: ["RS256"], requiredClaims: ["iat", "jti", "txn", "sub_id"] },
+            issuer: "https://id.example/lifecycle",
+            audience: `urn:bailiwick:project:${project}`,
+            typ: "secevent+jwt",
+            algorithms: ["RS256"],
+            requiredClaims: ["iat", "jti", "txn", "sub_id"],
           })
         )
         assert.strictEqual(payload.jti, jti)

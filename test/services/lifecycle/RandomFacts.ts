@@ -112,7 +112,8 @@ export const factOf = (
   const about = factKinds[kind].about
   return {
     kind,
-    ...{ projectId: project, institutionId: institution },
+    projectId: project,
+    institutionId: institution,
     ...(about === "project" ? {} : { person: { id: dice.one(["p1", "p2"]), issuer, subject } }),
     ...saying[kind](dice),
     initiatedBy: dice.one(["admin", "user", "policy", "system"]),

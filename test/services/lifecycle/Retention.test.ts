@@ -160,8 +160,12 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
 
       const { propose } = yield* AccessReviews
       const receipt = yield* transact(propose({
-        ...{ personId: sponsor, institutionId: institution, access_id: old, access_version: 1 },
-        ...{ grant_event_id: null, reason: "looked at it again" },
+        personId: sponsor,
+        institutionId: institution,
+        access_id: old,
+        access_version: 1,
+        grant_event_id: null,
+        reason: "looked at it again",
       }))
       assert.strictEqual(receipt.grant_event.event_id, grantEvent!.id)
       assert.strictEqual(receipt.grant_event.digest, grantEvent!.digest)

@@ -155,7 +155,10 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(readSet(updated!).event, { status: "paused", reason: "invalid_key" })
       const { last_error, position, status, status_by, status_reason } = yield* rowOf(streamId)
       assert.deepStrictEqual({ last_error, position, status, status_by, status_reason }, {
-        ...{ last_error: "invalid_key", position: before + 1, status: "paused", status_by: "transmitter" },
+        last_error: "invalid_key",
+        position: before + 1,
+        status: "paused",
+        status_by: "transmitter",
         status_reason: "invalid_key",
       })
       assert.deepStrictEqual(yield* poll(here, streamId, { ack: idsIn(stopped) }), { sets: {}, moreAvailable: false })

@@ -60,7 +60,8 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.deepStrictEqual(at("/without").map(({ jti }) => jti), [...ids])
       const { event, sub_id, type } = at("/with")[8]!
       assert.deepStrictEqual({ event, sub_id, type }, {
-        ...{ event: { state: "state" }, sub_id: { format: "opaque", id: streamId } },
+        event: { state: "state" },
+        sub_id: { format: "opaque", id: streamId },
         type: "verification",
       })
       const pins = yield* pinsFor(here.project)

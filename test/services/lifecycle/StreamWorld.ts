@@ -77,7 +77,10 @@ export const tellAll = Effect.fnUntraced(function* (
 ) {
   const { append } = yield* Positions
   const facts = subjects.map((subject): Fact => ({
-    ...{ kind, projectId, institutionId, initiatedBy: "system" },
+    kind,
+    projectId,
+    institutionId,
+    initiatedBy: "system",
     person: { id: subject, issuer, subject },
   }))
   const ids = yield* transact(append(...facts))

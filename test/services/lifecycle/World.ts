@@ -52,10 +52,18 @@ export const grant = Effect.fnUntraced(function* (
   const grants = yield* ServiceGrants
   const about = { projectId: project, reason: "to keep in step" }
   const { id } = yield* transact(grants.propose({
-    ...{ ...about, personId: owner, service_id: clientId, capabilities: [...can], environment: "production" },
+    ...about,
+    personId: owner,
+    service_id: clientId,
+    capabilities: [...can],
+    environment: "production",
   }))
   yield* transact(grants.approve({
-    ...{ ...about, personId: administrator, grantId: id, expectedVersion: 1, stepUp: Effect.void },
+    ...about,
+    personId: administrator,
+    grantId: id,
+    expectedVersion: 1,
+    stepUp: Effect.void,
   }))
   return id
 })
@@ -70,7 +78,10 @@ export const scene = Effect.gen(function* () {
   yield* link(portal, "1")
   const clientId = `client-${randomUUID()}`
   const made: Scene = {
-    ...{ institution: fern, project: portal, owner: olga, administrator: ada },
+    institution: fern,
+    project: portal,
+    owner: olga,
+    administrator: ada,
     asking: { issuer: services, clientId, projectId: portal },
   }
   const grantId = yield* grant(made, clientId)

@@ -35,7 +35,10 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSess
         (rows) => rows.map(({ who }) => who),
       )
       const ending = {
-        ...{ projectId: portal, institutionId: fern, clientId: null, reason: "PROJECT_WITHDRAWN" },
+        projectId: portal,
+        institutionId: fern,
+        clientId: null,
+        reason: "PROJECT_WITHDRAWN",
         initiatedBy: "admin",
       } as const
       yield* transact(Effect.flatMap(end(ending), (facts) => append(...facts)))

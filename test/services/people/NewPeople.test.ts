@@ -20,7 +20,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople"
       const [oz, sam] = [yield* person({ operator: true }), yield* person()]
       const people = yield* NewPeople
       const by = (personId: string | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
-        ...{ principal: "somebody", personId, issuer: from, clientId },
+        principal: "somebody",
+        personId,
+        issuer: from,
+        clientId,
       })
       const create = (subject: string, who: ReturnType<typeof by>, at: string = issuer) =>
         transact(people.create({ issuer: at, subject, reason, by: who }))

@@ -27,8 +27,11 @@ const provider = Effect.gen(function* () {
     clients: [
       { ...client, client_id: "portal", grant_types: ["authorization_code"], redirect_uris: [redirectUri] },
       {
-        ...{ ...client, client_id: "hr-sync", grant_types: ["client_credentials"] },
-        ...{ redirect_uris: [], response_types: [] },
+        ...client,
+        client_id: "hr-sync",
+        grant_types: ["client_credentials"],
+        redirect_uris: [],
+        response_types: [],
       },
     ],
     features: {
@@ -68,8 +71,12 @@ const tokensFor = async (issuer: string, fields: Record<string, string>): Promis
 const signIn = async (issuer: string, login: string, challenge: string): Promise<URL> => {
   const jar = new Map<string, string>()
   const query = new URLSearchParams({
-    ...{ client_id: "portal", response_type: "code", redirect_uri: redirectUri, scope: "openid" },
-    ...{ code_challenge: challenge, code_challenge_method: "S256" },
+    client_id: "portal",
+    response_type: "code",
+    redirect_uri: redirectUri,
+    scope: "openid",
+    code_challenge: challenge,
+    code_challenge_method: "S256",
   })
   let next: [string, RequestInit] = [`${issuer}/auth?${query}`, {}]
   for (let hop = 0; hop < 12; hop++) {
@@ -115,14 +122,23 @@ layer(identity, { excludeTestServices: true })("a real provider", (it) => {
         const challenge = createHash("sha256").update(verifier).digest("base64url")
         const code = (await signIn(issuer, "ada", challenge)).searchParams.get("code")!
         return await tokensFor(issuer, {
-          ...{ client_id: "portal", grant_type: "authorization_code", code, redirect_uri: redirectUri },
+          client_id: "portal",
+          grant_type: "authorization_code",
+          code,
+          redirect_uri: redirectUri,
           code_verifier: verifier,
         })
       })
       const caller = yield* recognise(adas)
       assert.deepInclude(caller, {
-        ...{ principal: `person:${ada}`, via: "person", personId: ada, issuer, subject: "ada", clientId: "portal" },
-        ...{ acr: "urn:service:aal1", aal: "aal1" },
+        principal: `person:${ada}`,
+        via: "person",
+        personId: ada,
+        issuer,
+        subject: "ada",
+        clientId: "portal",
+        acr: "urn:service:aal1",
+        aal: "aal1",
       })
       assert.isString(caller.sid)
       assert.closeTo(caller.authTime!, Date.now() / 1_000, 60)
@@ -132,7 +148,10 @@ layer(identity, { excludeTestServices: true })("a real provider", (it) => {
         tokensFor(issuer, { client_id: "hr-sync", grant_type: "client_credentials" })
       )
       assert.deepInclude(yield* recognise(services), {
-        ...{ principal: `service:${issuer} hr-sync`, via: "service", personId: null, authTime: null },
+        principal: `service:${issuer} hr-sync`,
+        via: "service",
+        personId: null,
+        authTime: null,
       })
     }).pipe(Effect.scoped, Effect.provide(outbound)))
 })

@@ -13,8 +13,18 @@ import { access, identity, institution, person, project } from "../../support/Te
 
 const now = 1_800_000_000
 const token = (sid: string | null, more: Partial<AccessToken> = {}): AccessToken => ({
-  ...{ via: "person", issuer: "https://id.example", subject: "ada", clientId: "portal", jti: "t", sid },
-  ...{ authTime: now - 60, acr: null, amr: ["pwd"], aal: "aal1", issuedAt: now - 60, expiresAt: now + 600 },
+  via: "person",
+  issuer: "https://id.example",
+  subject: "ada",
+  clientId: "portal",
+  jti: "t",
+  sid,
+  authTime: now - 60,
+  acr: null,
+  amr: ["pwd"],
+  aal: "aal1",
+  issuedAt: now - 60,
+  expiresAt: now + 600,
   ...more,
 })
 const here = { userAgent: "Portal/1", address: "192.0.2.77" }
@@ -42,8 +52,14 @@ layer(world, { excludeTestServices: true })(
         yield* flush
         const first = yield* rowOf("a")
         assert.deepInclude(first, {
-          ...{ person_id: "ada", client_id: "portal", aal: "aal1", amr: ["pwd"], ip_prefix: "192.0.2.0/24" },
-          ...{ issued_at: new Date((now - 60) * 1_000), last_seen_at: new Date(now * 1_000), revoked_at: null },
+          person_id: "ada",
+          client_id: "portal",
+          aal: "aal1",
+          amr: ["pwd"],
+          ip_prefix: "192.0.2.0/24",
+          issued_at: new Date((now - 60) * 1_000),
+          last_seen_at: new Date(now * 1_000),
+          revoked_at: null,
         })
         yield* TestClock.adjust("10 seconds")
         yield* add(token("a"), "ada", { ...here, userAgent: "Portal/2" }, true)
@@ -57,8 +73,12 @@ layer(world, { excludeTestServices: true })(
         yield* add(token("a"), "ada", here, true)
         yield* flush
         assert.deepInclude(yield* rowOf("a"), {
-          ...{ id: first!["id"], aal: "aal2", amr: ["pwd", "otp"], expires_at: new Date((now + 700) * 1_000) },
-          ...{ authenticated_at: new Date((now + 10) * 1_000), last_seen_at: new Date((now + 50) * 1_000) },
+          id: first!["id"],
+          aal: "aal2",
+          amr: ["pwd", "otp"],
+          expires_at: new Date((now + 700) * 1_000),
+          authenticated_at: new Date((now + 10) * 1_000),
+          last_seen_at: new Date((now + 50) * 1_000),
         })
       }).pipe(Effect.provide(TestClock.layer())))
 

@@ -37,7 +37,11 @@ describe("what a stream holds of the past", () => {
       const got = yield* Queue.unbounded<string>()
       let answers = false
       yield* bus.consume({
-        ...{ stream: "EVENTS", durable: "test", batch: 10, ackWaitMillis: 30_000, maxAckPending: 100 },
+        stream: "EVENTS",
+        durable: "test",
+        batch: 10,
+        ackWaitMillis: 30_000,
+        maxAckPending: 100,
         handler: (messages) =>
           Effect.sync(() => {
             for (const message of messages) {

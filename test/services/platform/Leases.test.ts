@@ -112,7 +112,9 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       const ends = yield* Deferred.make<void>()
       const patient = (patience: "1 minute" | "1 millis", work: Effect.Effect<void>) =>
         Effect.forkChild(claimed({
-          ...{ claim: claim(), giveBack, patience },
+          claim: claim(),
+          giveBack,
+          patience,
           work: () => Effect.andThen(Deferred.succeed(begun, undefined), work),
         }))
       const patiently = yield* patient("1 minute", Deferred.await(ends))

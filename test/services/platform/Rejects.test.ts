@@ -8,7 +8,11 @@ import { on } from "../webhooks/WebhookWorld.ts"
 const days = (n: number) => n * 24 * 60 * 60_000
 const start = Date.parse("2026-03-10T12:00:00.000Z")
 const reject = (seq: number) => ({
-  ...{ stream: "EVENTS" as const, seq, subject: "intake.v1.mail-events.sent", reason: "invalid_event", detail: null },
+  stream: "EVENTS" as const,
+  seq,
+  subject: "intake.v1.mail-events.sent",
+  reason: "invalid_event",
+  detail: null,
   payload: new Uint8Array([seq % 256]),
 })
 

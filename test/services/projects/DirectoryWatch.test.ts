@@ -30,12 +30,21 @@ const world = Effect.gen(function* () {
   yield* Effect.repeat(work, { while: (more) => more })
   const [{ client_id }] = (yield* sql`select client_id from projects where id = ${portal}`) as [{ client_id: string }]
   const proposal = {
-    ...{ personId: owen, projectId: portal, service_id: "portal", capabilities: ["events.read"] as const, reason },
+    personId: owen,
+    projectId: portal,
+    service_id: "portal",
+    capabilities: ["events.read"] as const,
+    reason,
     environment: "production" as const,
   }
   const approved = yield* transact(grants.propose(proposal))
   yield* transact(grants.approve({
-    ...{ personId: ada, projectId: portal, grantId: approved.id, expectedVersion: 1, reason, stepUp: Effect.void },
+    personId: ada,
+    projectId: portal,
+    grantId: approved.id,
+    expectedVersion: 1,
+    reason,
+    stepUp: Effect.void,
   }))
   const proposed = yield* transact(grants.propose(proposal))
   const asked = yield* transact(
@@ -62,8 +71,14 @@ const world = Effect.gen(function* () {
 })
 
 const line = (portal: string, fern: string, state: string) => ({
-  ...{ id: portal, version: 2, institution_id: fern, name: "Portal", website: `https://${portal}.example`, state },
-  ...{ environment: "production", connector_kind: "standard_oidc" },
+  id: portal,
+  version: 2,
+  institution_id: fern,
+  name: "Portal",
+  website: `https://${portal}.example`,
+  state,
+  environment: "production",
+  connector_kind: "standard_oidc",
   redirect_uris: [`https://${portal}.example/callback`],
 })
 

@@ -63,8 +63,12 @@ const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknow
           const provider = yield* IdentityProvider
           const wanted = {
             ...another(),
-            ...{ redirect_uris: [], post_logout_redirect_uris: [], backchannel_logout_uri: null, scope: "" },
-            ...{ grant_types: ["client_credentials"], response_types: [] },
+            redirect_uris: [],
+            post_logout_redirect_uris: [],
+            backchannel_logout_uri: null,
+            scope: "",
+            grant_types: ["client_credentials"],
+            response_types: [],
             token_endpoint_auth_method: "client_secret_basic",
           }
           const { client, observed } = yield* provider.create(wanted)

@@ -46,8 +46,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       const w = yield* world
       const made = yield* website(w, w.pat, { website: "https://portal.fern.example" })
       assert.deepInclude(made, {
-        ...{ state: "registered", version: 1, client_id: null, connector_kind: "standard_oidc" },
-        ...{ requested_scopes: ["openid", "email"], owner_person_id: w.pat, environment: "staging" },
+        state: "registered",
+        version: 1,
+        client_id: null,
+        connector_kind: "standard_oidc",
+        requested_scopes: ["openid", "email"],
+        owner_person_id: w.pat,
+        environment: "staging",
       })
       const [job] = yield* jobsOf(made.project_id)
       assert.deepStrictEqual(job, { id: made.job_id!, kind: "client.create", state: "pending", held: true })
@@ -131,7 +136,9 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       yield* TestClock.adjust(60_000)
       yield* fire
       assert.deepInclude(yield* projectRow(id), {
-        ...{ state: "launched", revision: before.revision + 1, held_reason: null },
+        state: "launched",
+        revision: before.revision + 1,
+        held_reason: null,
         launch_url: "https://Portal.Fern.example/",
       })
       const row = yield* requestRow(second.launch_id)
@@ -153,8 +160,15 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       const { sql } = yield* Database
       const [row] = yield* sql<{ website: string }>`select website from projects where id = ${id}`
       yield* tell("project", {
-        ...{ id, version: 1, institution_id: w.fern, name: "Portal", website: row!.website, environment: "staging" },
-        ...{ connector_kind: "standard_oidc", state: "registered", redirect_uris: ["https://portal.fern.example/cb"] },
+        id,
+        version: 1,
+        institution_id: w.fern,
+        name: "Portal",
+        website: row!.website,
+        environment: "staging",
+        connector_kind: "standard_oidc",
+        state: "registered",
+        redirect_uris: ["https://portal.fern.example/cb"],
       })
       yield* TestClock.adjust(60_000)
       yield* fire
@@ -197,7 +211,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual(yield* codeOf(own(id, w.ada, w.pat, false)), "last_owner")
       const same = yield* own(id, w.ada, w.pat)
       assert.deepStrictEqual(same, {
-        ...{ project_id: id, version: 1 },
+        project_id: id,
+        version: 1,
         owners: [{ person_id: w.pat, active: true, since: "2026-03-01T12:00:00.000Z" }],
       })
       assert.strictEqual((yield* own(id, w.ada, w.abe, false)).version, 1)
@@ -235,8 +250,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       const accessId = yield* access(w.fern, id, w.ola)
       const grants = yield* ServiceGrants
       const grant = yield* transact(grants.propose({
-        ...{ personId: w.pat, projectId: id, service_id: "reader", service_issuer: issuer, reason },
-        ...{ capabilities: ["events.read"], environment: "staging", expires_at: null },
+        personId: w.pat,
+        projectId: id,
+        service_id: "reader",
+        service_issuer: issuer,
+        reason,
+        capabilities: ["events.read"],
+        environment: "staging",
+        expires_at: null,
       }))
       const asked = yield* askAccess(w.fern, id, w.sam)
       const launch = yield* propose(id, w.pat)

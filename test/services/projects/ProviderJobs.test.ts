@@ -168,10 +168,15 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       assert.deepInclude(yield* operations.summary(stranger), { pending: 0, failed: 0, status: "effective" })
       yield* killedAt("provider.answered")
       assert.deepInclude(yield* operations.summary(plain), {
-        ...{ failed: 1, status: "failed", failure_diagnostics_available: false },
+        failed: 1,
+        status: "failed",
+        failure_diagnostics_available: false,
       })
       assert.deepStrictEqual(yield* operations.summary(own), {
-        ...{ pending: 0, failed: 1, status: "failed", failure_diagnostics_available: true },
+        pending: 0,
+        failed: 1,
+        status: "failed",
+        failure_diagnostics_available: true,
       })
       assert.isTrue((yield* operations.summary(oz)).failure_diagnostics_available)
       const asked = yield* Effect.forEach([plain, stranger], (who) =>
@@ -244,7 +249,8 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         assert.strictEqual(interference.seen.length, 1)
         assert.strictEqual(yield* tagOf(transact(reviewed.retry(asked))), "InvalidState")
         assert.deepInclude(yield* decide(reviewed.reconcile(asked)), {
-          ...{ state: "ambiguous", last_error_code: "unfindable" },
+          state: "ambiguous",
+          last_error_code: "unfindable",
         })
         const { ambiguous } = yield* (yield* Operations).diagnostics(oz)
         assert.deepStrictEqual(ambiguous[0]!.allowed_actions, ["reconcile", "reviewed_retry", "reviewed_repair"])
@@ -273,7 +279,8 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         // The provider says of a client that is gone what it says of a wrong token.
         const asked = { personId: oz, jobId, reason }
         assert.deepInclude(yield* decide(reviewed.reconcile(asked)), {
-          ...{ state: "ambiguous", last_error_code: "unfindable" },
+          state: "ambiguous",
+          last_error_code: "unfindable",
         })
         const [client] = yield* sql<{ client_id: string; management_uri: string }>`
           select client_id, management_uri from provider_clients where project_id = ${portal}`

@@ -29,7 +29,10 @@ export const over = <R>(provider: Layer.Layer<IdentityProvider, never, R>) =>
 
 // The adapter's own ten seconds are less.
 const outbound = Outbound.layer({
-  ...{ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 60_000, ownPorts: [] },
+  allowedCidrs: [],
+  certificateAuthorities: [],
+  timeoutMillis: 60_000,
+  ownPorts: [],
 })
 
 export const world = Effect.gen(function* () {

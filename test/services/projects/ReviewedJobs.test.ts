@@ -91,7 +91,8 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       yield* work
       const jobs = yield* (yield* Operations).jobs(oz)
       assert.deepInclude(jobs.find(({ job_id }) => job_id === jobId), {
-        ...{ state: "effective", last_error_code: "superseded" },
+        state: "effective",
+        last_error_code: "superseded",
       })
       assert.isEmpty(yield* held(portal))
     }))

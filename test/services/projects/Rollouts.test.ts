@@ -79,8 +79,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       // The directory has heard of it, and launches it all the same.
       const [{ website }] = (yield* sql`select website from projects where id = ${id}`) as [{ website: string }]
       const line = {
-        ...{ id, institution_id: w.fern, name: "Portal", website, environment: "staging" },
-        ...{ connector_kind: "standard_oidc", redirect_uris: ["https://portal.fern.example/callback"] },
+        id,
+        institution_id: w.fern,
+        name: "Portal",
+        website,
+        environment: "staging",
+        connector_kind: "standard_oidc",
+        redirect_uris: ["https://portal.fern.example/callback"],
       }
       yield* tell("project", { ...line, version: 1, state: "held" })
       yield* tell("project", { ...line, version: 2, state: "launched" })

@@ -39,7 +39,8 @@ const marked = () => {
   return {
     query: `?token=${mark("query")}`,
     headers: {
-      ...{ cookie: `mail_session=${mark("cookie")}`, "x-portal-binding": mark("binding") },
+      cookie: `mail_session=${mark("cookie")}`,
+      "x-portal-binding": mark("binding"),
       referer: `https://portal.example/${mark("referer")}`,
     },
     path: mark("path"),

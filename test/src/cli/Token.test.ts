@@ -44,14 +44,23 @@ layer(identity, { excludeTestServices: true })("cli token", (it) => {
         assert.match(adas.stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
         const token = yield* verify(adas.stdout.trim())
         assert.deepInclude(token, {
-          ...{ via: "person", issuer: "https://id.example", subject: "ada", clientId: "portal", sid: "s1" },
-          ...{ acr: "urn:service:aal2", amr: ["pwd", "otp"], aal: "aal2" },
+          via: "person",
+          issuer: "https://id.example",
+          subject: "ada",
+          clientId: "portal",
+          sid: "s1",
+          acr: "urn:service:aal2",
+          amr: ["pwd", "otp"],
+          aal: "aal2",
         })
         assert.isAtLeast(token.authTime!, before - 600)
         assert.isAtMost(token.authTime!, token.issuedAt - 600)
         assert.strictEqual(token.expiresAt - token.issuedAt, 300)
         assert.deepInclude(yield* verify(services.stdout.trim()), {
-          ...{ via: "service", issuer: "https://id.example", clientId: "hr-sync", authTime: null },
+          via: "service",
+          issuer: "https://id.example",
+          clientId: "hr-sync",
+          authTime: null,
         })
         assert.strictEqual(nobodys.code, 1)
         assert.match(nobodys.stderr, /^no person has the id .* and an identity of https:\/\/nowhere\.example/)

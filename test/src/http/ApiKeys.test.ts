@@ -175,7 +175,10 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       const named = yield* call("POST", "/v1/api-keys/", session, { name: "a\tb" })
       assert.deepStrictEqual(named.body, {
         detail: [{
-          ...{ type: "value_error", loc: ["body", "name"], input: "a\tb", ctx: { error: {} } },
+          type: "value_error",
+          loc: ["body", "name"],
+          input: "a\tb",
+          ctx: { error: {} },
           msg: "Value error, leave out control characters, such as tabs and line breaks",
         }],
       })

@@ -28,14 +28,25 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
         yield* complete(ask, intent.intent_id, { proof: { type: "webauthn.create", credential } }),
       )
       assert.deepInclude(done, {
-        ...{ intent_id: intent.intent_id, kind: "passkey.register", state: "completed" },
-        ...{ recovery_codes: null, sessions_revoked: 0, event_ids: [] },
+        intent_id: intent.intent_id,
+        kind: "passkey.register",
+        state: "completed",
+        recovery_codes: null,
+        sessions_revoked: 0,
+        event_ids: [],
       })
       assert.deepInclude(done.authenticator, {
-        ...{ kind: "passkey", credential_type: "fido2-platform", label: "Laptop", last_used_at: null },
-        ...{ backup_eligible: true, backup_state: true, codes_remaining: null, transports: ["internal", "hybrid"] },
-        ...{ aaguid: "00000000-0000-0000-0000-000000000000" },
-        ...{ removable: false, not_removable_reason: "last_authenticator" },
+        kind: "passkey",
+        credential_type: "fido2-platform",
+        label: "Laptop",
+        last_used_at: null,
+        backup_eligible: true,
+        backup_state: true,
+        codes_remaining: null,
+        transports: ["internal", "hybrid"],
+        aaguid: "00000000-0000-0000-0000-000000000000",
+        removable: false,
+        not_removable_reason: "last_authenticator",
       })
       const list = bodyOf(yield* ask("GET", "/v1/me/authenticators"))
       assert.deepStrictEqual(list, { items: [done.authenticator], total: 1 })
@@ -58,8 +69,11 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       )
       const key = bodyOf(yield* passkey(again, { attachment: "cross-platform" })).authenticator
       assert.deepInclude(key, {
-        ...{ kind: "security_key", credential_type: "fido2-roaming", label: "Passkey" },
-        ...{ backup_eligible: false, removable: true },
+        kind: "security_key",
+        credential_type: "fido2-roaming",
+        label: "Passkey",
+        backup_eligible: false,
+        removable: true,
       })
     }))
 
@@ -164,8 +178,11 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       const [intent, told] = yield* generate
       const { authenticator, recovery_codes: codes } = bodyOf(told)
       assert.deepInclude(authenticator, {
-        ...{ kind: "recovery_codes", credential_type: "recovery-codes", codes_remaining: 10 },
-        ...{ removable: false, not_removable_reason: "policy" },
+        kind: "recovery_codes",
+        credential_type: "recovery-codes",
+        codes_remaining: 10,
+        removable: false,
+        not_removable_reason: "policy",
       })
       assert.strictEqual(new Set(codes).size, 10)
       for (const one of codes) assert.match(one, /^[a-z2-7]{5}(-[a-z2-7]{5}){4}-[a-z2-7]$/)
@@ -273,8 +290,11 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       const now = bodyOf(yield* strongly("GET", actions)).actions
       const removal = now.find(({ kind }: { kind: string }) => kind === "totp.remove")
       assert.deepInclude(removal, {
-        ...{ available: false, unavailable_reason: "last_authenticator", satisfied: true },
-        ...{ acr_values: ["urn:service:aal2"], max_age_seconds: 300 },
+        available: false,
+        unavailable_reason: "last_authenticator",
+        satisfied: true,
+        acr_values: ["urn:service:aal2"],
+        max_age_seconds: 300,
       })
     }))
 })

@@ -92,7 +92,8 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       assert.match(answer.headers.get("content-type")!, /^application\/jwt/)
       const snapshot = yield* Effect.promise(() => answer.text())
       const about = {
-        ...{ issuer: "http://127.0.0.1:8080/lifecycle", audience: `urn:bailiwick:project:${project}` },
+        issuer: "http://127.0.0.1:8080/lifecycle",
+        audience: `urn:bailiwick:project:${project}`,
         algorithms: ["RS256"],
       }
       for (const { set } of items) {
@@ -142,7 +143,9 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       })
       assert.strictEqual((yield* poll("after=")).body.detail[0].type, "string_too_short")
       const acknowledged = yield* send("POST", `${path}/acknowledgements`, headers, {
-        ...{ cursor: "MS4x=", installed_version: "1", chain_head: "x" },
+        cursor: "MS4x=",
+        installed_version: "1",
+        chain_head: "x",
       })
       assert.deepStrictEqual([acknowledged.status, acknowledged.body.detail], [422, [
         { ...fault, loc: ["body", "cursor"], input: "MS4x=" },

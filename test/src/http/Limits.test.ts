@@ -79,7 +79,10 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       assert.isAtLeast(answers.length, 38)
       assert.deepStrictEqual(answers.map(({ status }) => status), answers.map(() => 422))
       assert.deepInclude(refused!.body, {
-        ...{ type: "urn:bailiwick:problem:rate_limited", status: 429, code: "rate_limited", limit: 40 },
+        type: "urn:bailiwick:problem:rate_limited",
+        status: 429,
+        code: "rate_limited",
+        limit: 40,
         window_seconds: 60,
       })
       assert.match(refused!.headers.get("content-type")!, /^application\/problem\+json/)

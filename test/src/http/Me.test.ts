@@ -237,7 +237,13 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       const ask = yield* asking(me)
       bodyOf(yield* ask("GET", "/v1/me"))
       yield* tell("person", {
-        ...{ id: me, version: 2, issuer, subject: me, display_name: "Gone", status: "disabled", email: null },
+        id: me,
+        version: 2,
+        issuer,
+        subject: me,
+        display_name: "Gone",
+        status: "disabled",
+        email: null,
       })
       assert.deepStrictEqual(codeOf(yield* ask("GET", "/v1/me")), [401, "invalid_token"])
     }))

@@ -41,7 +41,11 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
 
       yield* Effect.eventually(bus.heal)
       yield* bus.consume({
-        ...{ stream: "LIFECYCLE", durable: "auditor", batch: 1, ackWaitMillis: 30_000, maxAckPending: 1 },
+        stream: "LIFECYCLE",
+        durable: "auditor",
+        batch: 1,
+        ackWaitMillis: 30_000,
+        maxAckPending: 1,
         handler: (messages) => Effect.sync(() => messages.forEach((message) => message.ack())),
       })
       yield* Effect.repeat(bus.subscribers("LIFECYCLE"), {
@@ -59,8 +63,12 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
       const mine = diagnostics.lifecycle_lag.filter((lag) => lag.project_id === project)
       assert.lengthOf(mine, 1)
       assert.deepInclude(mine[0], {
-        ...{ consumer_id: consumer, delivered_position: 1, acknowledged_position: 0 },
-        ...{ installed_version: null, snapshot_required: true, lag_events: mine[0]!.head_position },
+        consumer_id: consumer,
+        delivered_position: 1,
+        acknowledged_position: 0,
+        installed_version: null,
+        snapshot_required: true,
+        lag_events: mine[0]!.head_position,
       })
       assert.isTrue(diagnostics.lifecycle_lag.some((lag) => lag.project_id === other.project))
       assert.deepStrictEqual(diagnostics.lifecycle_streams, [])

@@ -57,7 +57,13 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       const { owner_person_id: _, policy_review, reason: __, event_id, job_id, ...same } = website
       assert.deepInclude(before, same)
       assert.deepInclude(before.registration, {
-        ...{ state: "submitted", reason, author_person_id: sam, decided_at: null, event_id, job_id, policy_review },
+        state: "submitted",
+        reason,
+        author_person_id: sam,
+        decided_at: null,
+        event_id,
+        job_id,
+        policy_review,
       })
       assert.deepStrictEqual(before.owners.map(({ person_id }: { person_id: string }) => person_id), [pat])
       assert.deepInclude(before, { client_id: null, launches: [], launch_url: null, rollout: null })
@@ -71,8 +77,12 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       const held = is(yield* get(pat, path), 200)
       assert.deepInclude(held, { state: "held", held_reason: "registration_unreviewed" })
       assert.deepInclude(held.launches[0], {
-        ...{ launch_id: launch.launch_id, state: "held", held_reason: "registration_unreviewed" },
-        ...{ author_person_id: pat, launch_url: launch.launch_url, project_version: launch.project_version },
+        launch_id: launch.launch_id,
+        state: "held",
+        held_reason: "registration_unreviewed",
+        author_person_id: pat,
+        launch_url: launch.launch_url,
+        project_version: launch.project_version,
       })
       assert.deepInclude(yield* owned(pat, launch.launch_id), { held_reason: "registration_unreviewed" })
 

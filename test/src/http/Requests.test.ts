@@ -32,8 +32,13 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       const ann = yield* person({ email: "ann@walk.example" })
       const organization = is(
         yield* post(mo, "/v1/me/organization-requests", {
-          ...{ name: "Moss", organization_type: "school", website: "https://walk.example", domains: ["walk.example"] },
-          ...{ purpose: "to teach what we know", contacts: [{ name: "Mo", email: "mo@walk.example" }], reason },
+          name: "Moss",
+          organization_type: "school",
+          website: "https://walk.example",
+          domains: ["walk.example"],
+          purpose: "to teach what we know",
+          contacts: [{ name: "Mo", email: "mo@walk.example" }],
+          reason,
         }),
         201,
       )
@@ -65,14 +70,13 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
 
       const website = is(
         yield* post(mo, `/v1/institutions/${moss}/websites`, {
-          ...{
-            name: "Moss",
-            website: "https://www.walk.example",
-            owner_person_id: pat,
-            environment: "staging",
-            reason,
-          },
-          ...{ requested_scopes: ["openid"], redirect_uris: ["https://www.walk.example/cb"] },
+          name: "Moss",
+          website: "https://www.walk.example",
+          owner_person_id: pat,
+          environment: "staging",
+          reason,
+          requested_scopes: ["openid"],
+          redirect_uris: ["https://www.walk.example/cb"],
         }),
         201,
       )
@@ -83,7 +87,8 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       yield* workJobs
       const launch = is(
         yield* post(pat, `/v1/projects/${website.project_id}/launch-proposals`, {
-          ...{ launch_url: "https://www.walk.example/", reason },
+          launch_url: "https://www.walk.example/",
+          reason,
         }),
         201,
       )
@@ -96,7 +101,8 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       assert.strictEqual(owners.owners.length, 2)
       const gone = is(
         yield* post(ann, `/v1/institutions/${moss}/websites/${website.project_id}/withdraw`, {
-          ...{ expected_version: owners.version, reason },
+          expected_version: owners.version,
+          reason,
         }),
         200,
       )
@@ -145,8 +151,14 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       const [sam, pat, fern] = [yield* person(), yield* person(), yield* institution()]
       yield* member(fern, sam, "sponsor")
       const refused = yield* post(sam, `/v1/institutions/${fern}/websites`, {
-        ...{ name: "x", website: "short", owner_person_id: "", environment: "test", requested_scopes: [], reason },
-        ...{ redirect_uris: ["http://a"], colour: "red" },
+        name: "x",
+        website: "short",
+        owner_person_id: "",
+        environment: "test",
+        requested_scopes: [],
+        reason,
+        redirect_uris: ["http://a"],
+        colour: "red",
       })
       assert.strictEqual(refused.status, 422)
       assert.deepStrictEqual(

@@ -66,8 +66,13 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       const { stream_id } = made
       assert.match(stream_id, /^[A-Za-z0-9._~-]+$/)
       assert.deepStrictEqual(made, {
-        ...{ stream_id, iss: `${publicUrl}/lifecycle`, aud: audienceOf(project), ...asked },
-        ...{ events_supported: supported, events_delivered: [sessionRevoked], min_verification_interval: 30 },
+        stream_id,
+        iss: `${publicUrl}/lifecycle`,
+        aud: audienceOf(project),
+        ...asked,
+        events_supported: supported,
+        events_delivered: [sessionRevoked],
+        min_verification_interval: 30,
       })
       const read = yield* ask("GET", `${streams}?stream_id=${stream_id}`)
       assert.deepStrictEqual([read.status, read.body, read.headers["cache-control"]], [200, made, "no-store"])
@@ -127,9 +132,14 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
     Effect.gen(function* () {
       const { ask, project } = yield* receiver()
       const made = yield* created({ ask }, {
-        ...{ iss: `${publicUrl}/lifecycle`, aud: [audienceOf(project)], min_verification_interval: 30 },
-        ...{ events_supported: [...supported].reverse(), events_delivered: [accessRevoked] },
-        ...{ events_requested: [accessRevoked], inactivity_timeout: 10, unheard_of: { deep: [] } },
+        iss: `${publicUrl}/lifecycle`,
+        aud: [audienceOf(project)],
+        min_verification_interval: 30,
+        events_supported: [...supported].reverse(),
+        events_delivered: [accessRevoked],
+        events_requested: [accessRevoked],
+        inactivity_timeout: 10,
+        unheard_of: { deep: [] },
       })
       const { stream_id } = made
       for (const method of ["PUT", "PATCH"]) assert.deepStrictEqual(done(yield* ask(method, streams, made)), made)

@@ -91,7 +91,11 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(listOf(yield* call("GET", "/v1/domain-transfers/incoming/", bob.session)), [made])
       const eligible = yield* call("GET", "/v1/domain-transfers/accept-eligibility", bob.session)
       assert.deepStrictEqual(Schema.decodeUnknownSync(AcceptEligibility)(eligible.body), {
-        ...{ can_accept: true, code: null, message: null, current_domains: 0, domain_limit: 1 },
+        can_accept: true,
+        code: null,
+        message: null,
+        current_domains: 0,
+        domain_limit: 1,
       })
       const token = yield* tokenOf("accept", made.id)
       const path = `/v1/domain-transfers/${token}/accept`
@@ -188,7 +192,11 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(codeOf(yield* offer({ target_email: "nobody" })), [404, "target_not_found"])
       assert.deepStrictEqual(codeOf(yield* offer({ target_email: alice.email })), [409, "self_transfer"])
       yield* feed({
-        ...{ kind: "broadcast", id: randomUUID(), domain_id: domainId, name: "News", status: "scheduled" },
+        kind: "broadcast",
+        id: randomUUID(),
+        domain_id: domainId,
+        name: "News",
+        status: "scheduled",
         scheduled_at: "2026-04-01T10:00:00Z",
       })
       const blocked = yield* offer(good)

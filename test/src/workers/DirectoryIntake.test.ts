@@ -128,13 +128,23 @@ describe(
         const [fern, mallory] = [randomUUID(), randomUUID()]
         const publications = [
           ["person", mallory, {
-            ...{ issuer: "https://id.example", subject: "m", display_name: "M", operator: true, status: "active" },
+            issuer: "https://id.example",
+            subject: "m",
+            display_name: "M",
+            operator: true,
+            status: "active",
           }],
           ["institution_membership", randomUUID(), {
-            ...{ institution_id: fern, person_id: mallory, role: "sponsor", state: "active" },
+            institution_id: fern,
+            person_id: mallory,
+            role: "sponsor",
+            state: "active",
           }],
           ["project", randomUUID(), {
-            ...{ institution_id: fern, name: "P", website: "https://p.example", environment: "staging" },
+            institution_id: fern,
+            name: "P",
+            website: "https://p.example",
+            environment: "staging",
             state: "registered",
           }],
         ] as const

@@ -77,7 +77,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           const [fern, gone, back, late] = yield* Effect.all([institution(), person(), person(), person()])
           const seats = [yield* member(fern, gone, "administrator"), yield* member(fern, back, "sponsor")]
           const to = (personId: string, role: MembershipRole, state: MembershipState) =>
-            transact(seat({ ...{ institutionId: fern, personId, role, state }, madeBy: "sam", approvedBy: ["ada"] }))
+            transact(seat({ institutionId: fern, personId, role, state, madeBy: "sam", approvedBy: ["ada"] }))
           const keyId = randomUUID()
           const accountId = randomUUID()
           const authenticator = randomUUID()

@@ -43,7 +43,8 @@ const unconfigured = Layer.unwrap(Effect.map(
   ({ initiateTransferRate: initiateLimit, transferRequestWindow, transferSafetyWindow, transfersEnabled: enabled }) =>
     Transfers.layer({
       ...config,
-      ...{ enabled, initiateLimit },
+      enabled,
+      initiateLimit,
       requestWindowMillis: transferRequestWindow,
       safetyWindowMillis: transferSafetyWindow,
     }),

@@ -39,14 +39,12 @@ describe("told", () => {
     fc.assert(
       fc.property(inbox, ({ owed, page, readAll, rows, since, version }) => {
         const change = (from: number): Change => ({
-          ...{
-            epoch,
-            version,
-            total: 9,
-            unread: 3,
-            read_all_version: readAll,
-            read_all_at: "2026-01-01T00:00:00.000Z",
-          },
+          epoch,
+          version,
+          total: 9,
+          unread: 3,
+          read_all_version: readAll,
+          read_all_at: "2026-01-01T00:00:00.000Z",
           rows: rows.filter((row) => row > from).slice(0, page).map((row) => ({
             version: row,
             body: `{"row":${row}}`,

@@ -107,8 +107,13 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
           select website, version::text as version, environment from projects where id = ${id}`
         yield* workJobs
         yield* tell("project", {
-          ...{ ...fields, ...row, id, version: Number(row!.version) + 1 },
-          ...{ institution_id: w.fern, name: "Shop", preview_digest: "sha256:1" },
+          ...fields,
+          ...row,
+          id,
+          version: Number(row!.version) + 1,
+          institution_id: w.fern,
+          name: "Shop",
+          preview_digest: "sha256:1",
         })
         yield* TestClock.adjust(60_000)
         yield* fire
@@ -182,12 +187,15 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         yield* fire
         assert.strictEqual((yield* requestRow(launch.launch_id)).held_reason, "rollout_held")
         yield* tell("project", {
-          ...{ id, version: 1, institution_id: w.fern, name: "Portal", website: address, environment: "staging" },
-          ...{
-            connector_kind: "standard_oidc",
-            state: "registered",
-            redirect_uris: ["https://portal.fern.example/cb"],
-          },
+          id,
+          version: 1,
+          institution_id: w.fern,
+          name: "Portal",
+          website: address,
+          environment: "staging",
+          connector_kind: "standard_oidc",
+          state: "registered",
+          redirect_uris: ["https://portal.fern.example/cb"],
         })
         yield* transact(rollouts.set(id, "release", "a drill"))
         yield* TestClock.adjust(60_000)

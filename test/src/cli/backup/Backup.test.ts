@@ -87,7 +87,10 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       const reviews = yield* AccessReviews
       const on = { institutionId: fern, reason: "a reason of some length" }
       const { review_id } = yield* transact(reviews.propose({
-        ...{ ...on, personId: sam, access_id: accessId, access_version: 1 },
+        ...on,
+        personId: sam,
+        access_id: accessId,
+        access_version: 1,
       }))
       yield* transact(reviews.approve({ ...on, personId: ada, reviewId: review_id, stepUp: Effect.void }))
       const [from, to] = [floorOf(day), floorOf(day + 86_400_000)]

@@ -48,7 +48,10 @@ const as = (port: number, user: string) =>
   Effect.acquireRelease(
     Effect.promise(() =>
       connect({
-        ...{ servers: `127.0.0.1:${port}`, user, pass: password, timeout: 15_000 },
+        servers: `127.0.0.1:${port}`,
+        user,
+        pass: password,
+        timeout: 15_000,
         ...(user === "bailiwick" ? {} : { inboxPrefix: `_INBOX_${user}` }),
       })
     ),

@@ -96,7 +96,10 @@ describe("the document of the whole contract", () => {
   it("gives every page and limit its default, and every status its values", () => {
     const deliveries = "/v1/webhooks/{webhook_id}/deliveries"
     assert.deepInclude(schemaOf(deliveries, "page"), {
-      ...{ type: "integer", minimum: 0, maximum: 100_000_000, default: 0 },
+      type: "integer",
+      minimum: 0,
+      maximum: 100_000_000,
+      default: 0,
     })
     assert.deepStrictEqual(schemaOf(deliveries, "status"), { type: "string", enum: [...DeliveryStatus.literals] })
     for (const { path, parameter } of parameters) {

@@ -10,7 +10,10 @@ import { Refusals } from "../../../../src/http/floor/Refusals.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 const refused = (over: Partial<Refusal> & Pick<Refusal, "requestId" | "actor">): Refusal => ({
-  ...{ route: "/v1/webhooks/{webhook_id}", status: 404, code: "not_found", credential: "mail_k_free0001" },
+  route: "/v1/webhooks/{webhook_id}",
+  status: 404,
+  code: "not_found",
+  credential: "mail_k_free0001",
   ...over,
 })
 

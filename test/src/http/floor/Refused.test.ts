@@ -17,16 +17,20 @@ import { detailOf } from "../../../../src/http/floor/Details.ts"
 
 /** Members that problems of any code may have. */
 const members = {
-  ...{ state: "open", allowed: ["closed"], current_version: 2, retry_after: 3, limit: 4, window_seconds: 60 },
-  ...{
-    job_id: "j",
-    acr_values: "urn:service:aal2",
-    max_age: 300,
-    audiences: ["a"],
-    properties: ["iss"],
-    blockers: [{}],
-  },
-  ...{ scope: "events.read", project_environment: "staging" },
+  state: "open",
+  allowed: ["closed"],
+  current_version: 2,
+  retry_after: 3,
+  limit: 4,
+  window_seconds: 60,
+  job_id: "j",
+  acr_values: "urn:service:aal2",
+  max_age: 300,
+  audiences: ["a"],
+  properties: ["iss"],
+  blockers: [{}],
+  scope: "events.read",
+  project_environment: "staging",
 }
 
 const modules = [Accounts, Floor, Idempotency, Identity, Notifications, Streams, Transfers, Webhooks]

@@ -131,11 +131,13 @@ describe("the document of the identity API", () => {
   it("has the specification's rule for the listing of grants", () => {
     const list = operations.find(({ operationId }) => operationId.endsWith(".listLifecycleServiceGrants"))!
     assert.deepInclude(list.parameters.find(({ name }) => name === "limit"), {
-      ...{ in: "query", required: false },
+      in: "query",
+      required: false,
       schema: { type: "string", pattern: "^([1-9][0-9]?|100)$", default: "50" },
     })
     assert.deepInclude(list.parameters.find(({ name }) => name === "after_id"), {
-      ...{ in: "query", required: false },
+      in: "query",
+      required: false,
       schema: { type: "string", format: "uuid" },
     })
   })

@@ -84,7 +84,10 @@ export const withField = (
 }
 
 export const nowhere = {
-  ...{ institution_id: "nowhere", project_id: "nowhere", review_id: "nowhere", grant_id: "nowhere" },
+  institution_id: "nowhere",
+  project_id: "nowhere",
+  review_id: "nowhere",
+  grant_id: "nowhere",
   intent_id: "nowhere",
 }
 

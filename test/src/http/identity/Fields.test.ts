@@ -89,7 +89,8 @@ const sentAs = Effect.fnUntraced(function* (kind: string, text: string) {
 const judgedAlike = Effect.fnUntraced(function* (kind: string, [text, ...faults]: Refused) {
   const { answer, whole } = yield* sentAs(kind, text)
   const detail = faults.map(([said, ...path]) => ({
-    ...{ ...said, loc: ["body", ...path] },
+    ...said,
+    loc: ["body", ...path],
     ...repeated(kind, inputOf(said.type, whole, path)),
   }))
   assert.deepStrictEqual(answer.body, { detail }, text)
@@ -97,7 +98,10 @@ const judgedAlike = Effect.fnUntraced(function* (kind: string, [text, ...faults]
 
 const notFinite = { type: "finite_number", msg: "Input should be a finite number" }
 const expectingValue = {
-  ...{ type: "json_invalid", msg: "JSON decode error", ctx: { error: "Expecting value" }, input: {} },
+  type: "json_invalid",
+  msg: "JSON decode error",
+  ctx: { error: "Expecting value" },
+  input: {},
 }
 const tags = "'webauthn.create', 'totp', 'confirm'"
 
@@ -106,24 +110,33 @@ const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: Reado
   ["Transition", ',"expected_version":1e400', { ...notFinite, loc: ["body", "expected_version"] }],
   ["Transition", `,"expected_version":${"9".repeat(250)}e99`, { ...notFinite, loc: ["body", "expected_version"] }],
   ["Transition", ',"reason":-1e999,"other":[1E+400]', { ...notFinite, loc: ["body", "reason"] }, {
-    ...{ ...notFinite, loc: ["body", "other", 0] },
+    ...notFinite,
+    loc: ["body", "other", 0],
   }],
   ["Transition", `,"expected_version":${"9".repeat(400)}`, { ...notFinite, loc: ["body", "expected_version"] }],
   ["Reason", "NaN", { ...expectingValue, loc: ["body", 0] }],
   ["Reason", '{"reason":-Infinity}', { ...expectingValue, loc: ["body", 10] }],
   ["Reason", `${"[".repeat(33)}${"]".repeat(33)}`, {
-    ...{ ...expectingValue, loc: ["body", 32], ctx: { error: "Nesting deeper than 32 levels" } },
+    ...expectingValue,
+    loc: ["body", 32],
+    ctx: { error: "Nesting deeper than 32 levels" },
   }],
   ["Reason", '{"reason":"\\ud83d 12345678"}', {
-    ...{ type: "string_unicode", loc: ["body", "reason"], input: "\ud83d 12345678" },
+    type: "string_unicode",
+    loc: ["body", "reason"],
+    input: "\ud83d 12345678",
     msg: "Input should be a valid string, unable to parse raw data as a unicode string",
   }],
   ["Reason", '{"reason":"\\u0000 12345678"}', {
-    ...{ type: "string_pattern_mismatch", loc: ["body", "reason"], input: "\u0000 12345678" },
-    ...{ msg: "String should match pattern '^[^\\x00]*$'", ctx: { pattern: "^[^\\x00]*$" } },
+    type: "string_pattern_mismatch",
+    loc: ["body", "reason"],
+    input: "\u0000 12345678",
+    msg: "String should match pattern '^[^\\x00]*$'",
+    ctx: { pattern: "^[^\\x00]*$" },
   }],
   ["FinishAction", '{"proof":{"type":"a secret by mistake"}}', {
-    ...{ type: "union_tag_invalid", loc: ["body", "proof"] },
+    type: "union_tag_invalid",
+    loc: ["body", "proof"],
     msg: `Input tag found using 'type' does not match any of the expected tags: ${tags}`,
     ctx: { discriminator: "'type'", expected_tags: tags },
   }],
@@ -154,7 +167,10 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
         const told = (input: Body) => [
           ...required.map((field) => ({ type: "missing", loc: ["body", field], msg: "Field required", input })),
           ...Object.entries(input).map(([name, value]) => ({
-            ...{ type: "extra_forbidden", loc: ["body", name], msg: "Extra inputs are not permitted", input: value },
+            type: "extra_forbidden",
+            loc: ["body", name],
+            msg: "Extra inputs are not permitted",
+            input: value,
           })),
         ]
         for (const body of [{}, { other: null, Reason: [1, { a: "b" }] }]) {

@@ -21,23 +21,30 @@ const answer = (status: number, body: object, headers: Record<string, string>): 
 })
 
 const person = {
-  ...{
-    person_id: "p",
-    issuer: "https://id.example",
-    subject: "s",
-    reason: "as we agreed",
-    state: "active",
-    version: 1,
-  },
-  ...{ created_at: "2026-03-01T12:00:00.000Z", event_id: null, job_id: null, policy_review: null },
+  person_id: "p",
+  issuer: "https://id.example",
+  subject: "s",
+  reason: "as we agreed",
+  state: "active",
+  version: 1,
+  created_at: "2026-03-01T12:00:00.000Z",
+  event_id: null,
+  job_id: null,
+  policy_review: null,
 }
 const json = { "content-type": "application/json" }
 const made = (changes: object = {}, headers = {}) => answer(201, { ...person, ...changes }, { ...json, ...headers })
 
 const problem = (changes: object = {}, headers = {}) =>
   answer(403, {
-    ...{ type: "urn:bailiwick:problem:role_required", title: "The caller lacks the role that this needs", status: 403 },
-    ...{ detail: "no", instance: "/v1/people", code: "role_required", request_id: requestId, audit_id: requestId },
+    type: "urn:bailiwick:problem:role_required",
+    title: "The caller lacks the role that this needs",
+    status: 403,
+    detail: "no",
+    instance: "/v1/people",
+    code: "role_required",
+    request_id: requestId,
+    audit_id: requestId,
     ...changes,
   }, { "content-type": "application/problem+json", ...headers })
 

@@ -257,7 +257,9 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       const gone = Effect.gen(function* () {
         yield* sql`select from access_reviews where id = ${asked.params!["review_id"]!}::uuid for update`
         const reply = fetch(new URL(pathOf(operationOf(one), asked), url), {
-          ...{ method: "POST", signal: client.signal, body: JSON.stringify(asked.body) },
+          method: "POST",
+          signal: client.signal,
+          body: JSON.stringify(asked.body),
           headers: { ...headers, "content-type": "application/json" },
         }).catch(() => "gone")
         yield* waits(1)

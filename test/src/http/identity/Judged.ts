@@ -12,7 +12,8 @@ export type Refused = readonly [
 ]
 
 const said = (type: string, msg: string, ctx?: Readonly<Record<string, unknown>>): Said => ({
-  ...{ type, msg },
+  type,
+  msg,
   ...(ctx ? { ctx } : {}),
 })
 const missing = said("missing", "Field required")

@@ -43,7 +43,9 @@ const deciding = [
 /** What is approved by one and ended by another; and where it stands after both. */
 const ending = [
   {
-    ...{ approve: "access-grant-reviews.approveAccessGrantReview", id: "review_id", table: "access_reviews" },
+    approve: "access-grant-reviews.approveAccessGrantReview",
+    id: "review_id",
+    table: "access_reviews",
     revoke: "access-grant-reviews.revokeAccessGrantReview",
     told: (what: "approved" | "revoked", id: string) =>
       counted(
@@ -53,7 +55,9 @@ const ending = [
       ),
   },
   {
-    ...{ approve: "lifecycle-service-grants.approveLifecycleServiceGrant", id: "grant_id", table: "service_grants" },
+    approve: "lifecycle-service-grants.approveLifecycleServiceGrant",
+    id: "grant_id",
+    table: "service_grants",
     revoke: "lifecycle-service-grants.revokeLifecycleServiceGrant",
     told: toldOfGrant,
   },

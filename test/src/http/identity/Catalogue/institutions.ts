@@ -22,9 +22,13 @@ export const proposed = Effect.fnUntraced(function* (stage: Stage) {
 const inInstitution = ({ institution }: Stage) => ({ institution_id: institution })
 
 const registration = (owner_person_id: string) => ({
-  ...{ name: "Portal", website: `https://${randomUUID()}.example`, owner_person_id },
-  ...{ environment: "staging", redirect_uris: ["https://portal.fern.example/callback"] },
-  ...{ requested_scopes: ["openid"], reason },
+  name: "Portal",
+  website: `https://${randomUUID()}.example`,
+  owner_person_id,
+  environment: "staging",
+  redirect_uris: ["https://portal.fern.example/callback"],
+  requested_scopes: ["openid"],
+  reason,
 })
 
 /** A website that its Sponsor registered; its review waits for an administrator, who counts beside its owner no more. */
@@ -54,27 +58,37 @@ const enrolled = Effect.fnUntraced(function* (stage: Stage) {
 export const institutions: ReadonlyArray<Case> = [
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
-    ...{ by: "sponsor", second: "administrator", status: 200 },
+    by: "sponsor",
+    second: "administrator",
+    status: 200,
     asked: (stage) => Effect.succeed({ params: inInstitution(stage) }),
   },
   {
     operation: "access-grant-reviews.proposeAccessGrantReview",
-    ...{ by: "sponsor", second: "sponsor2", status: 201 },
+    by: "sponsor",
+    second: "sponsor2",
+    status: 201,
     asked: (stage) => Effect.map(proposal(stage), (body) => ({ params: inInstitution(stage), body })),
   },
   {
     operation: "access-grant-reviews.approveAccessGrantReview",
-    ...{ by: "administrator", second: "administrator2", status: 200 },
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
     asked: proposed,
   },
   {
     operation: "access-grant-reviews.revokeAccessGrantReview",
-    ...{ by: "administrator", second: "administrator2", status: 200 },
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
     asked: proposed,
   },
   {
     operation: "enrollments.createEnrollment",
-    ...{ by: "sponsor", second: "administrator", status: 201 },
+    by: "sponsor",
+    second: "administrator",
+    status: 201,
     asked: (stage) =>
       Effect.succeed({
         params: inInstitution(stage),
@@ -83,28 +97,38 @@ export const institutions: ReadonlyArray<Case> = [
   },
   {
     operation: "enrollments.revokeEnrollment",
-    ...{ by: "administrator", second: "sponsor", status: 200 },
+    by: "administrator",
+    second: "sponsor",
+    status: 200,
     asked: enrolled,
   },
   {
     operation: "enrollments.changeMembership",
-    ...{ by: "administrator", second: "sponsor", status: 201 },
+    by: "administrator",
+    second: "sponsor",
+    status: 201,
     asked: change,
   },
   {
     operation: "websites.registerWebsite",
-    ...{ by: "sponsor", second: "administrator", status: 201 },
+    by: "sponsor",
+    second: "administrator",
+    status: 201,
     asked: (stage) =>
       Effect.map(person(), (ownerId) => ({ params: inInstitution(stage), body: registration(ownerId) })),
   },
   {
     operation: "websites.listProjects",
-    ...{ by: "sponsor", second: "operator", status: 200 },
+    by: "sponsor",
+    second: "operator",
+    status: 200,
     asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
   },
   {
     operation: "websites.withdrawWebsite",
-    ...{ by: "administrator", second: "owner", status: 200 },
+    by: "administrator",
+    second: "owner",
+    status: 200,
     asked: (stage) =>
       Effect.map(registered(stage, stage.people.owner), ({ project_id, version }) => ({
         params: { ...inInstitution(stage), project_id },
@@ -113,17 +137,23 @@ export const institutions: ReadonlyArray<Case> = [
   },
   {
     operation: "policies.approvePolicyReview",
-    ...{ by: "administrator", second: "administrator2", status: 200 },
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
     asked: openReview,
   },
   {
     operation: "policies.declinePolicyReview",
-    ...{ by: "administrator", second: "administrator2", status: 200 },
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
     asked: openReview,
   },
   {
     operation: "requests.createPerson",
-    ...{ by: "operator", second: "operator", status: 201 },
+    by: "operator",
+    second: "operator",
+    status: 201,
     asked: () => Effect.sync(() => ({ body: { issuer, subject: randomUUID(), reason } })),
   },
 ]

@@ -12,14 +12,23 @@ import { type Case, reason } from "./Case.ts"
 
 const nothing = () => Effect.succeed({})
 const read = (operation: string): Case => ({
-  ...{ operation, by: "stranger", second: "member", asked: nothing, status: 200 },
+  operation,
+  by: "stranger",
+  second: "member",
+  asked: nothing,
+  status: 200,
 })
 
 const binding = () => secret(`portal-binding-${randomUUID()}`)
 
 const organization = {
-  ...{ name: "Moss", organization_type: "school", website: "https://moss.example", domains: ["moss.example"] },
-  ...{ purpose: "to teach what we know", contacts: [{ name: "Mo", email: "mo@moss.example" }], reason },
+  name: "Moss",
+  organization_type: "school",
+  website: "https://moss.example",
+  domains: ["moss.example"],
+  purpose: "to teach what we know",
+  contacts: [{ name: "Mo", email: "mo@moss.example" }],
+  reason,
 }
 
 /** A token of somebody new at the issuer, to be linked. */
@@ -78,7 +87,9 @@ export const own: ReadonlyArray<Case> = [
   read("operations.operations"),
   {
     operation: "me.startCredentialAction",
-    ...{ by: "stranger", second: "member", status: 201 },
+    by: "stranger",
+    second: "member",
+    status: 201,
     asked: () =>
       Effect.succeed({
         body: { kind: "passkey.register", label: "Laptop" },
@@ -87,7 +98,9 @@ export const own: ReadonlyArray<Case> = [
   },
   {
     operation: "me.completeCredentialAction",
-    ...{ by: "stranger", second: "member", status: 200 },
+    by: "stranger",
+    second: "member",
+    status: 200,
     asked: Effect.fnUntraced(function* (_stage, personId) {
       const headers = { "x-portal-binding": binding() }
       const start = { kind: "sessions.revoke_others" }
@@ -97,12 +110,16 @@ export const own: ReadonlyArray<Case> = [
   },
   {
     operation: "requests.createOrganizationRequest",
-    ...{ by: "stranger", second: "member", status: 201 },
+    by: "stranger",
+    second: "member",
+    status: 201,
     asked: () => Effect.succeed({ body: organization }),
   },
   {
     operation: "requests.createAccessRequest",
-    ...{ by: "stranger", second: "member", status: 201 },
+    by: "stranger",
+    second: "member",
+    status: 201,
     asked: (stage) =>
       Effect.map(project(stage.institution), (project_id) => ({
         body: { institution_id: stage.institution, project_id, reason },
@@ -110,23 +127,31 @@ export const own: ReadonlyArray<Case> = [
   },
   {
     operation: "requests.createLinkProof",
-    ...{ by: "stranger", second: "member", status: 201 },
+    by: "stranger",
+    second: "member",
+    status: 201,
     asked: () => Effect.map(unknownIdentity, (token) => ({ body: { token } })),
   },
   {
     operation: "requests.createLinkRequest",
-    ...{ by: "stranger", second: "member", status: 201 },
+    by: "stranger",
+    second: "member",
+    status: 201,
     asked: (_stage, personId) => Effect.map(proofOf(personId), (proof_id) => ({ body: { proof_id, reason } })),
   },
   {
     operation: "requests.objectToLinkRequest",
-    ...{ by: "stranger", second: "member", status: 200 },
+    by: "stranger",
+    second: "member",
+    status: 200,
     asked: (_stage, personId) =>
       Effect.map(linkOf(personId), (link_request_id) => ({ params: { link_request_id }, body: { reason } })),
   },
   {
     operation: "enrollments.acceptEnrollment",
-    ...{ by: "stranger", second: "member", status: 200 },
+    by: "stranger",
+    second: "member",
+    status: 200,
     asked: (_stage, personId) => Effect.map(invitation(`${personId}@example.com`), (token) => ({ params: { token } })),
   },
 ]

@@ -1,6 +1,6 @@
 /**
- * What a fenced write needs (services/platform/FencedWrite.ts): a statement that refuses itself, and on accounts the
- * counter that each write raises which adds to what counts against an account's limit of domains.
+ * What a fenced write needs (services/platform/database/FencedWrite.ts): a statement that refuses itself, and on
+ * accounts the counter that each write raises which adds to what counts against an account's limit of domains.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

@@ -4,7 +4,7 @@
  * this version does not know change nothing.
  */
 import { type Json, member } from "./Canonical.ts"
-import type { VerifiedEvent } from "./Verify.ts"
+import type { VerifiedEvent } from "./VerifiedEvent.ts"
 
 /** What facts are about, as snapshots group them. */
 export const groups = [

@@ -4,33 +4,13 @@
  *
  * Standards: RFC 8417 (SET), RFC 8785 (canonical JSON), Shared Signals Framework 1.0.
  */
+import type { VerifiedEvent } from "./VerifiedEvent.ts"
 import { digestOf, type Json, member, sha256 } from "./Canonical.ts"
 import { mostPartBytes, type Part } from "./Parts.ts"
 import { type Believed, type Claims, claimsOf, isObject, issuedAt, jtiOf, type Pins, refuse } from "./Signed.ts"
 
 export type { Pins } from "./Signed.ts"
-
-/** One event of a project's history, believed. */
-export interface VerifiedEvent {
-  readonly jti: string
-  /** The key that signed it. */
-  readonly kid: string
-  /** Common to events of one cause. */
-  readonly txn: string | null
-  /** Seconds since the epoch. */
-  readonly issuedAt: number
-  /** The event type's URI. */
-  readonly type: string
-  readonly subId: Json
-  /** Without its `lifecycle` member. */
-  readonly payload: Json
-  readonly epoch: number
-  readonly position: number
-  /** What stands for its place where the transmitter is asked to go on from it. */
-  readonly cursor: string
-  readonly digest: string
-  readonly prevDigest: string
-}
+export type { VerifiedEvent } from "./VerifiedEvent.ts"
 
 /** Where a snapshot was taken, and what to pin from then on. */
 export interface Checkpoint {

@@ -5,7 +5,7 @@
  */
 import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { join, resolve } from "node:path"
-import type { MailSender } from "../services/platform/MailSender.ts"
+import type { MailSender } from "../services/platform/mail/MailSender.ts"
 import type { RetrySchedule } from "../services/webhooks/RetrySchedule.ts"
 import { type IdentityDirectory, type Values, type Variable, variables } from "./AppConfig/variables.ts"
 

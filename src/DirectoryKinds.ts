@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { mailKinds } from "../services/accounts/MailKinds.ts"
 import type { Trust } from "../services/directory/Directory.ts"
-import { identityKinds } from "../services/people/IdentityKinds.ts"
+import { identityKinds } from "./IdentityKinds.ts"
 import { watchingProjects } from "../services/projects/DirectoryWatch.ts"
 import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
 import type { IdentityDirectory } from "./AppConfig.ts"

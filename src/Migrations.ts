@@ -44,10 +44,10 @@ import bucketsUnlogged from "../migrations/0034_buckets_unlogged.ts"
 import listedReviews from "../migrations/0036_listed_reviews.ts"
 import policyReviews from "../migrations/0037_policy_reviews.ts"
 import linkRequests from "../migrations/0038_link_requests.ts"
-import { Database } from "../services/platform/Database.ts"
-import { isAway } from "../services/platform/Database/Awaited.ts"
-import { allowLonger } from "../services/platform/Database/Watched.ts"
-import { inTurn } from "../services/platform/InTurn.ts"
+import { Database } from "../services/platform/database/Database.ts"
+import { isAway } from "../services/platform/database/Database/Awaited.ts"
+import { allowLonger } from "../services/platform/database/Database/Watched.ts"
+import { inTurn } from "../services/platform/database/InTurn.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "platform", Effect.succeed(platform)],

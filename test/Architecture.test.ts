@@ -161,7 +161,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(saying(product, /\bDate\.now\(|\bnew Date\(\s*\)/), [])
     // One measures how far the database's clock is from this process's: that is what the others then go by. The other
     // says how long evidence is kept, which no program's clock may shorten.
-    const measuring = ["services/platform/DatabaseClock.ts", "migrations/0019_retention.ts"]
+    const measuring = ["services/platform/database/DatabaseClock.ts", "migrations/0019_retention.ts"]
     const statements = product.map((source) => ({
       ...source,
       text: [...codeOf(source.text).matchAll(/`[^`]*`/g)].join("\n").replace(/\$\{[^}]*\}/g, ""),

@@ -4,7 +4,8 @@
  */
 import { Effect } from "effect"
 import { BenchError } from "../harness/Child.ts"
-import type { Claim, Finding, Run, Table } from "../harness/Claim.ts"
+import type { Claim, Finding, Run } from "../harness/Claim.ts"
+import type { Table } from "../harness/Figures.ts"
 import { fill, institutions, listers, readers, seats } from "../harness/IdentityFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import { connections, reads, readsTables } from "./Identity/Reads.ts"

@@ -3,10 +3,11 @@
  * due retries beside many that are not due.
  */
 import { Clock, Effect, Schedule } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { announceDue } from "../../services/webhooks/Deliveries/Claim.ts"
 import * as Child from "../harness/Child.ts"
-import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
+import type { Claim, Run } from "../harness/Claim.ts"
+import { median, rounded } from "../harness/Figures.ts"
 import { rssMegabytes } from "../harness/Cpu.ts"
 import { fill, type Hook, hooksOn, publish } from "../harness/Fixture.ts"
 import * as Product from "../harness/Product.ts"

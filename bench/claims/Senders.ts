@@ -1,7 +1,8 @@
 /** CPU of a signed POST by each way to send it, the ways in turn in one process, on this runtime and on Node 24. */
 import { Effect } from "effect"
 import * as Child from "../harness/Child.ts"
-import { type Claim, type Finding, median, rounded } from "../harness/Claim.ts"
+import type { Claim, Finding } from "../harness/Claim.ts"
+import { median, rounded } from "../harness/Figures.ts"
 import { hooksOn } from "../harness/Fixture.ts"
 import { node24 } from "../harness/Node24.ts"
 import type { Order, Way } from "../programs/senders.ts"

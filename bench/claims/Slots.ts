@@ -6,7 +6,8 @@ import { Effect } from "effect"
 import process from "node:process"
 import { defaultLimits } from "../../services/webhooks/Sender/SlotLimits.ts"
 import { Slots } from "../../services/webhooks/Sender/Slots.ts"
-import { type Claim, median, rounded } from "../harness/Claim.ts"
+import type { Claim } from "../harness/Claim.ts"
+import { median, rounded } from "../harness/Figures.ts"
 
 interface Figures {
   readonly looks: number

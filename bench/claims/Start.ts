@@ -11,7 +11,8 @@ import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
 import { freePort } from "../../src/embedded/Ports.ts"
 import * as Child from "../harness/Child.ts"
-import { type Claim, median, rounded, type Run } from "../harness/Claim.ts"
+import type { Claim, Run } from "../harness/Claim.ts"
+import { median, rounded } from "../harness/Figures.ts"
 
 const deno = ["npx", "-y", "deno@2.9.6"] as const
 const bare = "npx deno eval 0"

@@ -1,13 +1,8 @@
 /** What a claim is: something that can be measured in rounds, and what it found. */
 import type { Effect, Scope } from "effect"
+import type { Table } from "./Figures.ts"
 import type { BenchError } from "./Child.ts"
 import type { Servers } from "./Servers.ts"
-
-export interface Table {
-  readonly title: string
-  readonly columns: ReadonlyArray<string>
-  readonly rows: ReadonlyArray<ReadonlyArray<string | number>>
-}
 
 export interface Finding {
   readonly tables: ReadonlyArray<Table>
@@ -32,14 +27,3 @@ export interface Claim {
   readonly title: string
   readonly measure: (run: Run) => Effect.Effect<Finding, BenchError, Scope.Scope>
 }
-
-export const median = (values: ReadonlyArray<number>): number => {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
-
-export const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? NaN
-
-export const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))

@@ -1,9 +1,9 @@
 /** Four accounts with five webhooks each; every event has exactly one webhook that listens (a fan-out of one). */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { publishOn } from "../../services/platform/Bus/Publisher.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { Vault } from "../../services/platform/Vault.ts"
+import { publishOn } from "../../services/platform/messaging/Bus/Publisher.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { Vault } from "../../services/platform/security/Vault.ts"
 import { generateSecret } from "../../services/webhooks/Signer.ts"
 import { Redacted, Result } from "effect"
 import type { NatsConnection } from "@nats-io/transport-node"

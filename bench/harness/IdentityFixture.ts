@@ -8,9 +8,9 @@ import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
 import { Roles } from "../../services/people/Roles.ts"
-import { Audit } from "../../services/platform/Audit.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { inTransaction } from "../../services/platform/Transact.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { inTransaction } from "../../services/platform/database/Transact.ts"
 import { silent } from "./LifecycleFixture.ts"
 
 /** Whose tokens people come with. */

@@ -4,9 +4,9 @@
  */
 import { Effect, Layer, References } from "effect"
 import { type Fact, Positions } from "../../services/lifecycle/Positions.ts"
-import { Bells } from "../../services/platform/Bells.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { inTransaction } from "../../services/platform/Transact.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { inTransaction } from "../../services/platform/database/Transact.ts"
 
 /** Whose tokens the services come with. */
 export const issuer = "https://services.bench.example"

@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import process from "node:process"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import * as Child from "./Child.ts"
 import type { Servers, World } from "./Servers.ts"
 

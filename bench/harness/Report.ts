@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, loadavg, platform, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
-import type { Finding, Table } from "./Claim.ts"
+import type { Finding } from "./Claim.ts"
+import type { Table } from "./Figures.ts"
 import { root } from "./Child.ts"
 
 export interface Conditions {

@@ -1,9 +1,9 @@
 /** What the timers' worker asks when there is nothing to do. */
 import { Effect, Redacted } from "effect"
-import { Database } from "../../services/platform/Database.ts"
-import { Timers } from "../../services/platform/Timers.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { Timers } from "../../services/platform/database/Timers.ts"
 import { transferTimers } from "../../services/transfers/Transfers.ts"
-import { median } from "./Claim.ts"
+import { median } from "./Figures.ts"
 import type { World } from "./Servers.ts"
 import { pending } from "./TransferFixture.ts"
 

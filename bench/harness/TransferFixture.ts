@@ -1,7 +1,7 @@
 /** Accounts with a workspace and an API key each, their domains, and transfers whose time comes at a given moment. */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import type { World } from "./Servers.ts"
 
 /** The domain of number n is owned by account n mod `accounts`, and goes to an account half of them away. */

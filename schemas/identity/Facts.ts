@@ -31,3 +31,6 @@ export const factKinds = {
 } as const satisfies Record<string, { readonly uri: string; readonly about: "access" | "person" | "project" }>
 
 export type FactKind = keyof typeof factKinds
+
+/** The event types that there are. */
+export const eventsSupported: ReadonlyArray<string> = Object.values(factKinds).map(({ uri }) => uri)

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { persons } from "../people/Persons.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 
 const written = Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String }))

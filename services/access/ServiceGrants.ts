@@ -16,21 +16,12 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { factsOf } from "../lifecycle/Facts.ts"
 import { Positions } from "../lifecycle/Positions.ts"
 import { needs, owns, type ProjectStanding, roleRequired, Roles } from "../people/Roles.ts"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { mustBeOpen } from "../platform/Installation.ts"
-import { environmentHeld } from "../projects/Refusals.ts"
-import {
-  after,
-  expiryOf,
-  type GrantRow,
-  mustFit,
-  mustStand,
-  type ProjectRow,
-  stateOf,
-  viewOf,
-} from "./ServiceGrants/Rows.ts"
+import { mustBeOpen } from "../platform/database/Installation.ts"
+import { environmentHeld } from "./ProjectRefusals.ts"
+import { after, expiryOf, type GrantRow, mustFit, mustStand, type ProjectRow, stateOf, viewOf } from "./GrantRows.ts"
 
 type StepUp = Effect.Effect<void, Problems.InsufficientUserAuthentication>
 type RoleFault =

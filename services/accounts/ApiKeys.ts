@@ -9,13 +9,13 @@ import { apiKeyLimits, type Plan } from "../../schemas/mail/Account.ts"
 import type { CreatedApiKey, Permission } from "../../schemas/mail/ApiKey.ts"
 import { ApiKeyLimit, ApiKeyNotFound } from "../../schemas/problems/Accounts.ts"
 import { InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { Outbox } from "../platform/Outbox.ts"
+import { Outbox } from "../platform/messaging/Outbox.ts"
 import { keyNotices } from "./KeyNotices.ts"
 import { newKey } from "./KeySecret.ts"
-import { hashOf, Principals, whoText } from "./Principals.ts"
+import { hashOf, Principals, whoText } from "../authentication/Principals.ts"
 
 export interface NewApiKey {
   readonly name: string

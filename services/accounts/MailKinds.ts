@@ -9,9 +9,9 @@ import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/Directory.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
-import { Bells } from "../platform/Bells.ts"
-import { Database } from "../platform/Database.ts"
-import { Outbox } from "../platform/Outbox.ts"
+import { Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
+import { Outbox } from "../platform/messaging/Outbox.ts"
 
 /** The bell that rings after accounts arrived or changed, in whatever process: events may have waited for them. */
 export const accountsTopic = "accounts"

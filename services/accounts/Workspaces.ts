@@ -1,6 +1,6 @@
 /** What a page shows a person of their own account: the workspaces to choose among, and its address. */
 import { Context, Effect, Layer } from "effect"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 
 export interface Workspace {
   readonly id: string

@@ -13,9 +13,9 @@
  */
 import { Array, Clock, Context, Effect, Layer, Result, Schedule, Stream } from "effect"
 import { SqlError } from "effect/sql"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
-import { inTransaction } from "../platform/Transact.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
+import { inTransaction } from "../platform/database/Transact.ts"
 import type { Guard, Kind, LineRefused, Trust } from "./Kind.ts"
 import { reader, type Reason, type Rejection } from "./Lines.ts"
 import { applyEach, old, written } from "./OneByOne.ts"

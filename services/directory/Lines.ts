@@ -6,7 +6,7 @@ import { Array, Result, Schema } from "effect"
 import { DirectoryEnvelope } from "../../schemas/bus/Directory.ts"
 import { FeedId } from "../../schemas/mail/Directory.ts"
 import { ForeignId } from "../../schemas/Wire.ts"
-import { fieldsAtFault, parseText } from "../platform/BoundedJson.ts"
+import { fieldsAtFault, parseText } from "../platform/messaging/BoundedJson.ts"
 import type { Kind, Told } from "./Kind.ts"
 
 /** A line that may be applied. */

@@ -8,7 +8,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 
 const projectsAtOnce = 20
 const restMillis = 6 * 60 * 60_000

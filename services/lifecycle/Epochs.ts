@@ -12,10 +12,10 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { genesis } from "../platform/Canonical.ts"
-import { Database } from "../platform/Database.ts"
-import { allowLonger } from "../platform/Database/Watched.ts"
-import { readInstallation } from "../platform/Installation.ts"
+import { genesis } from "../platform/security/Canonical.ts"
+import { Database } from "../platform/database/Database.ts"
+import { allowLonger } from "../platform/database/Database/Watched.ts"
+import { readInstallation } from "../platform/database/Installation.ts"
 
 /** How much longer before the loss than is known streams are asked: clocks, replicas and backups lag. */
 const doubtMillis = 3_600_000

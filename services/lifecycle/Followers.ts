@@ -8,7 +8,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
-import { eventsSupported } from "./Streams/Subjects.ts"
+import { eventsSupported } from "../../schemas/identity/Facts.ts"
 
 /**
  * SQL of a query for the services with a standing grant, of the projects `gp` that `which` selects: project_id,

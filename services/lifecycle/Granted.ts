@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import { NotFound } from "../../schemas/problems/Floor.ts"
 import { RoleRequired } from "../../schemas/problems/Identity.ts"
 import type { Capability } from "../../schemas/identity/ServiceGrants.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 
 /** A service, as its token names it. */
 export interface Receiver {

@@ -16,9 +16,9 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
-import { Vault } from "../platform/Vault.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
+import { Vault } from "../platform/security/Vault.ts"
 import type { KeyRow, KeyState } from "./Keys/Making.ts"
 import { moving } from "./Keys/Moving.ts"
 import { ripe } from "./Keys/Retiring.ts"

@@ -4,7 +4,7 @@
  * counts that are kept with each consumer, and as spans of the request that decided.
  */
 import { type Context, Effect, Metric } from "effect"
-import { note } from "../platform/Traces.ts"
+import { note } from "../platform/observability/Traces.ts"
 
 /** How a message came to its consumer. */
 export type Way = "cursor" | "push" | "poll"

@@ -9,7 +9,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { FactKind } from "../../schemas/identity/Facts.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 const dayMillis = 24 * 60 * 60_000

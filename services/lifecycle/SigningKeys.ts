@@ -11,9 +11,9 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { JWK } from "jose"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
-import { Vault } from "../platform/Vault.ts"
+import { Vault } from "../platform/security/Vault.ts"
 import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys/Making.ts"
 
 export type { KeyState, Signer } from "./Keys/Making.ts"

@@ -8,12 +8,12 @@
  */
 import { Clock, Effect } from "effect"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
-import { genesis } from "../platform/Canonical.ts"
-import { Database } from "../platform/Database.ts"
+import { genesis } from "../platform/security/Canonical.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { audienceOf, lifecycleIssuer } from "./Messages.ts"
 import { SigningKeys } from "./SigningKeys.ts"
-import { type Piece, piecesOf, type Row } from "./Snapshots/Pieces.ts"
+import { type Piece, piecesOf, type Row } from "./SnapshotParts.ts"
 
 interface Head {
   readonly epoch: number

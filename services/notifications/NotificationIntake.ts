@@ -1,13 +1,13 @@
 /**
- * Notifications of any publisher (`intake.v1.notifications`), in the manner of services/accounts/AccountIntake.ts. An id
- * that its account was told before is dropped, for INTAKE_MEMORY_DAYS.
+ * Notifications of any publisher (`intake.v1.notifications`), in the manner of
+ * services/platform/messaging/BusIntake.ts. An id that its account was told before is dropped, for INTAKE_MEMORY_DAYS.
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { createHash } from "node:crypto"
 import { NotificationMessage, notificationSubject } from "../../schemas/bus/Notification.ts"
-import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../accounts/AccountIntake.ts"
-import { fieldsAtFault, parse } from "../platform/BoundedJson.ts"
-import { Database } from "../platform/Database.ts"
+import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../platform/messaging/BusIntake.ts"
+import { fieldsAtFault, parse } from "../platform/messaging/BoundedJson.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Notifications } from "./Notifications.ts"
 
 const decode = Schema.decodeUnknownResult(NotificationMessage, { errors: "all", onExcessProperty: "ignore" })

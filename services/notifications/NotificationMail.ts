@@ -1,8 +1,8 @@
 /** The mail of a notification: what the notification says, and a link into the app. */
 import { Effect } from "effect"
-import { html } from "../platform/Html.ts"
-import type { MailTemplate, NewMail } from "../platform/Mails.ts"
-import type { Notice } from "./Notifications.ts"
+import { html } from "../platform/mail/Html.ts"
+import type { MailTemplate, NewMail } from "../platform/mail/Mails.ts"
+import type { Notice } from "./Notice.ts"
 
 const kind = "notification"
 

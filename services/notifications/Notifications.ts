@@ -9,38 +9,22 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { Notice } from "./Notice.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import type { NotificationAnnounced } from "../../schemas/bus/Notification.ts"
-import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
-import { Bells } from "../platform/Bells.ts"
-import { Database } from "../platform/Database.ts"
-import { afterCommit, write } from "../platform/Gathered.ts"
+import type { Channel } from "../../schemas/mail/Notification.ts"
+import { Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
+import { afterCommit, write } from "../platform/database/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
-import { Mails } from "../platform/Mails.ts"
-import { Outbox } from "../platform/Outbox.ts"
-import { type Entry, merged, newEntries, raise, type Reachable, reachable, store } from "./Notifications/Store.ts"
+import { Mails } from "../platform/mail/Mails.ts"
+import { Outbox } from "../platform/messaging/Outbox.ts"
+import { type Entry, merged, newEntries, raise, type Reachable, reachable, store } from "./NoticeStore.ts"
 import { notificationMail } from "./NotificationMail.ts"
 import { chosen } from "./Preferences.ts"
 import { slackMessages } from "./SlackMessages.ts"
 
-export interface Notice {
-  readonly accountId: string
-  readonly category: Category
-  readonly severity: Severity
-  readonly title: string
-  readonly body: string
-  /** A path of the app, beginning with one slash. */
-  readonly href: string
-  /**
-   * Notices with the same key within an hour become one notification with a count and the time of the last one; other
-   * channels send it once.
-   */
-  readonly coalesceKey?: string
-  /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */
-  readonly without?: ReadonlyArray<Channel>
-}
-
-export { type Reachable, reachColumns } from "./Notifications/Store.ts"
+export { type Reachable, reachColumns } from "./NoticeStore.ts"
 
 /** Where accounts are reached, by id; whoever is unknown is not in it. */
 export type Reach = ReadonlyMap<string, Reachable>

@@ -15,9 +15,9 @@ import {
 import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { PreferencesInvalid } from "../../schemas/problems/Notifications.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
-import { Principals, who } from "../accounts/Principals.ts"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Principals, who } from "../authentication/Principals.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 
 const own = (value: unknown, key: string): unknown =>
   Predicate.isObject(value) && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined

@@ -1,8 +1,8 @@
 /** What is kept of notifications: 400 days, and the newest 10,000 of an account. Pruned inbox by inbox, counted with it. */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Bells } from "../platform/Bells.ts"
-import { Database } from "../platform/Database.ts"
+import { Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
 const dayMillis = 24 * 60 * 60_000

@@ -7,10 +7,10 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Bells } from "../platform/Bells.ts"
-import { Database } from "../platform/Database.ts"
+import { Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
-import { afterCommit, insertion, write } from "../platform/Gathered.ts"
+import { afterCommit, insertion, write } from "../platform/database/Gathered.ts"
 import {
   claimDue,
   claimed,
@@ -19,10 +19,10 @@ import {
   release,
   settleFailed,
   stopTime,
-} from "../platform/Leases.ts"
+} from "../platform/database/Leases.ts"
 import { visible } from "../platform/Visible.ts"
 import { Outbound, type Outcome } from "../platform/Outbound.ts"
-import type { Notice } from "./Notifications.ts"
+import type { Notice } from "./Notice.ts"
 
 export interface SlackConfig {
   /** Host names that a Slack webhook may have. */

@@ -14,10 +14,10 @@ import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/ide
 import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
 import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { maxCodePoints, storable } from "../../schemas/Validation/Scalars.ts"
-import { issuerOf, keysAt, type KeySource, verified } from "../platform/KeySets.ts"
+import { issuerOf, keysAt, type KeySource, verified } from "../platform/security/KeySets.ts"
 import { counted } from "../platform/MapSizes.ts"
 import type { Outbound } from "../platform/Outbound.ts"
-import { remembered } from "./AccessTokens/Remembered.ts"
+import { remembered } from "./TokenCache.ts"
 import { type ConfiguredTokenIssuer, TokenAlgorithm } from "./ConfiguredTokenIssuer.ts"
 
 /** The audience of the management API's tokens. */

@@ -6,9 +6,9 @@
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { type Fact, Positions } from "../lifecycle/Positions.ts"
-import { Database } from "../platform/Database.ts"
-import { type JobKind, Jobs, worker } from "../platform/Jobs.ts"
-import { inTransaction } from "../platform/Transact.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
+import { inTransaction } from "../platform/database/Transact.ts"
 
 interface Ending {
   readonly projectId: string

@@ -29,10 +29,10 @@ import {
   PortalBindingMismatch,
 } from "../../schemas/problems/Identity.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { Vault } from "../platform/Vault.ts"
+import { Vault } from "../platform/security/Vault.ts"
 import { type Authenticator, Authenticators, viewOf } from "./Authenticators.ts"
 import type { RelyingParty } from "./Authenticators/Webauthn.ts"
 import { type Found, who } from "./Callers.ts"

@@ -3,7 +3,7 @@
  * said it again. Products hear of it in the same transaction.
  */
 import { Clock, Effect } from "effect"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { type Identity, PersonNews } from "./PersonNews.ts"
 
 export const disabling = Effect.gen(function* () {

@@ -7,9 +7,9 @@ import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { decisionMessage, type MembershipDecided } from "../../schemas/bus/Decisions.ts"
 import type { MembershipRole, MembershipState } from "../../schemas/identity/Directory.ts"
-import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../platform/FencedCommand.ts"
+import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../platform/database/FencedCommand.ts"
 import { Ids } from "../platform/Ids.ts"
-import type { Outbox } from "../platform/Outbox.ts"
+import type { Outbox } from "../platform/messaging/Outbox.ts"
 
 export interface Seat {
   readonly institutionId: string

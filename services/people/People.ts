@@ -4,7 +4,7 @@
  * product can say: it has, once it acknowledged the Access as it stands.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import type { AccessToken } from "./AccessTokens.ts"
 import { type Found, who } from "./Callers.ts"
 

@@ -8,7 +8,7 @@
 import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
 import { type Kind, LineRefused } from "../directory/Directory.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { type Identity, PersonNews } from "./PersonNews.ts"
 import { standingOf } from "./Persons.ts"
 

@@ -6,9 +6,9 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { type Fact, Positions } from "../lifecycle/Positions.ts"
-import { Database } from "../platform/Database.ts"
-import { type JobKind, Jobs, type JobWorker, worker } from "../platform/Jobs.ts"
-import { inTransaction } from "../platform/Transact.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
+import { inTransaction } from "../platform/database/Transact.ts"
 import { type Audience, type NewsLimits, newsLimits, personOf, persons, some as someOf, standingOf } from "./Persons.ts"
 
 /** Who a token speaks for. */

@@ -8,7 +8,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 /** How long a session is shown after it was last seen, and anything else is remembered. */

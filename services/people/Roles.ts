@@ -17,8 +17,8 @@ import {
   NotCurrentSponsor,
   RoleRequired,
 } from "../../schemas/problems/Identity.ts"
-import { Database } from "../platform/Database.ts"
-import type { Question } from "../platform/FencedCommand.ts"
+import { Database } from "../platform/database/Database.ts"
+import type { Question } from "../platform/database/FencedCommand.ts"
 
 export type Role = "sponsor" | "administrator" | "member"
 

@@ -7,9 +7,9 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { CredentialType } from "../../schemas/identity/CredentialActions.ts"
 import { type Fact, Positions } from "../lifecycle/Positions.ts"
-import { Database } from "../platform/Database.ts"
-import { type JobKind, Jobs, type JobWorker, worker } from "../platform/Jobs.ts"
-import { inTransaction } from "../platform/Transact.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
+import { inTransaction } from "../platform/database/Transact.ts"
 import { type NewsLimits, newsLimits, personOf, persons, some } from "./Persons.ts"
 
 /** One thing that happened. */

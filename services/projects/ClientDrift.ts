@@ -4,9 +4,9 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { digestOf } from "../platform/Canonical.ts"
-import { Database } from "../platform/Database.ts"
-import { Vault } from "../platform/Vault.ts"
+import { digestOf } from "../platform/security/Canonical.ts"
+import { Database } from "../platform/database/Database.ts"
+import { Vault } from "../platform/security/Vault.ts"
 import { IdentityProvider, unmanaged } from "./IdentityProvider.ts"
 import { clients } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"

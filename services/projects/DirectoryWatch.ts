@@ -3,11 +3,11 @@
  * goes on with its service grants, its client or its sessions. Of one that goes on the client is told what has changed.
  */
 import { Effect, Schema } from "effect"
-import { PolicyReviews } from "../access/PolicyReviews.ts"
+import { PolicyReviews } from "../requests/PolicyReviews.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { Positions } from "../lifecycle/Positions.ts"
-import { Database } from "../platform/Database.ts"
-import { endings } from "./Projects/endings.ts"
+import { Database } from "../platform/database/Database.ts"
+import { endings } from "./Projects/WithdrawCascade.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
 
 const Row = Schema.Struct({

@@ -8,7 +8,7 @@ import type { FactKind } from "../../schemas/identity/Facts.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
 import { type Fact, Positions } from "../lifecycle/Positions.ts"
 import { persons } from "../people/Persons.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { owners } from "./Owners.ts"
 
 const ProjectRow = Schema.Struct({

@@ -9,9 +9,9 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import { Audit } from "../platform/Audit.ts"
-import { digestOf } from "../platform/Canonical.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { digestOf } from "../platform/security/Canonical.ts"
+import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Faults.ts"
 import {
   backoffMillis,
@@ -22,8 +22,8 @@ import {
   release as releaseClaim,
   settleFailed,
   stopTime,
-} from "../platform/Leases.ts"
-import { Vault } from "../platform/Vault.ts"
+} from "../platform/database/Leases.ts"
+import { Vault } from "../platform/security/Vault.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
 import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"

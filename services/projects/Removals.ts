@@ -4,10 +4,10 @@
  */
 import { Effect } from "effect"
 import { Positions } from "../lifecycle/Positions.ts"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 import { owners } from "./Owners.ts"
-import { endings } from "./Projects/endings.ts"
+import { endings } from "./Projects/WithdrawCascade.ts"
 import { projectRows } from "./Projects/Rows.ts"
 
 export const removals = Effect.gen(function* () {

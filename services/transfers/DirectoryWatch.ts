@@ -4,12 +4,12 @@
  */
 import { Clock, Effect, Result } from "effect"
 import type { Kind } from "../directory/Directory.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { atTheEnd } from "../platform/Transact.ts"
+import { atTheEnd } from "../platform/database/Transact.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import { rows } from "./Transfers/Rows.ts"
-import { transition } from "./Transfers/transition.ts"
+import { transition } from "./Transfers/TransferTransition.ts"
 
 const watch = Effect.gen(function* () {
   const { sql } = yield* Database

@@ -9,9 +9,9 @@ import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
-import { insertion, type Kind, write } from "../platform/Gathered.ts"
+import { insertion, type Kind, write } from "../platform/database/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
-import type { Vault } from "../platform/Vault.ts"
+import type { Vault } from "../platform/security/Vault.ts"
 
 /** `rsa` is 2048 bits, which every verifier knows. */
 export type DkimAlgorithm = "rsa" | "ed25519"

@@ -3,11 +3,11 @@
  * a stop that would come too late, is not sent any more. Tokens are derived here and exist in the letter only.
  */
 import { Clock, Effect, Redacted } from "effect"
-import { Database } from "../platform/Database.ts"
-import { type Letter, oneLine, rendered, when } from "../platform/Letter.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type Letter, oneLine, rendered, when } from "../platform/mail/Letter.ts"
 import { type DkimAlgorithm, recordOf } from "./DkimKeys.ts"
-import type { MailTemplate } from "../platform/Mails.ts"
-import { OneShotTokens } from "../platform/OneShotTokens.ts"
+import type { MailTemplate } from "../platform/mail/Mails.ts"
+import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
 
 interface Row {
   readonly id: string
@@ -31,7 +31,7 @@ interface Row {
 
 type To = "owner" | "initiator" | "recipient"
 
-/** Of a mail, as addressees.ts makes them. */
+/** Of a mail, as Addressees.ts makes them. */
 interface Args {
   readonly event: string
   /** Where SMTP credentials were revoked: the reader's own, or for the recipient another account's. */

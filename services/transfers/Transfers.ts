@@ -13,9 +13,9 @@ import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited 
 import type { Held } from "../../schemas/problems/Identity.ts"
 import type * as Problems from "../../schemas/problems/Transfers.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
-import { OneShotTokens } from "../platform/OneShotTokens.ts"
+import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
 import { type DkimAlgorithm, type DkimRecord, keyOf, recordOf } from "./DkimKeys.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import { domainKeys } from "./Transfers/DomainKeys.ts"
@@ -27,13 +27,13 @@ import { type ForceCommand, forcing } from "./Transfers/Openings.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/Settle.ts"
 import { type Settled, settlingMany } from "./Transfers/SettleMany.ts"
-import { type TimerKind, type TransferState, viewOf } from "./Transfers/state.ts"
+import { type TimerKind, type TransferState, viewOf } from "./Transfers/TransferState.ts"
 
 export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
 export type { InitiateCommand } from "./Transfers/Initiate.ts"
 export type { ForceCommand } from "./Transfers/Openings.ts"
 export type { Settled } from "./Transfers/SettleMany.ts"
-export type { TransferState } from "./Transfers/state.ts"
+export type { TransferState } from "./Transfers/TransferState.ts"
 
 /** The timers that this domain has: `settle` is what they fire. */
 export const transferTimers: ReadonlyArray<TimerKind> = ["transfer.expire", "transfer.complete"]

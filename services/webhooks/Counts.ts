@@ -1,7 +1,7 @@
 /** Folds the deltas of the counts, so that a total stays a sum of few rows. The totals are the same before and after. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 
 const batch = 20_000
 

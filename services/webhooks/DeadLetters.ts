@@ -4,8 +4,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Audit } from "../platform/Audit.ts"
-import { Database } from "../platform/Database.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import { Replays } from "./Replays.ts"
 

@@ -1,19 +1,20 @@
 /**
  * Reading deliveries. A page is one statement: credential, webhook, count and rows. The newest rows are looked for in the
- * newest partitions (Newest.ts); any other page is read from all of them, shaped in SQL and passed on as text.
- * Beyond the oldest day that is kept only dead letters are left; before it the deliveries themselves say everything.
+ * newest partitions (NewestDeliveries.ts); any other page is read from all of them, shaped in SQL and passed on as
+ * text. Beyond the oldest day that is kept only dead letters are left; before it the deliveries themselves say
+ * everything.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
 import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { Principals, who } from "../accounts/Principals.ts"
+import { Principals, who } from "../authentication/Principals.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import { counted } from "../platform/MapSizes.ts"
-import { newest } from "./DeliveryRecords/Newest.ts"
+import { newest } from "./NewestDeliveries.ts"
 
 export interface PageRequest {
   /** From 0. */
@@ -44,7 +45,7 @@ const columns = "id, webhook_id, event_type, status, response_status, attempt, n
 const letterColumns =
   "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz as next_retry_at, created_at"
 
-/** A range of one, as in Newest.ts: only the webhook's own index gives the order that begins with it. */
+/** A range of one, as in NewestDeliveries.ts: only the webhook's own index gives the order that begins with it. */
 const ofHook = "webhook_id >= (select id from hook) and webhook_id <= (select id from hook)"
 
 /** The rows of a page by status, over the parameters: hook (the webhook's id), oldest (first id kept), size. */

@@ -5,10 +5,10 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { BoundedMap } from "../platform/BoundedMap.ts"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { Outbound } from "../platform/Outbound.ts"
-import { Vault } from "../platform/Vault.ts"
+import { Vault } from "../platform/security/Vault.ts"
 
 export interface Endpoint {
   readonly webhookId: string

@@ -1,9 +1,11 @@
-/** Email events as they arrive, up to their deliveries (the manner of it stands in services/accounts/AccountIntake.ts). */
+/**
+ * Email events as they arrive, up to their deliveries (the manner of it stands in services/platform/messaging/BusIntake.ts).
+ */
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import { type EventType, eventTypes, MailEvent } from "../../schemas/mail/MailEvent.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../accounts/AccountIntake.ts"
-import { fieldsAtFault, parse } from "../platform/BoundedJson.ts"
+import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../platform/messaging/BusIntake.ts"
+import { fieldsAtFault, parse } from "../platform/messaging/BoundedJson.ts"
 import { type Accepted, Deliveries } from "./Deliveries.ts"
 
 export const eventSubjects = "intake.v1.mail-events.*"

@@ -5,9 +5,9 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
-import { arrayOf } from "./Deliveries/arrayOf.ts"
+import { arrayOf } from "./Deliveries/PgArray.ts"
 import type { EndpointKey } from "./Endpoints.ts"
 
 /** The active webhooks of an account that is known. */

@@ -3,9 +3,9 @@
  * day, every other one tells, days before new rows have to go into the default partitions, where they are in the way.
  */
 import { Clock, Effect } from "effect"
-import { auditTable } from "../platform/AuditPartitions.ts"
-import { Database } from "../platform/Database.ts"
-import { existing, isLate } from "../platform/RangePartitions.ts"
+import { auditTable } from "../platform/observability/AuditPartitions.ts"
+import { Database } from "../platform/database/Database.ts"
+import { existing, isLate } from "../platform/database/RangePartitions.ts"
 import { seenTable, webhookTables } from "./Partitions.ts"
 
 /** What to do where partitions are late, or null. */

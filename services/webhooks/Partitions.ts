@@ -9,7 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import { Database } from "../platform/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import {
   create,
@@ -21,7 +21,7 @@ import {
   isOurTurn,
   lacking,
   type Parent,
-} from "../platform/RangePartitions.ts"
+} from "../platform/database/RangePartitions.ts"
 import { dayOf as dayInSql } from "./Deliveries/Day.ts"
 
 export interface RetentionConfig {

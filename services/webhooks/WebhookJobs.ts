@@ -1,11 +1,11 @@
 /** The long work of webhooks: cancelling what waits for a deleted one, and replays in bulk. */
 import { Clock, Context, Effect, Layer } from "effect"
-import { Database } from "../platform/Database.ts"
-import { type JobWorker, worker } from "../platform/Jobs.ts"
-import { arrayOf } from "./Deliveries/arrayOf.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
+import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/Day.ts"
 import { Replays } from "./Replays.ts"
-import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobs/kinds.ts"
+import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
 
 const chunk = 1_000
 

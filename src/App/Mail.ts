@@ -1,10 +1,10 @@
 /** Mail and the other channels that go out. */
 import { Effect, Layer } from "effect"
-import { requestTemplates } from "../../services/access/RequestLetters.ts"
+import { requestTemplates } from "../../services/requests/RequestMail.ts"
 import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
 import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
-import { MailTemplates } from "../../services/platform/Mails.ts"
-import { MailTransport } from "../../services/platform/MailTransport.ts"
+import { MailTemplates } from "../../services/platform/mail/Mails.ts"
+import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
 import { transferTemplates } from "../../services/transfers/Letters.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { DevMailbox } from "../embedded/DevMailbox.ts"

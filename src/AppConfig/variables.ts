@@ -1,6 +1,6 @@
 /** Every variable (docs/configuration.md): how it is read, what stands where it is not set, and an example. */
 import { Result } from "effect"
-import { leastAuditDays } from "../../services/platform/AuditDays.ts"
+import { leastAuditDays } from "../../services/platform/observability/AuditDays.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
 import {
   any,

@@ -8,8 +8,8 @@
  */
 import { Cause, Clock, Effect } from "effect"
 import { Snowflake } from "effect/cluster"
-import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
-import { Mailbox } from "../../services/platform/Mailbox.ts"
+import { CurrentRequest } from "../../services/platform/observability/CurrentRequest.ts"
+import { Mailbox } from "../../services/platform/messaging/Mailbox.ts"
 
 interface Asked<P> {
   /** Made by the sender: it holds the time, by the clock that all processes share. */

@@ -1,7 +1,7 @@
 /** `backup`: everything that the database holds, in one file, while the program goes on. */
 import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Audit } from "../../services/platform/Audit.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
 import { tables } from "../Migrations.ts"
 import { connect } from "./backup/Connection.ts"
 import type { Manifest } from "./backup/Format.ts"

@@ -2,7 +2,7 @@
 import { Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
 import { env as environment } from "node:process"
-import { Bus } from "../../services/platform/Bus.ts"
+import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { warningsOf } from "../AppConfig/Warnings.ts"
 import { Unsuccessful } from "./CliFault.ts"
 import { auditCheck } from "./doctor/AuditCheck.ts"

@@ -1,9 +1,13 @@
 /** `installation`: which epoch it is, whether it is held and why; and an operator's word that it may open. */
 import { Clock, Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Audit } from "../../services/platform/Audit.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { type HeldReason, type MissingMessages, readInstallation } from "../../services/platform/Installation.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import {
+  type HeldReason,
+  type MissingMessages,
+  readInstallation,
+} from "../../services/platform/database/Installation.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printable } from "./Printable.ts"

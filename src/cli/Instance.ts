@@ -3,9 +3,9 @@
  * in `runtime.json` where its servers are.
  */
 import { Effect, Layer, Option, Redacted, Result } from "effect"
-import { Bus, BusError } from "../../services/platform/Bus.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { DatabaseClock } from "../../services/platform/DatabaseClock.ts"
+import { Bus, BusError } from "../../services/platform/messaging/Bus.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { DatabaseClock } from "../../services/platform/database/DatabaseClock.ts"
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"

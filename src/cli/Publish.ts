@@ -2,7 +2,7 @@
 import { Array, Console, Effect, Result, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Subject } from "../../schemas/bus/Subject.ts"
-import { Bus, type BusError, type BusOutcome } from "../../services/platform/Bus.ts"
+import { Bus, type BusError, type BusOutcome } from "../../services/platform/messaging/Bus.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { bus } from "./Instance.ts"
 import { fileArgument, linesOf } from "./Lines.ts"

@@ -2,7 +2,7 @@
 import { Clock, Console, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { defaultLifetime } from "../../services/people/AccessTokens.ts"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { CliFault } from "./CliFault.ts"
 import { homeIssuer } from "./HomeIssuer.ts"

@@ -8,9 +8,9 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSO
 import { randomUUID } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { CookieIssuer } from "../../services/accounts/Cookies.ts"
+import type { CookieIssuer } from "../../services/authentication/Cookies.ts"
 import { managementAudience, type TokenIssuer } from "../../services/people/AccessTokens.ts"
-import { fixedKeys } from "../../services/platform/KeySets.ts"
+import { fixedKeys } from "../../services/platform/security/KeySets.ts"
 import { writePrivate } from "./Home.ts"
 
 const PrivateKey = Schema.fromJsonString(Schema.Struct({

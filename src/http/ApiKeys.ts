@@ -5,7 +5,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ApiKeysApi } from "../../schemas/api/ApiKeys.ts"
 import { Credential, Principal } from "../../schemas/api/Credentials.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
-import { Principals } from "../../services/accounts/Principals.ts"
+import { Principals } from "../../services/authentication/Principals.ts"
 import { hotRead, HotReads } from "./floor/HotReads.ts"
 import { AccountLimits } from "./Limits.ts"
 

@@ -6,7 +6,7 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
-import { html } from "../../services/platform/Html.ts"
+import { html } from "../../services/platform/mail/Html.ts"
 import { page } from "./DevPage.ts"
 import { refusing } from "./floor/RequestOutcome.ts"
 import { ownCookie } from "./OwnCookies.ts"

@@ -1,7 +1,7 @@
 /** `GET /dev/mailbox` and `/dev/mailbox/{id}`: what the dev mailbox holds, for whoever has the dev key. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { type Html, html } from "../../services/platform/Html.ts"
+import { type Html, html } from "../../services/platform/mail/Html.ts"
 import { message, newest } from "../embedded/DevMailbox.ts"
 import type { ReadMail } from "../embedded/Eml.ts"
 import { guarded } from "./DevKey.ts"

@@ -5,7 +5,7 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { sessionCookie } from "../../schemas/api/Credentials.ts"
-import { html } from "../../services/platform/Html.ts"
+import { html } from "../../services/platform/mail/Html.ts"
 import { demoAccounts } from "../embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { guarded } from "./DevKey.ts"

@@ -1,6 +1,6 @@
 /** The frame of every page for people: no scripts, nothing from elsewhere, nothing kept, one style sheet of ours. */
 import { HttpServerResponse } from "effect/http"
-import { type Html, html } from "../../services/platform/Html.ts"
+import { type Html, html } from "../../services/platform/mail/Html.ts"
 
 const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 

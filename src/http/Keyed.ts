@@ -7,8 +7,8 @@
  */
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type Fenced, NotAdmitted } from "../../services/platform/FencedCommand.ts"
-import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/Idempotency.ts"
+import { type Fenced, NotAdmitted } from "../../services/platform/database/FencedCommand.ts"
+import { type Answer, type Asked, Idempotency, type Told } from "../../services/platform/security/Idempotency.ts"
 import * as Routes from "./floor/Routes.ts"
 import { Presumption } from "./Presumption.ts"
 

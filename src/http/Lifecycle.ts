@@ -7,7 +7,7 @@ import { InvalidToken } from "../../schemas/problems/Identity.ts"
 import { Consumption } from "../../services/lifecycle/Consumption.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import type { AccessTokens } from "../../services/people/AccessTokens.ts"
-import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { actsAs } from "./floor/RequestActor.ts"
 import { type Rates, spending } from "./Limits.ts"
 

@@ -6,7 +6,7 @@ import { Caller, Managed, RecognisedByCommand } from "../../schemas/api/Manageme
 import type { AccessToken } from "../../services/people/AccessTokens.ts"
 import { Callers, type Found, NotRecognised } from "../../services/people/Callers.ts"
 import type { Origin } from "../../services/people/Sightings.ts"
-import { RateLimits } from "../../services/platform/RateLimits.ts"
+import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { Clients } from "./floor/Clients.ts"
 import { type HotRead, json } from "./floor/HotReads.ts"
 import { accepts } from "./floor/Media.ts"

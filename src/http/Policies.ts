@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { PoliciesApi } from "../../schemas/api/Policies.ts"
 import { type Approval, PolicyReview } from "../../schemas/identity/Policies.ts"
-import { Policies } from "../../services/access/Policies.ts"
+import { Policies } from "../../services/decisions/Policies.ts"
 import { type Keyed, keyed, keyedFenced } from "./Keyed.ts"
-import { NeedsTransaction } from "../../services/platform/FencedCommand.ts"
+import { NeedsTransaction } from "../../services/platform/database/FencedCommand.ts"
 import { approving, personIn, personOf } from "./Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(PoliciesApi)

@@ -10,8 +10,8 @@ import {
   LinkRequest,
   OrganizationRequest,
 } from "../../schemas/identity/Requests.ts"
-import { Requests } from "../../services/access/Requests.ts"
-import { Links } from "../../services/people/Links.ts"
+import { Requests } from "../../services/decisions/Requests.ts"
+import { Links } from "../../services/links/Links.ts"
 import { NewPeople, tooLong } from "../../services/people/NewPeople.ts"
 import { keyedFenced } from "./Keyed.ts"
 import { personIn, personOf } from "./Person.ts"

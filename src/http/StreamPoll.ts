@@ -4,7 +4,7 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Consumer } from "../../schemas/api/Lifecycle.ts"
 import { StreamPollApi } from "../../schemas/api/StreamPoll.ts"
-import { mostSets, StreamDelivery } from "../../services/lifecycle/StreamDelivery.ts"
+import { mostSets, StreamDelivery } from "../../services/event-streams/StreamDelivery.ts"
 
 const Api = HttpApi.make("bailiwick").add(StreamPollApi)
 

@@ -4,8 +4,8 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Consumer } from "../../schemas/api/Lifecycle.ts"
 import { StreamDiscoveryApi, StreamsApi } from "../../schemas/api/Streams.ts"
-import { Streams } from "../../services/lifecycle/Streams.ts"
-import { transmitterConfiguration } from "../../services/lifecycle/Streams/Wire.ts"
+import { Streams } from "../../services/event-streams/Streams.ts"
+import { transmitterConfiguration } from "../../services/event-streams/Streams/Wire.ts"
 
 const Api = HttpApi.make("bailiwick").add(StreamsApi)
 const DiscoveryApi = HttpApi.make("bailiwick").add(StreamDiscoveryApi)

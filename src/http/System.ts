@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { apiVersion } from "../../schemas/api/Api.ts"
 import { SystemApi } from "../../schemas/api/System.ts"
-import { Readiness } from "../../services/platform/Readiness.ts"
+import { Readiness } from "../../services/platform/observability/Readiness.ts"
 
 const Api = HttpApi.make("bailiwick").add(SystemApi)
 

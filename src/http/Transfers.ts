@@ -9,9 +9,9 @@ import { Forbidden } from "../../schemas/problems/Floor.ts"
 import { InsufficientUserAuthentication } from "../../schemas/problems/Identity.ts"
 import { TransferNotFound } from "../../schemas/problems/Transfers.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { CurrentRequest } from "../../services/platform/CurrentRequest.ts"
+import { CurrentRequest } from "../../services/platform/observability/CurrentRequest.ts"
 import { Ids } from "../../services/platform/Ids.ts"
-import { send } from "../../services/platform/Mailbox.ts"
+import { send } from "../../services/platform/messaging/Mailbox.ts"
 import { Transfers } from "../../services/transfers/Transfers.ts"
 
 const Api = HttpApi.make("bailiwick").add(TransfersApi)

@@ -15,8 +15,8 @@ import {
   mailKindNames,
 } from "../../schemas/bus/Directory.ts"
 import { Directory, type Trust } from "../../services/directory/Directory.ts"
-import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
-import { type Reject, Rejects } from "../../services/platform/Rejects.ts"
+import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
+import { type Reject, Rejects } from "../../services/platform/messaging/Rejects.ts"
 
 const unknownKindDelayMillis = 30_000
 const unknownKindPatienceMillis = 3_600_000

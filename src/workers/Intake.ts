@@ -4,8 +4,8 @@
  */
 import { Effect, Layer } from "effect"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"
-import { Bells } from "../../services/platform/Bells.ts"
-import { Bus } from "../../services/platform/Bus.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
 import { Deliveries } from "../../services/webhooks/Deliveries.ts"
 import { EventIntake, eventSubjects } from "../../services/webhooks/EventIntake.ts"

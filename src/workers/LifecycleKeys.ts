@@ -1,7 +1,7 @@
 /** Moves signing keys on: what is announced is told, what was acknowledged switches, what has verified long enough ends. */
 import { Effect, Layer } from "effect"
 import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { loop } from "./Loop.ts"
 
 const lookMillis = 5_000

@@ -1,7 +1,7 @@
 /** Pushes to streams: by bell, every second, and whenever a stream was given back. */
 import { Effect, Layer } from "effect"
-import { StreamPush } from "../../services/lifecycle/StreamPush.ts"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { StreamPush } from "../../services/event-streams/StreamPush.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { every, loop } from "./Loop.ts"
 
 export const LifecyclePush = {

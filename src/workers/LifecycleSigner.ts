@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import { Messages } from "../../services/lifecycle/Messages.ts"
 import { lifecycleTopic } from "../../services/lifecycle/Positions.ts"
-import { Bells } from "../../services/platform/Bells.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
 import { loop } from "./Loop.ts"
 
 export const LifecycleSigner = {

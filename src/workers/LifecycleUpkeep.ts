@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Drift } from "../../services/lifecycle/Drift.ts"
 import { gaugeLag } from "../../services/lifecycle/Lag.ts"
 import { Retention } from "../../services/lifecycle/Retention.ts"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { every, loop } from "./Loop.ts"
 
 const minute = 60_000

@@ -1,7 +1,7 @@
 /** The one shape of a worker: a turn while there is more, then the bell or the poll; a turn that fails is tried again. */
 import { Effect, Scope } from "effect"
-import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
-import type { Bell } from "../../services/platform/Bells.ts"
+import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
+import type { Bell } from "../../services/platform/messaging/Bells.ts"
 
 /**
  * Forks the loop into the current scope. `turn` gives whether there may be more at once; one that failed is tried again

@@ -3,13 +3,19 @@
  * the broker did not bring); both only claim rows, so nothing is sent twice because it was announced twice.
  */
 import { Deferred, Effect, Layer, Metric, Result, Schedule, Schema } from "effect"
-import { Bells } from "../../services/platform/Bells.ts"
-import { Bus, type BusMessage } from "../../services/platform/Bus.ts"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
-import { claimed } from "../../services/platform/Leases.ts"
-import { type ClaimedMail, type MailOutcome, Mails, mailsTopic, MailTemplates } from "../../services/platform/Mails.ts"
-import { MailTransport } from "../../services/platform/MailTransport.ts"
+import { claimed } from "../../services/platform/database/Leases.ts"
+import {
+  type ClaimedMail,
+  type MailOutcome,
+  Mails,
+  mailsTopic,
+  MailTemplates,
+} from "../../services/platform/mail/Mails.ts"
+import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
 import { every, loop } from "./Loop.ts"
 
 /** Mails at once; also the transport's connections. */

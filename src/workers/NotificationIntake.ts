@@ -3,8 +3,8 @@ import { Effect, Layer } from "effect"
 import { notificationSubject } from "../../schemas/bus/Notification.ts"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"
 import { NotificationIntake } from "../../services/notifications/NotificationIntake.ts"
-import { Bells } from "../../services/platform/Bells.ts"
-import { Bus } from "../../services/platform/Bus.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { loop } from "./Loop.ts"
 
 export const NotificationIntakeWorker = {

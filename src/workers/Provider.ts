@@ -1,6 +1,6 @@
 /** The identity provider's work: what is due, by bell or poll; leases that ended; and now and then a look for drift. */
 import { Effect, Layer } from "effect"
-import { Bells } from "../../services/platform/Bells.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
 import { ClientDrift } from "../../services/projects/ClientDrift.ts"
 import { ProviderJobs, providerTopic } from "../../services/projects/ProviderJobs.ts"
 import { every, loop } from "./Loop.ts"

@@ -1,6 +1,6 @@
 /** Looks whether this is still the database that it was, and leads a held installation back: every second while it is. */
 import { Effect, Layer } from "effect"
-import { Recovery } from "../../services/lifecycle/Recovery.ts"
+import { Recovery } from "../../services/recovery/Recovery.ts"
 import { every } from "./Loop.ts"
 
 const heldMillis = 1_000

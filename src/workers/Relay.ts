@@ -4,11 +4,11 @@
  * what the broker has forgotten, so that nothing newer overtakes what goes out again.
  */
 import { Effect, Layer } from "effect"
-import { Bells } from "../../services/platform/Bells.ts"
-import { Bus } from "../../services/platform/Bus.ts"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
-import { Outbox } from "../../services/platform/Outbox.ts"
-import { WorkerSightings } from "../../services/platform/WorkerSightings.ts"
+import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { Bus } from "../../services/platform/messaging/Bus.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
+import { Outbox } from "../../services/platform/messaging/Outbox.ts"
+import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
 import { sideBySide } from "./Loop.ts"
 
 const pollMillis = 1_000

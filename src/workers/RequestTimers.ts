@@ -4,14 +4,14 @@
  * is far from the database's.
  */
 import { Effect, Layer } from "effect"
-import { Policies } from "../../services/access/Policies.ts"
-import { requestTimers } from "../../services/access/RequestRows.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
-import { readInstallation } from "../../services/platform/Installation.ts"
-import { claimed } from "../../services/platform/Leases.ts"
-import { type ClaimedTimer, Timers } from "../../services/platform/Timers.ts"
-import { transact } from "../../services/platform/Transact.ts"
+import { Policies } from "../../services/decisions/Policies.ts"
+import { requestTimers } from "../../services/requests/RequestRows.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
+import { readInstallation } from "../../services/platform/database/Installation.ts"
+import { claimed } from "../../services/platform/database/Leases.ts"
+import { type ClaimedTimer, Timers } from "../../services/platform/database/Timers.ts"
+import { transact } from "../../services/platform/database/Transact.ts"
 import { every, loop } from "./Loop.ts"
 
 const limit = 100

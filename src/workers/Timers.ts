@@ -3,10 +3,10 @@
  * next timer, at most a second. It pauses while this machine's clock is far from the database's.
  */
 import { Array, Effect, Layer } from "effect"
-import { ClockHealth } from "../../services/platform/DatabaseClock.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Faults.ts"
-import { claimed } from "../../services/platform/Leases.ts"
-import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/Timers.ts"
+import { claimed } from "../../services/platform/database/Leases.ts"
+import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/database/Timers.ts"
 import { type Settled, Transfers, transferTimers } from "../../services/transfers/Transfers.ts"
 import { every, loop } from "./Loop.ts"
 

@@ -1,7 +1,7 @@
 /** Processes that share actors, and what is acted on: accounts with a workspace and domains each, told over the bus. */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { shards } from "../../src/actors/Cluster.ts"
 import { databaseOf } from "../long/support/Traffic.ts"
 import { type Api, api } from "./support/Api.ts"

@@ -1,7 +1,7 @@
 /** Paused, resumed, moved, deleted and rotated webhooks, over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/until.ts"

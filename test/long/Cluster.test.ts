@@ -6,7 +6,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import process from "node:process"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { addressOf, type Owner, owner, shared, unanswered } from "../e2e/ClusterWorld.ts"
 import type { Api } from "../e2e/support/Api.ts"
 import type { Instance } from "../e2e/support/Instance.ts"

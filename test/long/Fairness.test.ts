@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "../e2e/support/Feed.ts"
 import { until } from "../e2e/support/until.ts"
 import { type Account, type World, world } from "../e2e/support/World.ts"

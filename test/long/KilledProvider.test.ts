@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import type { ProviderFault } from "../../services/platform/Faults.ts"
 import { Operations } from "../../services/projects/Operations.ts"
 import type { ProviderJobKind } from "../../services/projects/ProviderJobs.ts"
@@ -18,7 +18,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { project } from "../support/TestIdentity.ts"
 import { testKeys } from "../support/TestVault.ts"
-import { transact } from "../../services/platform/Transact.ts"
+import { transact } from "../../services/platform/database/Transact.ts"
 
 const points: ReadonlyArray<ProviderFault & `provider.${string}`> = [
   ...["provider.claimed", "provider.begun", "provider.answered", "provider.settled"] as const,

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import process from "node:process"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/until.ts"
 import { type World, world } from "../e2e/support/World.ts"
 import { unanswered } from "../support/Broker.ts"

@@ -1,7 +1,7 @@
 /** Long work over many deliveries, killed in the middle: it goes on where it was, and every count is exact throughout. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "../e2e/support/Feed.ts"
 import { until } from "../e2e/support/until.ts"
 import { totals } from "../e2e/support/Webhooks.ts"

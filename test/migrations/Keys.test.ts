@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import keys from "../../migrations/0017_keys.ts"
 import lifecycle from "../../migrations/0015_lifecycle.ts"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("migration of keys", (it) => {

@@ -6,7 +6,7 @@ import { factsOf } from "../../sdk/Fold.ts"
 import { partsReader } from "../../sdk/Parts.ts"
 import { Refusal } from "../../sdk/Refusal.ts"
 import { Consumption } from "../../services/lifecycle/Consumption.ts"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { access, person } from "../support/TestIdentity.ts"
 import { product, scene, sorted, world } from "./World.ts"
 

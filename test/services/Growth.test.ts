@@ -9,12 +9,12 @@ import { Retention as LifecycleRetention } from "../../services/lifecycle/Retent
 import { Retention as NotificationRetention } from "../../services/notifications/Retention.ts"
 import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
 import { Sightings } from "../../services/people/Sightings.ts"
-import { Database } from "../../services/platform/Database.ts"
-import { Jobs } from "../../services/platform/Jobs.ts"
-import { unsent } from "../../services/platform/Mails/Claims.ts"
-import { Outbox } from "../../services/platform/Outbox.ts"
-import { unpublished } from "../../services/platform/Outbox/Unordered.ts"
-import { Timers } from "../../services/platform/Timers.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { Jobs } from "../../services/platform/messaging/Jobs.ts"
+import { unsent } from "../../services/platform/mail/Mails/Claims.ts"
+import { Outbox } from "../../services/platform/messaging/Outbox.ts"
+import { unpublished } from "../../services/platform/messaging/Outbox/Unordered.ts"
+import { Timers } from "../../services/platform/database/Timers.ts"
 import { ground } from "../support/TestAccounts.ts"
 
 const many = 20_000

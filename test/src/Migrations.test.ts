@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { readdirSync } from "node:fs"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { migrate, tables } from "../../src/Migrations.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, Option, Schedule, Stream } from "effect"
-import { AuditLog } from "../../services/platform/AuditLog.ts"
+import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 
 /**
  * The audit record of the failed request with this id, once it is written. Refused requests are gathered into records that

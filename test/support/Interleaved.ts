@@ -3,7 +3,7 @@
  * and of the two orders in which one command is over before the other begins.
  */
 import { Deferred, Effect, Fiber } from "effect"
-import { BeforeWrite } from "../../services/platform/FencedWrite.ts"
+import { BeforeWrite } from "../../services/platform/database/FencedWrite.ts"
 
 type Step = "load 0" | "write 0" | "load 1" | "write 1"
 

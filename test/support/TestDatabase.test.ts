@@ -1,7 +1,7 @@
 /** The harness itself: what other tests rely on without looking. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { TestDatabase } from "./TestDatabase.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("TestDatabase", (it) => {

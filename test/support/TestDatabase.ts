@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { randomBytes } from "node:crypto"
 import { inject } from "vitest"
-import { Database } from "../../services/platform/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { Ids } from "../../services/platform/Ids.ts"
 import { migrate } from "../../src/Migrations.ts"
 

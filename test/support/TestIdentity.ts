@@ -10,10 +10,10 @@ import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Positions } from "../../services/lifecycle/Positions.ts"
-import { identityKinds } from "../../services/people/IdentityKinds.ts"
+import { identityKinds } from "../../src/IdentityKinds.ts"
 import { PersonNews } from "../../services/people/PersonNews.ts"
 import type { NewsLimits } from "../../services/people/Persons.ts"
-import { Jobs } from "../../services/platform/Jobs.ts"
+import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { ground } from "./TestAccounts.ts"
 
 /** The issuer of people that a test does not give one. */

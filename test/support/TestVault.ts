@@ -1,6 +1,6 @@
 /** A vault with one key of the tests. */
 import { Layer, Redacted } from "effect"
-import { Vault } from "../../services/platform/Vault.ts"
+import { Vault } from "../../services/platform/security/Vault.ts"
 
 const key = Buffer.alloc(32, 7).toString("base64")
 

@@ -1,10 +1,10 @@
 /** The audit with ever more records of one month: changes of objects, and refusals that stand together in one record. */
 import { Effect, Layer, Stream } from "effect"
-import { Audit } from "../../../services/platform/Audit.ts"
-import { AuditLog, type AuditQuery } from "../../../services/platform/AuditLog.ts"
-import { AuditPartitions } from "../../../services/platform/AuditPartitions.ts"
-import { CurrentRequest, ofClient } from "../../../services/platform/CurrentRequest.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Audit } from "../../../services/platform/observability/Audit.ts"
+import { AuditLog, type AuditQuery } from "../../../services/platform/observability/AuditLog.ts"
+import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
+import { CurrentRequest, ofClient } from "../../../services/platform/observability/CurrentRequest.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { type Area, idOf, numbered, uuidOf } from "./Area.ts"
 
 /** Of each object there are as many records. */

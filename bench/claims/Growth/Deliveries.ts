@@ -3,10 +3,10 @@
  * retries that wait for later, and some that are due.
  */
 import { Effect, Layer } from "effect"
-import { Cookies } from "../../../services/accounts/Cookies.ts"
-import { KeyUses } from "../../../services/accounts/KeyUses.ts"
-import { Principals } from "../../../services/accounts/Principals.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Cookies } from "../../../services/authentication/Cookies.ts"
+import { KeyUses } from "../../../services/authentication/KeyUses.ts"
+import { Principals } from "../../../services/authentication/Principals.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { Counts } from "../../../services/webhooks/Counts.ts"

@@ -1,10 +1,10 @@
 /** The outbox with ever more rows that were published and are kept, and timers that wait. */
 import { Effect, Layer } from "effect"
-import { requestTimers } from "../../../services/access/RequestRows.ts"
-import { Bus } from "../../../services/platform/Bus.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { Outbox } from "../../../services/platform/Outbox.ts"
-import { Timers } from "../../../services/platform/Timers.ts"
+import { requestTimers } from "../../../services/requests/RequestRows.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
+import { Timers } from "../../../services/platform/database/Timers.ts"
 import { transferTimers } from "../../../services/transfers/Transfers.ts"
 import { type Area, idOf, platform } from "./Area.ts"
 

@@ -1,7 +1,8 @@
 /** Access tokens verified a second by the program's verifier and by bare jose, on this runtime and on Node 24. */
 import { Effect } from "effect"
 import * as Child from "../../harness/Child.ts"
-import { median, rounded, type Run, type Table } from "../../harness/Claim.ts"
+import type { Run } from "../../harness/Claim.ts"
+import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { type Algorithm, algorithms, type PeopleTokens } from "../../harness/PeopleTokens.ts"
 import { node24 } from "../../harness/Node24.ts"
 import type { Order, Way } from "../../programs/verifications.ts"

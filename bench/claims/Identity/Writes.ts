@@ -1,7 +1,8 @@
 /** Decisions through the API at steady rates: how long each takes, from the moment at which it was to be sent. */
 import { Effect } from "effect"
 import * as Child from "../../harness/Child.ts"
-import { median, rounded, type Run, type Table } from "../../harness/Claim.ts"
+import type { Run } from "../../harness/Claim.ts"
+import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { cpuMillis } from "../../harness/Cpu.ts"
 import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
 import * as Product from "../../harness/Product.ts"

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { AccessNotActive, AccessVersionSuperseded } from "../../../schemas/problems/Identity.ts"
-import type { Question } from "../../platform/FencedCommand.ts"
+import type { Question } from "../../platform/database/FencedCommand.ts"
 import type { AccessRow } from "./Rows.ts"
 
 export type VersionFault = AccessNotActive | AccessVersionSuperseded

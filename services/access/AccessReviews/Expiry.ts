@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { ReviewExists } from "../../../schemas/problems/Identity.ts"
-import { one } from "../../platform/FencedCommand.ts"
+import { one } from "../../platform/database/FencedCommand.ts"
 import type { ReviewRow } from "./Rows.ts"
 
 const day = 86_400_000

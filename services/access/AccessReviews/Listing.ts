@@ -18,7 +18,7 @@ import {
   type Stood,
 } from "../../lifecycle/Facts.ts"
 import { lacking, needs, Roles } from "../../people/Roles.ts"
-import { Database } from "../../platform/Database.ts"
+import { Database } from "../../platform/database/Database.ts"
 import { counted } from "../../platform/MapSizes.ts"
 import { endOf, expiredAt, isExpired } from "./Expiry.ts"
 import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"

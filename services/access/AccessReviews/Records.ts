@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
-import { Audit } from "../../platform/Audit.ts"
+import { Audit } from "../../platform/observability/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
 /** Stands for a revoker whose name was lost in a restore: no person's id has a colon. */

@@ -4,7 +4,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
 import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
 import { BoundedMap } from "../../platform/BoundedMap.ts"
-import type { Vault } from "../../platform/Vault.ts"
+import type { Vault } from "../../platform/security/Vault.ts"
 import { openSsl } from "./OpenSsl.ts"
 
 export type KeyState = "announced" | "published" | "active" | "retiring" | "retired" | "compromised"

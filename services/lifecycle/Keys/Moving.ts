@@ -7,8 +7,8 @@
  * it once.
  */
 import { Clock, Effect } from "effect"
-import { Database } from "../../platform/Database.ts"
-import { inTransaction } from "../../platform/Transact.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { inTransaction } from "../../platform/database/Transact.ts"
 import { type Fact, Positions } from "../Positions.ts"
 import { waitingFor } from "./Waiting.ts"
 

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Vault } from "../../platform/Vault.ts"
+import type { Vault } from "../../platform/security/Vault.ts"
 import type { SigningKeys } from "../SigningKeys.ts"
 import { type KeyRow, type KeyState, keyStore, lockKeys, makePair } from "./Making.ts"
 

@@ -1,6 +1,6 @@
 /** How keys and projects stand, for whoever operates them. */
 import { Clock, Effect } from "effect"
-import { Database } from "../../platform/Database.ts"
+import { Database } from "../../platform/database/Database.ts"
 import type { KeyState } from "./Making.ts"
 import { waitingFor } from "./Waiting.ts"
 

@@ -2,7 +2,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { notificationJson, time } from "../Inbox/shape.ts"
+import type { Change } from "./Change.ts"
+import { notificationJson, time } from "../InboxShape.ts"
 import { beginning } from "./Events.ts"
 
 export interface Asked {
@@ -12,17 +13,6 @@ export interface Asked {
   readonly since: number
   /** Answered in any case. */
   readonly owed: boolean
-}
-
-export interface Change {
-  readonly epoch: string
-  readonly version: number
-  readonly total: number
-  readonly unread: number
-  readonly read_all_version: number
-  readonly read_all_at: string | null
-  /** By version, at most a page of them. */
-  readonly rows: ReadonlyArray<{ readonly version: number; readonly body: string }>
 }
 
 interface Row {

@@ -7,7 +7,7 @@
  * - `counts`: nothing to add but the counts.
  * - `reset`: the position that the client came with means nothing here; it reads its list anew and goes on from this one.
  */
-import type { Change } from "./Changes.ts"
+import type { Change } from "./Change.ts"
 
 export interface Position {
   readonly epoch: string

@@ -3,7 +3,7 @@
  * whatever is to be looked at is looked at for all outlets at once, and bytes go straight to the connection, or wait
  * until it takes more. Ten thousand of them are in memory most of the time, so it holds nothing that it does not need.
  */
-import type { Sent } from "../../accounts/Principals.ts"
+import type { Sent } from "../../authentication/Principals.ts"
 import type { Position } from "./Events.ts"
 
 /** Unsent bytes at which a client is let go; it comes back with its position and misses nothing. */

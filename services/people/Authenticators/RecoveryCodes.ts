@@ -1,7 +1,7 @@
 /** Recovery codes: ten of 128 random bits, told once; what stays is an HMAC under a key of the Vault's. */
 import { Redacted } from "effect"
 import { createHmac, randomBytes } from "node:crypto"
-import type { Vault } from "../../platform/Vault.ts"
+import type { Vault } from "../../platform/security/Vault.ts"
 
 const purpose = "recovery-codes"
 export const codesInSet = 10

@@ -7,7 +7,7 @@ import { Effect, type Redacted } from "effect"
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { ActionKind } from "../../../schemas/identity/CredentialActions.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
-import type { Sealed, Vault } from "../../platform/Vault.ts"
+import type { Sealed, Vault } from "../../platform/security/Vault.ts"
 
 export interface Intent {
   readonly id: string

@@ -45,7 +45,7 @@ const firstOf = <A>(set: ReadonlySet<A>): A | undefined => {
   return undefined
 }
 
-class ConnectionPool implements Owner {
+class ConnectionPool implements Owner<Origin> {
   readonly #connect: buildConnector.connector
   readonly #latest: PoolConfig["latest"]
   readonly #most: number
@@ -53,12 +53,12 @@ class ConnectionPool implements Owner {
   /** Called when a connection becomes idle. */
   readonly #onIdle: () => void
   readonly #origins = new Map<string, Origin>()
-  readonly #connections = new Set<HttpConnection>()
+  readonly #connections = new Set<HttpConnection<Origin>>()
   #opening = 0
   /** In the order in which they became idle. */
-  readonly #idle = new Set<HttpConnection>()
-  #resting: Array<HttpConnection> = []
-  #rested: Array<HttpConnection> = []
+  readonly #idle = new Set<HttpConnection<Origin>>()
+  #resting: Array<HttpConnection<Origin>> = []
+  #rested: Array<HttpConnection<Origin>> = []
   /** Origins whose requests wait for room among all connections. */
   readonly #crowded = new Set<Origin>()
   #turn = 0
@@ -100,14 +100,14 @@ class ConnectionPool implements Owner {
     this.#grow(origin)
   }
 
-  released(connection: HttpConnection): void {
+  released(connection: HttpConnection<Origin>): void {
     connection.resting = true
     connection.origin.resting++
     if (this.#resting.length + this.#rested.length === 0) setImmediate(this.#wake)
     this.#resting.push(connection)
   }
 
-  closed(connection: HttpConnection): void {
+  closed(connection: HttpConnection<Origin>): void {
     const { origin } = connection
     this.#connections.delete(connection)
     if (this.#idle.delete(connection)) origin.idle.splice(origin.idle.indexOf(connection), 1)
@@ -140,7 +140,7 @@ class ConnectionPool implements Owner {
     for (const connection of [...this.#connections]) connection.lose("reset")
   }
 
-  #isFit(connection: HttpConnection): boolean {
+  #isFit(connection: HttpConnection<Origin>): boolean {
     const { exchanges, madeAt, offeredMillis, origin, remoteAddress } = connection
     if (!connection.open || exchanges >= maxExchanges || this.#now() - madeAt >= maxAgeMillis) return false
     if (offeredMillis !== null && offeredMillis <= offerMarginMillis) return false
@@ -148,7 +148,7 @@ class ConnectionPool implements Owner {
     return latest === undefined || (remoteAddress !== undefined && latest.has(remoteAddress))
   }
 
-  #takeIdle(origin: Origin): HttpConnection | undefined {
+  #takeIdle(origin: Origin): HttpConnection<Origin> | undefined {
     for (let found = origin.idle.at(-1); found !== undefined; found = origin.idle.at(-1)) {
       if (!this.#isFit(found)) {
         found.close()
@@ -202,7 +202,7 @@ class ConnectionPool implements Owner {
     })
   }
 
-  #ready(connection: HttpConnection): void {
+  #ready(connection: HttpConnection<Origin>): void {
     const { origin } = connection
     const request = firstOf(origin.waiting)
     if (request !== undefined) {

@@ -9,20 +9,27 @@
 import type { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import type { Exchange } from "./Exchange.ts"
-import type { Origin, WaitingRequest } from "./Origin.ts"
 import { type Answering, ResponseParser } from "./ResponseParser.ts"
 
 /** What a connection tells its pool. */
-export interface Owner {
+export interface Owner<Origin> {
   /** Its answer is read, and HTTP lets it carry another exchange. */
-  readonly released: (connection: HttpConnection) => void
+  readonly released: (connection: HttpConnection<Origin>) => void
   /** It is closed; told once, before its exchange ends. */
-  readonly closed: (connection: HttpConnection) => void
+  readonly closed: (connection: HttpConnection<Origin>) => void
 }
 
-export class HttpConnection implements Answering {
+/** A request that a connection can carry. */
+export interface Sendable<Origin> {
+  readonly bytes: string | Uint8Array
+  readonly exchange: Exchange
+  connection: HttpConnection<Origin> | null
+}
+
+/** `Origin`: what its pool keeps of where it leads to; nothing here looks into it. */
+export class HttpConnection<Origin> implements Answering {
   readonly #socket: Socket
-  readonly #owner: Owner
+  readonly #owner: Owner<Origin>
   readonly #parser = new ResponseParser(this)
   #exchange: Exchange | null = null
   #open = true
@@ -35,7 +42,7 @@ export class HttpConnection implements Answering {
   resting = false
   idleSince = 0
 
-  constructor(origin: Origin, madeAt: number, socket: Socket, owner: Owner) {
+  constructor(origin: Origin, madeAt: number, socket: Socket, owner: Owner<Origin>) {
     this.origin = origin
     this.madeAt = madeAt
     this.remoteAddress = socket.remoteAddress
@@ -60,7 +67,7 @@ export class HttpConnection implements Answering {
     return this.#parser.offeredMillis
   }
 
-  send(request: WaitingRequest): void {
+  send(request: Sendable<Origin>): void {
     const { bytes, exchange } = request
     request.connection = this
     this.#exchange = exchange

@@ -1,7 +1,7 @@
 /** What the pool keeps of an origin: its connections and the requests that wait for one. */
 import type { buildConnector } from "undici"
 import type { Abortable, Exchange } from "./Exchange.ts"
-import type { HttpConnection } from "./HttpConnection.ts"
+import type { HttpConnection, Sendable } from "./HttpConnection.ts"
 
 export class Origin {
   readonly name: string
@@ -9,7 +9,7 @@ export class Origin {
   readonly target: buildConnector.Options
   readonly waiting = new Set<WaitingRequest>()
   /** Ready for a request, the one used last at the end. */
-  readonly idle: Array<HttpConnection> = []
+  readonly idle: Array<HttpConnection<Origin>> = []
   /** All that it has: being made, on the wire, at rest, idle. */
   connections = 0
   opening = 0
@@ -23,13 +23,13 @@ export class Origin {
   }
 }
 
-export class WaitingRequest implements Abortable {
+export class WaitingRequest implements Abortable, Sendable<Origin> {
   readonly origin: Origin
   readonly bytes: string | Uint8Array
   readonly exchange: Exchange
   /** Orders it among requests and beginnings of connections. */
   readonly turn: number
-  connection: HttpConnection | null = null
+  connection: HttpConnection<Origin> | null = null
 
   constructor(origin: Origin, bytes: string | Uint8Array, exchange: Exchange, turn: number) {
     this.origin = origin

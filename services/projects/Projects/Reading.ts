@@ -5,10 +5,10 @@
  */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
-import { newestReview, requestRows } from "../../access/RequestRows.ts"
+import { newestReview, requestRows } from "../../requests/RequestRows.ts"
 import { type Held, heldIn, needs, standingOf } from "../../people/Roles.ts"
-import { Database } from "../../platform/Database.ts"
-import { type Beside, listedOf, projectOf, type ReadRow } from "./answers.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { type Beside, listedOf, projectOf, type ReadRow } from "./ProjectViews.ts"
 import { projectRows } from "./Rows.ts"
 
 /** So many launch proposals are shown of a project. */

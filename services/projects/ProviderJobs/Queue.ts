@@ -1,7 +1,7 @@
 /** The ways into the queue of provider jobs, for whoever decides: all of it in the transaction that wants the work. */
 import { Clock, Effect } from "effect"
-import { Bells } from "../../platform/Bells.ts"
-import { Database } from "../../platform/Database.ts"
+import { Bells } from "../../platform/messaging/Bells.ts"
+import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { ProviderJobKind } from "./Rows.ts"
 import { referenceOf } from "./Targets.ts"

@@ -2,9 +2,9 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import type { Job, JobState } from "../../../schemas/identity/Operations.ts"
-import type { Vault } from "../../platform/Vault.ts"
+import type { Vault } from "../../platform/security/Vault.ts"
 import type { ClientTarget, KnownClient } from "../IdentityProvider.ts"
-import { digestOf } from "../../platform/Canonical.ts"
+import { digestOf } from "../../platform/security/Canonical.ts"
 
 export const providerJobKinds = ["client.create", "client.update", "client.disable"] as const
 export type ProviderJobKind = (typeof providerJobKinds)[number]

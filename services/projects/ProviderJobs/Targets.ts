@@ -1,5 +1,5 @@
 /** What a project's client shall be at the provider, and where it is not. */
-import { digestOf } from "../../platform/Canonical.ts"
+import { digestOf } from "../../platform/security/Canonical.ts"
 import type { ClientTarget, Observed } from "../IdentityProvider.ts"
 
 export interface ProjectRow {

@@ -7,9 +7,9 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
-import type { Outbox } from "../../platform/Outbox.ts"
+import type { Outbox } from "../../platform/messaging/Outbox.ts"
 import type { DkimKey } from "../DkimKeys.ts"
-import type { TransferState } from "./state.ts"
+import type { TransferState } from "./TransferState.ts"
 
 export interface MoveServices {
   readonly sql: PgClient.PgClient

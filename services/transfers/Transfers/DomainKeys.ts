@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { DkimKeyView, DomainDkim } from "../../../schemas/mail/Transfer.ts"
 import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
-import { Database } from "../../platform/Database.ts"
+import { Database } from "../../platform/database/Database.ts"
 import { type DkimAlgorithm, recordName, recordOf } from "../DkimKeys.ts"
 import type { Settling } from "./Settle.ts"
 

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { domainLimits, type Plan } from "../../../schemas/mail/Account.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
-import type { DomainFacts } from "./commands.ts"
+import type { DomainFacts } from "./TransferCommands.ts"
 
 export interface Account {
   readonly id: string

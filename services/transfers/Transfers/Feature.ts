@@ -4,12 +4,12 @@
  * table remembers how the last start had it, so that any process that starts finds out.
  */
 import { Clock, Context, Effect, Layer, Result } from "effect"
-import { Database } from "../../platform/Database.ts"
+import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Changes } from "./Changes.ts"
 import { rows } from "./Rows.ts"
 import { transact } from "./Transact.ts"
-import { transition } from "./transition.ts"
+import { transition } from "./TransferTransition.ts"
 
 const graceMillis = 3_600_000
 const chunk = 50

@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
 import { rows, type Stored } from "./Rows.ts"
-import type { TransferState } from "./state.ts"
+import type { TransferState } from "./TransferState.ts"
 
 export interface FreeRows {
   readonly stored: ReadonlyArray<Stored>

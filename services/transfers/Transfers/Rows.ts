@@ -3,9 +3,9 @@ import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
-import type { IssuedToken } from "../../platform/OneShotTokens.ts"
-import type { TransferState } from "./state.ts"
-import { type Fence, raised } from "../../platform/FencedWrite.ts"
+import type { IssuedToken } from "../../platform/security/OneShotTokens.ts"
+import type { TransferState } from "./TransferState.ts"
+import { type Fence, raised } from "../../platform/database/FencedWrite.ts"
 import { Conflict } from "./Transact.ts"
 
 export interface Row {

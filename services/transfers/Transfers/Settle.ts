@@ -4,11 +4,11 @@
  */
 import { Clock, Data, Effect, Result } from "effect"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
-import { Database } from "../../platform/Database.ts"
+import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
-import { Outbox } from "../../platform/Outbox.ts"
-import { Timers } from "../../platform/Timers.ts"
-import { Vault } from "../../platform/Vault.ts"
+import { Outbox } from "../../platform/messaging/Outbox.ts"
+import { Timers } from "../../platform/database/Timers.ts"
+import { Vault } from "../../platform/security/Vault.ts"
 import { type DkimAlgorithm, keepPair, keyOf, makePair } from "../DkimKeys.ts"
 import { Changes } from "./Changes.ts"
 import { move, revoke, revokedFrom } from "./Completion.ts"
@@ -16,9 +16,9 @@ import { facts } from "./Facts.ts"
 import { Feature } from "./Feature.ts"
 import { locked } from "./Locked.ts"
 import { rows } from "./Rows.ts"
-import { isDue, type TransferState } from "./state.ts"
+import { isDue, type TransferState } from "./TransferState.ts"
 import { transact } from "./Transact.ts"
-import { transition } from "./transition.ts"
+import { transition } from "./TransferTransition.ts"
 
 /** The clock has moved on what a command is about, and nobody has written it down. */
 export class Overdue extends Data.TaggedError("Overdue") {}

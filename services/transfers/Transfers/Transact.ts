@@ -10,7 +10,7 @@ import { Data, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
-import { gathered } from "../../platform/Gathered.ts"
+import { gathered } from "../../platform/database/Gathered.ts"
 
 /** What was read before the locks is no longer so. */
 export class Conflict extends Data.TaggedError("Conflict") {}

@@ -14,7 +14,7 @@ import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
 import type { Task } from "../Sender/Task.ts"
-import { arrayOf } from "./arrayOf.ts"
+import { arrayOf } from "./PgArray.ts"
 import { seenKeyOf } from "./SeenKey.ts"
 
 /** Fewer rows than this are written by a plan that is made once (`Database.quick`). */

@@ -9,7 +9,7 @@ import type { Endpoints } from "../Endpoints.ts"
 import type { Fed } from "../Sender/Backlog.ts"
 import type { Result, Task } from "../Sender/Task.ts"
 import { maxInterruptions } from "../RetrySchedule.ts"
-import { arrayOf } from "./arrayOf.ts"
+import { arrayOf } from "./PgArray.ts"
 
 /** What a Dispatcher may try to claim for one webhook. */
 export interface Announcement {

@@ -1,8 +1,8 @@
 /** The notices of deliveries that became dead letters: which event, which endpoint, and how its last attempt ended. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { Notice } from "../../notifications/Notifications.ts"
-import { shownUrl } from "../Webhooks/shownUrl.ts"
+import type { Notice } from "../../notifications/Notice.ts"
+import { shownUrl } from "../Webhooks/ShownUrl.ts"
 import type { Settled } from "./Settle.ts"
 
 interface Row {

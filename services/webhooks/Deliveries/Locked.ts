@@ -8,7 +8,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Task } from "../Sender/Task.ts"
-import { arrayOf } from "./arrayOf.ts"
+import { arrayOf } from "./PgArray.ts"
 
 /**
  * Locks the queue rows of these deliveries, in id order and by key, whoever has them now: a second condition would be

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
-import { arrayOf } from "./arrayOf.ts"
+import { arrayOf } from "./PgArray.ts"
 import { lockClaims } from "./Locked.ts"
 import { whole } from "./Whole.ts"
 

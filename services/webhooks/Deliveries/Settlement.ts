@@ -21,7 +21,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Exit, Latch } from "effect"
 import type { SqlError } from "effect/sql"
-import { isDataFault, mayPass } from "../../platform/SqlFaults.ts"
+import { isDataFault, mayPass } from "../../platform/database/SqlFaults.ts"
 import type { Sender } from "../Sender.ts"
 import { releasedOf, type Result } from "../Sender/Task.ts"
 import { expired, renew } from "./Claim.ts"

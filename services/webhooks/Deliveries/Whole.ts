@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { SqlError } from "effect/sql"
-import { arrayOf } from "./arrayOf.ts"
+import { arrayOf } from "./PgArray.ts"
 
 /** Fails where more of these deliveries exist than were `updated`; asks only where some are missing. */
 export const whole = Effect.fnUntraced(function* (

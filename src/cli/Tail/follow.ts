@@ -7,8 +7,8 @@ import { DeliverPolicy, jetstream, type JsMsg, type StreamInfo } from "@nats-io/
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import type { StreamName } from "../../../schemas/bus/Streams.ts"
-import type { Connection } from "../../../services/platform/Bus/Connection.ts"
-import { isMissing, managerOf } from "../../../services/platform/Bus/Keeper.ts"
+import type { Connection } from "../../../services/platform/messaging/Bus/Connection.ts"
+import { isMissing, managerOf } from "../../../services/platform/messaging/Bus/Keeper.ts"
 
 const atOnce = 500
 

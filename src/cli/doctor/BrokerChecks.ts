@@ -1,7 +1,7 @@
 /** Looks at the broker. To connect is to make missing streams, as every instance does. */
 import { Effect, Redacted, Result } from "effect"
 import { streamNames } from "../../../schemas/bus/Streams.ts"
-import { Bus } from "../../../services/platform/Bus.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { ask } from "../../embedded/NatsProbe.ts"
 import { placeOf } from "../Instance.ts"
 import { fail, ok, warn } from "./Finding.ts"

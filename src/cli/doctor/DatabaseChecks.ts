@@ -1,7 +1,7 @@
 /** Looks at the database: is it one that we run on, does it have our schema, and does anybody do the work in it. */
 import { Clock, Effect } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
 import { applied, newest, tables } from "../../Migrations.ts"
 import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
 import { fail, type Finding, ok, warn } from "./Finding.ts"

@@ -1,7 +1,7 @@
 /** Looks whether the installation is held, and says what would end that. */
 import { Effect } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { readInstallation } from "../../../services/platform/Installation.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { readInstallation } from "../../../services/platform/database/Installation.ts"
 import { meanings, missingText } from "../Installation.ts"
 import { ok, warn } from "./Finding.ts"
 

@@ -1,8 +1,8 @@
 /** Looks whether this machine's key ring is the database's. It only looks: a start would make or enter keys. */
 import { Effect, Result } from "effect"
 import { timingSafeEqual } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
-import { checkValue, parseRing, readRing, VaultError } from "../../../services/platform/Vault/Ring.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { checkValue, parseRing, readRing, VaultError } from "../../../services/platform/security/KeyRing.ts"
 import type { AppConfig } from "../../AppConfig.ts"
 import { fail, ok, warn } from "./Finding.ts"
 import { keyUse } from "./KeyUse.ts"

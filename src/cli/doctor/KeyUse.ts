@@ -3,7 +3,7 @@
  * Of a key that nothing names any more, that it may go.
  */
 import { Effect } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { type Finding, ok } from "./Finding.ts"
 
 /** Every column that names a key of the ring, and which rows still need it. */

@@ -1,6 +1,6 @@
 /** The reference page, made from the OpenAPI document alone: no script, nothing from elsewhere. */
 import { at, isObject, type Json, type JsonObject, resolved } from "./Json.ts"
-import { type Html, html } from "../../../services/platform/Html.ts"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
 
 interface Operation {

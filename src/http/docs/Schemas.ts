@@ -1,6 +1,6 @@
 /** JSON Schemas for people: a phrase for a type, rows for the fields of an object, a value to start from. */
 import { at, isObject, type Json, type JsonObject, prefix } from "./Json.ts"
-import { Html, html } from "../../../services/platform/Html.ts"
+import { Html, html } from "../../../services/platform/mail/Html.ts"
 
 export const nameOf = (schema: Json | undefined): string | undefined => {
   const ref = at(schema, "$ref")

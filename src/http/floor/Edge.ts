@@ -24,7 +24,7 @@ import {
   UnsupportedMediaType,
 } from "../../../schemas/problems/Floor.ts"
 import { prefixOf } from "../../../services/people/Sightings.ts"
-import { CurrentRequest, ofClient } from "../../../services/platform/CurrentRequest.ts"
+import { CurrentRequest, ofClient } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { maxBody } from "./Body.ts"
 import { Clients } from "./Clients.ts"

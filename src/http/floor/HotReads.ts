@@ -8,7 +8,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Credential } from "../../../schemas/api/Credentials.ts"
 import type { DependencyUnavailable, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
 import type { InvalidToken } from "../../../schemas/problems/Identity.ts"
-import type { Principals } from "../../../services/accounts/Principals.ts"
+import type { Principals } from "../../../services/authentication/Principals.ts"
 import type { Accounts } from "../Limits.ts"
 import { accepts } from "./Media.ts"
 

@@ -9,9 +9,9 @@
  * when the server stops; what waits when the process is killed is lost.
  */
 import { Clock, Context, Effect, Fiber, Layer, Schedule, Semaphore } from "effect"
-import { Audit } from "../../../services/platform/Audit.ts"
-import { CurrentRequest } from "../../../services/platform/CurrentRequest.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Audit } from "../../../services/platform/observability/Audit.ts"
+import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { type Gathered, GatheredRefusals, type Refusal } from "./GatheredRefusals.ts"
 

@@ -1,5 +1,5 @@
 /** What the pages behind mailed links have in common. */
-import { type Html, html } from "../../../services/platform/Html.ts"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { framed } from "../Frame.ts"
 
 export const stylePath = "/transfers/style.css"

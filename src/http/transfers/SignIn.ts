@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { randomBytes } from "node:crypto"
-import { type Html, html } from "../../../services/platform/Html.ts"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { refusing } from "../floor/RequestOutcome.ts"
 import { ownCookie } from "../OwnCookies.ts"
 import { page, saying } from "./Page.ts"

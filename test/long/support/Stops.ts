@@ -4,7 +4,7 @@
  * process would wait for its end before it does what it covers.
  */
 import { Effect, Queue } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { addressOf, owner } from "../../e2e/ClusterWorld.ts"
 import { until } from "../../e2e/support/until.ts"
 import { world } from "../../e2e/support/World.ts"

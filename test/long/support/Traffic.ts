@@ -4,7 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { type MailEvent, mailEvent } from "../../e2e/support/Feed.ts"
 import { until } from "../../e2e/support/until.ts"
 import { deliveries, statuses, totals } from "../../e2e/support/Webhooks.ts"

@@ -1,7 +1,7 @@
 /** What walks leave behind, closed against the receivers' own records; and what holds at every moment. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { until } from "../../e2e/support/until.ts"
 import { type Cast, type Walk, ways } from "./Walks.ts"
 

@@ -5,7 +5,7 @@
  */
 import { Effect, Queue } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { api, type Reply } from "../../e2e/support/Api.ts"
 import { until } from "../../e2e/support/until.ts"
 import type { World } from "../../e2e/support/World.ts"

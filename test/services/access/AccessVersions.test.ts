@@ -3,8 +3,8 @@ import { Clock, Effect, Stream } from "effect"
 import { createHash, randomUUID } from "node:crypto"
 import { type AccessDecision, AccessVersions } from "../../../services/access/AccessVersions.ts"
 import { Directory, type RefusedLine } from "../../../services/directory/Directory.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { inTransaction } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { inTransaction } from "../../../services/platform/database/Transact.ts"
 import { access, identity, institution, issuer, owner, person, project, tell } from "../../support/TestIdentity.ts"
 
 const versions = Effect.fnUntraced(function* (id: string) {

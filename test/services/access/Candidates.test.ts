@@ -8,7 +8,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { approve, day, noon, on, propose, reason, revoke, said, services, start } from "./ReviewWorld.ts"
 

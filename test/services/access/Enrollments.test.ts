@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { requestTemplates } from "../../../services/access/RequestLetters.ts"
-import { Requests } from "../../../services/access/Requests.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { requestTemplates } from "../../../services/requests/RequestMail.ts"
+import { Requests } from "../../../services/decisions/Requests.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 
 type Row = Record<string, unknown> & { readonly [at: string]: unknown }
 

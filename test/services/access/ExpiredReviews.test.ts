@@ -4,7 +4,7 @@ import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting } from "../../../services/lifecycle/Lag.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { verified } from "./EvidenceChain.ts"
 import { approve, day, list, noon, on, propose, revoke, services, start, tagOf, world } from "./ReviewWorld.ts"
 

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Roles } from "../../../services/people/Roles.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { approve, day, noon, on, propose, services, start, tagOf, world } from "./ReviewWorld.ts"
 

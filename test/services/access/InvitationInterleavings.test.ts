@@ -4,9 +4,9 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import { Enrollments } from "../../../services/access/Enrollments.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { BeforeWrite } from "../../../services/platform/FencedWrite.ts"
+import { Enrollments } from "../../../services/decisions/Enrollments.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { institution, member, person } from "../../support/TestIdentity.ts"

@@ -1,9 +1,9 @@
 /** Invitations of a database that took another's place: their links were made void when its epoch began (Epochs.ts). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { invitations } from "../../../services/access/Invitations.ts"
-import { Requests } from "../../../services/access/Requests.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { invitations } from "../../../services/decisions/Invitations.ts"
+import { Requests } from "../../../services/decisions/Requests.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { acceptInvitation, auditOf, codeOf, enroll, services, sign, timed, tokenOf, world } from "./RequestWorld.ts"
 

@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Policies } from "../../../services/access/Policies.ts"
+import { Policies } from "../../../services/decisions/Policies.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/Identity.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,

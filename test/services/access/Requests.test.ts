@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Requests } from "../../../services/access/Requests.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Requests } from "../../../services/decisions/Requests.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,

@@ -6,8 +6,8 @@ import type { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { listing } from "../../../services/access/AccessReviews/Listing.ts"
 import { Roles } from "../../../services/people/Roles.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { access, identity, institution, member, person, project } from "../../support/TestIdentity.ts"
 
 export const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))

@@ -7,7 +7,7 @@ import { Clock, Effect, type Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Lists } from "../../../services/access/AccessReviews/Seen.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { access, tell } from "../../support/TestIdentity.ts"
 import { approve, asAnew, day, noon, on, propose, services, start, world } from "./ReviewWorld.ts"
 

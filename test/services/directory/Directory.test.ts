@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { Directory, type FileProgress, type RefusedLine } from "../../../services/directory/Directory.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { account, credential, domain, fresh, removal, uuid } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 

@@ -7,7 +7,7 @@ import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting } from "../../../services/lifecycle/Lag.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { identity } from "../../support/TestIdentity.ts"
 
 const names = ["pat", "pet", "portal", "sponsor", "member", "owner", "first", "second", "link"] as const

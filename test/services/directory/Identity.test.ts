@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Directory } from "../../../services/directory/Directory.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { account, fresh } from "../../support/DirectoryLines.ts"
 import { access, identity, institution, issuer, member, person, project, tell } from "../../support/TestIdentity.ts"
 

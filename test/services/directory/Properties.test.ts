@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { Directory } from "../../../services/directory/Directory.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { account, credential, domain, fresh, removal } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 

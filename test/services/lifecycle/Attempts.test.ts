@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
-import { Streams } from "../../../services/lifecycle/Streams.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Streams } from "../../../services/event-streams/Streams.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { until } from "../../e2e/support/until.ts"
 import {
   type Answer,

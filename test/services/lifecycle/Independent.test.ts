@@ -9,7 +9,7 @@ import { createHash, createPublicKey } from "node:crypto"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
 import { Positions } from "../../../services/lifecycle/Positions.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
-import { inTransaction } from "../../../services/platform/Transact.ts"
+import { inTransaction } from "../../../services/platform/database/Transact.ts"
 import { diceOf, factOf, kinds } from "./RandomFacts.ts"
 import { everything, scene, signAll, transmitter } from "./World.ts"
 

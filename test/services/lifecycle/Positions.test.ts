@@ -3,8 +3,8 @@ import { Data, Effect, Layer, Random } from "effect"
 import { createHash } from "node:crypto"
 import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
 import { type Fact, Positions } from "../../../services/lifecycle/Positions.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { inTransaction } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { inTransaction } from "../../../services/platform/database/Transact.ts"
 import { ground as floor } from "../../support/TestAccounts.ts"
 
 const ground = Layer.provideMerge(Positions.layer, floor)

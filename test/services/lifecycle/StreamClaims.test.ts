@@ -1,8 +1,8 @@
 /** Who pushes to a stream: one process at a time, whatever becomes of it and however long its receiver takes. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
-import { StreamPush } from "../../../services/lifecycle/StreamPush.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { StreamPush } from "../../../services/event-streams/StreamPush.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { until } from "../../e2e/support/until.ts"
 import { serve } from "../platform/Outbound/servers.ts"
 import {

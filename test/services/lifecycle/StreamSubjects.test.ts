@@ -5,14 +5,14 @@ import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
 import { Subject } from "../../../schemas/identity/Subjects.ts"
 import {
   eventsDelivered,
-  eventsSupported,
   filtered,
   filterOf,
   isFor,
   type SaidSubject,
   subjectsMatch,
   type Wanted,
-} from "../../../services/lifecycle/Streams/Subjects.ts"
+} from "../../../services/event-streams/Streams/Subjects.ts"
+import { eventsSupported } from "../../../schemas/identity/Facts.ts"
 
 const user = (sub: string): Subject => ({ format: "iss_sub", iss: "https://id.example", sub })
 const opaque = (id: string): Subject => ({ format: "opaque", id })

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { together } from "../../../services/lifecycle/StreamDelivery/Together.ts"
+import { together } from "../../../services/event-streams/StreamDelivery/Together.ts"
 
 const now = { most: 3, lingerMillis: 0 }
 

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { canonical, digestOf } from "../../../services/platform/Canonical.ts"
+import { canonical, digestOf } from "../../../services/platform/security/Canonical.ts"
 import * as Consumers from "../../../sdk/Canonical.ts"
 import { numbers } from "../../sdk/Numbers.ts"
 

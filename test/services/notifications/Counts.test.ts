@@ -6,7 +6,7 @@ import * as fc from "fast-check"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { Retention } from "../../../services/notifications/Retention.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, counted, list, newAccount, notice, world } from "./NotificationWorld.ts"
 
 const kept = 12

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, counted, list, newAccount, notice, world } from "./NotificationWorld.ts"
 
 const mailsTo = Effect.fnUntraced(function* (accountId: string) {

@@ -9,7 +9,7 @@ import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, list, newAccount, notice, world } from "./NotificationWorld.ts"
 
 type Change =

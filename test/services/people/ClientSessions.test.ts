@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Positions } from "../../../services/lifecycle/Positions.ts"
 import { clientSessions, toldAtOnce } from "../../../services/people/ClientSessions.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { Jobs } from "../../../services/platform/Jobs.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSessions", (it) => {

@@ -1,9 +1,9 @@
 /** Linking two identities, step by step. */
 import { Clock, Effect } from "effect"
-import { Policies } from "../../../services/access/Policies.ts"
-import { Links } from "../../../services/people/Links.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Policies } from "../../../services/decisions/Policies.ts"
+import { Links } from "../../../services/links/Links.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
 import { decided, reason } from "../access/RequestWorld.ts"
 

@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { PersonNews } from "../../../services/people/PersonNews.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { Jobs } from "../../../services/platform/Jobs.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { access, identityTelling, institution, person, project } from "../../support/TestIdentity.ts"
 
 const news = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {

@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Tellings } from "../../../services/people/Tellings.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { Jobs } from "../../../services/platform/Jobs.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { access, identity, institution, owner, person, project } from "../../support/TestIdentity.ts"
 
 const world = Tellings.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))

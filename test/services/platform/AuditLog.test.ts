@@ -1,9 +1,9 @@
 /** An object's records are found by index, month by month, also where a record names it in its details only. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Stream } from "effect"
-import { AuditLog } from "../../../services/platform/AuditLog.ts"
-import { AuditPartitions } from "../../../services/platform/AuditPartitions.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { AuditLog } from "../../../services/platform/observability/AuditLog.ts"
+import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { stoppedClock } from "../webhooks/WebhookWorld.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
-import { maxBytes, maxDepth, parse, parseText } from "../../../services/platform/BoundedJson.ts"
+import { maxBytes, maxDepth, parse, parseText } from "../../../services/platform/messaging/BoundedJson.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const reason = (data: Uint8Array) => {

@@ -3,8 +3,8 @@ import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@
 import { connect, nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Latch, Layer, Queue, Redacted, Result, Scope } from "effect"
 import { streamNames } from "../../../schemas/bus/Streams.ts"
-import type { BusConsumer, BusMessage } from "../../../services/platform/Bus.ts"
-import { Bus } from "../../../services/platform/Bus.ts"
+import type { BusConsumer, BusMessage } from "../../../services/platform/messaging/Bus.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { ownBroker } from "./OwnBroker.ts"
 

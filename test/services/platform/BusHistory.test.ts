@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Queue, type Scope } from "effect"
-import { Bus } from "../../../services/platform/Bus.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { TestBus } from "../../support/TestBus.ts"
 
 const subject = "intake.v1.mail-events.delivered"

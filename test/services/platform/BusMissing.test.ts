@@ -10,7 +10,7 @@ import { connect, nanos } from "@nats-io/transport-node"
 import { Effect, Redacted, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { StreamName } from "../../../schemas/bus/Streams.ts"
-import { Bus } from "../../../services/platform/Bus.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { until } from "../../e2e/support/until.ts"
 import { TestBus } from "../../support/TestBus.ts"
 

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
 import { SqlError } from "effect/sql"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Whether it failed, and of nothing but a failure. */

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { ClockHealth, DatabaseClock } from "../../../services/platform/DatabaseClock.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { ClockHealth, DatabaseClock } from "../../../services/platform/database/DatabaseClock.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** A machine whose wall clock is wrong by so much. */

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import {
   BeforeWrite,
   Conflict,
@@ -11,8 +11,8 @@ import {
   raised,
   repeated,
   writeFenced,
-} from "../../../services/platform/FencedWrite.ts"
-import { afterCommit, insertion, write } from "../../../services/platform/Gathered.ts"
+} from "../../../services/platform/database/FencedWrite.ts"
+import { afterCommit, insertion, write } from "../../../services/platform/database/Gathered.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const setUp = Effect.gen(function* () {

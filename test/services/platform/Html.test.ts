@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { html } from "../../../services/platform/Html.ts"
+import { html } from "../../../services/platform/mail/Html.ts"
 import { visible } from "../../../services/platform/Visible.ts"
 
 const nasty = fc.array(fc.constantFrom("<", ">", "&", '"', "'", "script", "=", " ", "&lt;", "\0", "é", "${x}", "-->"))

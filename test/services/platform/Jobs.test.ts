@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../services/platform/Database.ts"
-import { type Chunk, type JobKind, Jobs, type JobWorker, worker } from "../../../services/platform/Jobs.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { type Chunk, type JobKind, Jobs, type JobWorker, worker } from "../../../services/platform/messaging/Jobs.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
 const steps: JobKind<{ readonly upTo: number }> = { kind: "test.steps" }

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import {
   backoffMillis,
   claimDue,
@@ -9,7 +9,7 @@ import {
   freeExpired,
   release,
   settleFailed,
-} from "../../../services/platform/Leases.ts"
+} from "../../../services/platform/database/Leases.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const jobs = { table: "jobs_under_test", key: "id", keyType: "bigint" } as const

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Queue, Redacted, Schedule, Scope } from "effect"
-import { html } from "../../../services/platform/Html.ts"
-import { parseSender } from "../../../services/platform/MailSender.ts"
-import { MailTransport, type OutgoingMail } from "../../../services/platform/MailTransport.ts"
+import { html } from "../../../services/platform/mail/Html.ts"
+import { parseSender } from "../../../services/platform/mail/MailSender.ts"
+import { MailTransport, type OutgoingMail } from "../../../services/platform/mail/MailTransport.ts"
 import { type Behaviour, testSmtp } from "../../support/TestSmtp.ts"
 
 const from = { name: 'Bäiliwick, "Mail"', address: "no-reply@mail.example" }

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Fiber } from "effect"
 import { ClusterError, EntityAddress, EntityId, EntityType, ShardId, Snowflake } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { Mailbox, send } from "../../../services/platform/Mailbox.ts"
+import { Mailbox, send } from "../../../services/platform/messaging/Mailbox.ts"
 
 class Refused extends Data.TaggedError("Refused")<{ readonly by: string }> {}
 

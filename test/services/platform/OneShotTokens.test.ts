@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { createHash } from "node:crypto"
-import { OneShotTokens } from "../../../services/platform/OneShotTokens.ts"
-import { Vault, VaultError } from "../../../services/platform/Vault.ts"
+import { OneShotTokens } from "../../../services/platform/security/OneShotTokens.ts"
+import { Vault, VaultError } from "../../../services/platform/security/Vault.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const keys = { k1: Buffer.alloc(32, 1).toString("base64"), k2: Buffer.alloc(32, 2).toString("base64") }

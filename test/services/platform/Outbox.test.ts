@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { Outbox } from "../../../services/platform/Outbox.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { follow, mail, platform, ready, takeN, transfer, unpublished, withShared } from "./OutboxWorld.ts"
 
 describe("Outbox", () => {

@@ -1,11 +1,11 @@
 /** What tests of the outbox and of its relay stand on: a database, a broker, messages of both kinds, and who follows. */
 import { Effect, Layer, Queue, Redacted, Schedule, Scope } from "effect"
-import { Bells } from "../../../services/platform/Bells.ts"
-import type { BusMessage } from "../../../services/platform/Bus.ts"
-import { Bus } from "../../../services/platform/Bus.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import type { OutboxMessage } from "../../../services/platform/Outbox.ts"
-import { Outbox } from "../../../services/platform/Outbox.ts"
+import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import type { BusMessage } from "../../../services/platform/messaging/Bus.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import type { OutboxMessage } from "../../../services/platform/messaging/Outbox.ts"
+import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 

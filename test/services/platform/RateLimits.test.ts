@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../services/platform/Database.ts"
-import { RateLimits } from "../../../services/platform/RateLimits.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { sizeOf } from "../../support/sizeOf.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 

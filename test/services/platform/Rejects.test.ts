@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { Rejects } from "../../../services/platform/Rejects.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Rejects } from "../../../services/platform/messaging/Rejects.ts"
 import { ground } from "../../support/TestAccounts.ts"
 import { on } from "../webhooks/WebhookWorld.ts"
 

@@ -4,9 +4,9 @@ import { createDecipheriv, createHmac } from "node:crypto"
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Database } from "../../../services/platform/Database.ts"
-import type { VaultConfig } from "../../../services/platform/Vault.ts"
-import { Vault, VaultError } from "../../../services/platform/Vault.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import type { VaultConfig } from "../../../services/platform/security/Vault.ts"
+import { Vault, VaultError } from "../../../services/platform/security/Vault.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 const one = Buffer.alloc(32, 1).toString("base64")

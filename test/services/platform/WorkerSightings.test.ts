@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
-import { WorkerSightings } from "../../../services/platform/WorkerSightings.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { WorkerSightings } from "../../../services/platform/observability/WorkerSightings.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("WorkerSightings", (it) => {

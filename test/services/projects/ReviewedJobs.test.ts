@@ -1,9 +1,9 @@
 /** What an operator may do about jobs that failed or are ambiguous, and what even an operator may not. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
-import { embedded } from "../../../services/projects/IdentityProvider/embedded.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
+import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"

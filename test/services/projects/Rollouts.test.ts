@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../services/platform/Database.ts"
-import { transact } from "../../../services/platform/Transact.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
 import { type RolloutAction, Rollouts } from "../../../services/projects/Rollouts.ts"
 import {
   askAccess,

@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Cookies } from "../../../services/accounts/Cookies.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Cookies } from "../../../services/authentication/Cookies.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,

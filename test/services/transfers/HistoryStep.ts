@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type fc from "fast-check"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import type { Model } from "./Model.ts"
 import type { Person, world } from "./TransferWorld.ts"
 

@@ -8,8 +8,8 @@ import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
-import { BeforeWrite } from "../../../services/platform/FencedWrite.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,

@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { command, domain, offer, person, timed, world } from "./TransferWorld.ts"

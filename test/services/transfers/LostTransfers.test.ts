@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { lostTransfers, lostTransfersLayer, toldTransfer } from "../../../services/transfers/LostTransfers.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {

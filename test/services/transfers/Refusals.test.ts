@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,

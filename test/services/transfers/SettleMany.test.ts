@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { counting } from "../../support/Statements.ts"
 import {

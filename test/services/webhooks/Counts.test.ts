@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Counts } from "../../../services/webhooks/Counts.ts"
 import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"

@@ -1,9 +1,9 @@
 /** A keeper of partitions that is away is told of while there still are some. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { AuditPartitions } from "../../../services/platform/AuditPartitions.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { existing } from "../../../services/platform/RangePartitions.ts"
+import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { existing } from "../../../services/platform/database/RangePartitions.ts"
 import { Partitions, webhookTables } from "../../../services/webhooks/Partitions.ts"
 import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"

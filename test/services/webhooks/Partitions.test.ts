@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"

@@ -1,7 +1,7 @@
 /** Rows move into a day's partition while others write to them. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Latch } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { until } from "../../e2e/support/until.ts"

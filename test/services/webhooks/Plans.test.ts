@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"

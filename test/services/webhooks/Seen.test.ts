@@ -2,7 +2,7 @@
 import { assert, describe, it as plain, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { hash } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"

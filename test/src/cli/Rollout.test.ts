@@ -1,7 +1,7 @@
 /** `rollout` as an operator types it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { identity, institution, project } from "../../support/TestIdentity.ts"

@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { MailTransport } from "../../../services/platform/MailTransport.ts"
+import { MailTransport } from "../../../services/platform/mail/MailTransport.ts"
 import { DevMailbox, message, newest } from "../../../src/embedded/DevMailbox.ts"
 import { readEml } from "../../../src/embedded/Eml.ts"
 

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { CredentialActions } from "../../../services/people/CredentialActions.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
 import { during } from "./identity/During.ts"

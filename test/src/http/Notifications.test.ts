@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { defaultPreferences, NotificationList, NotificationView } from "../../../schemas/mail/Notification.ts"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, notice } from "../../services/notifications/NotificationWorld.ts"
 import { account, signedIn } from "../../support/TestAccounts.ts"
 import { type Answer, call, type Headers, served } from "./NotificationServer.ts"

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { tokenOf, workJobs, writer } from "../../services/access/RequestWorld.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"

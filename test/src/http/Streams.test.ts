@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { grant, scene } from "../../services/lifecycle/World.ts"
 import { Logged, management } from "../../support/TestManagement.ts"
 import { codeOf, done, send } from "./identity/Ask.ts"

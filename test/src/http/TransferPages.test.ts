@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../services/platform/Database.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { accept, domain, force, offer, person, tokenOf } from "../../services/transfers/TransferWorld.ts"
 import { signedIn } from "../../support/TestAccounts.ts"

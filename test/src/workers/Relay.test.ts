@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Queue, Redacted, Ref, Scope } from "effect"
-import { Bus } from "../../../services/platform/Bus.ts"
-import { Database } from "../../../services/platform/Database.ts"
-import { ClockHealth } from "../../../services/platform/DatabaseClock.ts"
-import { Outbox } from "../../../services/platform/Outbox.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
+import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
 import { ownBroker } from "../../services/platform/OwnBroker.ts"
 import {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { Change } from "../../../../services/notifications/Live/Changes.ts"
+import type { Change } from "../../../../services/notifications/Live/Change.ts"
 import { beginning, type Position, positionOf, told } from "../../../../services/notifications/Live/Events.ts"
 
 const epoch = "abc123"

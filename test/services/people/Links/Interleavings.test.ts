@@ -1,9 +1,9 @@
 /** Two who meet about a link: in any order of their round trips it is as if one had come after the other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import { Links } from "../../../../services/people/Links.ts"
-import { Database } from "../../../../services/platform/Database.ts"
-import { BeforeWrite } from "../../../../services/platform/FencedWrite.ts"
+import { Links } from "../../../../services/links/Links.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { BeforeWrite } from "../../../../services/platform/database/FencedWrite.ts"
 import { interleaved } from "../../../support/Interleaved.ts"
 import { counting } from "../../../support/Statements.ts"
 import { member, person } from "../../../support/TestIdentity.ts"

@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { linkNews } from "../../../../services/people/Links/News.ts"
-import { Database } from "../../../../services/platform/Database.ts"
-import { Jobs } from "../../../../services/platform/Jobs.ts"
-import { transact } from "../../../../services/platform/Transact.ts"
+import { linkNews } from "../../../../services/links/Links/News.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { Jobs } from "../../../../services/platform/messaging/Jobs.ts"
+import { transact } from "../../../../services/platform/database/Transact.ts"
 import { access, identity, institution, issuer, person, project } from "../../../support/TestIdentity.ts"
 import { linksTold } from "../LinkSteps.ts"
 

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Queue, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
-import { allowLonger, watched } from "../../../../services/platform/Database/Watched.ts"
+import { allowLonger, watched } from "../../../../services/platform/database/Database/Watched.ts"
 import { relay } from "../../../support/Relay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
 import { isLive, TransferStatus } from "../../../../schemas/mail/Transfer.ts"
-import type { TransferCommand } from "../../../../services/transfers/Transfers/commands.ts"
-import { isDue, timersOf, type TransferState, viewOf } from "../../../../services/transfers/Transfers/state.ts"
-import { transition } from "../../../../services/transfers/Transfers/transition.ts"
+import type { TransferCommand } from "../../../../services/transfers/Transfers/TransferCommands.ts"
+import { isDue, timersOf, type TransferState, viewOf } from "../../../../services/transfers/Transfers/TransferState.ts"
+import { transition } from "../../../../services/transfers/Transfers/TransferTransition.ts"
 
 const [owner, bob, eve] = ["owner", "bob", "eve"]
 const start = 1_000_000

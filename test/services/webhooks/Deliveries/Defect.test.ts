@@ -1,7 +1,7 @@
 /** A settlement that dies takes nothing with it but its own batch, and that comes back when its claims are over. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { type FaultPoint, Faults } from "../../../../services/platform/Faults.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"

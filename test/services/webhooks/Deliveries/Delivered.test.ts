@@ -1,7 +1,7 @@
 /** The short settlement of what was delivered: fenced like the long one, and each delivery keeps its own answer. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { settleDelivered } from "../../../../services/webhooks/Deliveries/SettleDelivered.ts"
 import { count, event, miscounted, now, resultOf, take, webhook, world } from "../WebhookWorld.ts"
 

@@ -1,7 +1,7 @@
 /** Claim, send, settle through the real Sender, against receivers on loopback. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"

@@ -1,7 +1,7 @@
 /** What there was no room for follows as there is room, bite by bite, and asks nobody. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Pace } from "../../../../services/webhooks/Deliveries/Pace.ts"
 import { serve } from "../../platform/Outbound/servers.ts"

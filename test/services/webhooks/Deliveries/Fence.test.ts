@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { millisOf } from "../../../../services/platform/Ids.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { settle as settleIn } from "../../../../services/webhooks/Deliveries/Settle.ts"

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { settle } from "../../../../services/webhooks/Deliveries/Settle.ts"
 import { Replays } from "../../../../services/webhooks/Replays.ts"

@@ -1,7 +1,7 @@
 /** What ended in different ways settles in one batch. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { settle } from "../../../../services/webhooks/Deliveries/Settle.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"

@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import type { Accepted } from "../../../../services/webhooks/Deliveries/Accept.ts"
 import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"

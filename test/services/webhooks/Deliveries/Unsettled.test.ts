@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { expired } from "../../../../services/webhooks/Deliveries/Claim.ts"
 import { Unsettled } from "../../../../services/webhooks/Deliveries/Unsettled.ts"

@@ -1,7 +1,7 @@
 /** A settlement whose record is left out in silence is no settlement: here a trigger does what a wrong plan does. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { settle } from "../../../../services/webhooks/Deliveries/Settle.ts"
 import { settleDelivered } from "../../../../services/webhooks/Deliveries/SettleDelivered.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema } from "effect"
 import fc from "fast-check"
 import { MailEvent, metadataFields } from "../../../../schemas/mail/MailEvent.ts"
-import type { Incoming } from "../../../../services/accounts/AccountIntake.ts"
+import type { Incoming } from "../../../../services/platform/messaging/BusIntake.ts"
 import { read } from "../../../../services/webhooks/EventIntake.ts"
 
 const subjectOf = (event: string) => `intake.v1.mail-events.${event.slice("email.".length)}`

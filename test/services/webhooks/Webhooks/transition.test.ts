@@ -5,7 +5,7 @@ import {
   transition,
   type WebhookCommand,
   type WebhookState,
-} from "../../../../services/webhooks/Webhooks/transition.ts"
+} from "../../../../services/webhooks/Webhooks/WebhookTransition.ts"
 
 const url = fc.constantFrom("https://a.example/", "https://b.example/hook")
 const events = fc.array(fc.constantFrom(...eventTypes), { minLength: 1, maxLength: 10 })

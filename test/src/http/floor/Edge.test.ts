@@ -1,7 +1,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Stream } from "effect"
 import { randomBytes } from "node:crypto"
-import { AuditLog } from "../../../../services/platform/AuditLog.ts"
+import { AuditLog } from "../../../../services/platform/observability/AuditLog.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { audited } from "../../../support/Audited.ts"
 import { isProblem, uuidv7 } from "./Replies.ts"

@@ -7,7 +7,7 @@ import { Floor, SecretRequest, strictBody } from "../../../../schemas/api/Floor.
 import { InvalidCredentials, NotFound, RateLimited } from "../../../../schemas/problems/Floor.ts"
 import { BodyBoolean, BodyInt, QueryBoolean, QueryInt, Text } from "../../../../schemas/Validation/Scalars.ts"
 import { Uuid } from "../../../../schemas/Wire.ts"
-import { CurrentRequest } from "../../../../services/platform/CurrentRequest.ts"
+import { CurrentRequest } from "../../../../services/platform/observability/CurrentRequest.ts"
 import { actsAs } from "../../../../src/http/floor/RequestActor.ts"
 
 const Thing = Schema.Struct({

@@ -1,7 +1,7 @@
 /** The floor with its audit in a database of its own, over a real socket. */
 import { Deferred, Effect, Layer } from "effect"
 import { Context } from "effect"
-import { Audit } from "../../../../services/platform/Audit.ts"
+import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { Refusals } from "../../../../src/http/floor/Refusals.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"

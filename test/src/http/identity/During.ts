@@ -1,6 +1,6 @@
 /** Requests that meet in the database: one waits for what another has locked. */
 import { Deferred, Effect, Fiber, Schedule } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 
 /** So many wait for a lock of this database. */
 export const waits = Effect.fnUntraced(function* (many: number) {

@@ -1,7 +1,7 @@
 /** How often something was done, as the database knows it. */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import type { Answer } from "./Ask.ts"
 import type { Asked } from "./Catalogue.ts"
 

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomInt, randomUUID } from "node:crypto"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"

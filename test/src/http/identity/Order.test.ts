@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { as, ask, codeOf, done, send } from "./Ask.ts"

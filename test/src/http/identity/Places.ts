@@ -1,6 +1,6 @@
 /** Everywhere that a secret could have stayed: every row of the database, the log, and spans where they are looked at. */
 import { Effect } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged } from "../../../support/TestManagement.ts"
 import { secrets } from "./Ask.ts"
 

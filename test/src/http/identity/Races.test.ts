@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { randomUUID } from "node:crypto"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { type Answer, as, ask, codeOf, done, key, send } from "./Ask.ts"

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import * as fc from "fast-check"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged, management } from "../../../support/TestManagement.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { code } from "../CredentialWorld.ts"

@@ -1,6 +1,6 @@
 /** A program at odds with its database. */
 import { Effect } from "effect"
-import { Database } from "../../../../services/platform/Database.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 
 /** Runs `use` while a table is not where the program looks for it. */
 export const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>

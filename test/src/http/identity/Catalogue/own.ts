@@ -1,9 +1,9 @@
 /** What everyone does on their own account. */
 import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
-import { invitationToken } from "../../../../../services/access/RequestLetters.ts"
-import { Database } from "../../../../../services/platform/Database.ts"
-import { OneShotTokens } from "../../../../../services/platform/OneShotTokens.ts"
+import { invitationToken } from "../../../../../services/requests/RequestMail.ts"
+import { Database } from "../../../../../services/platform/database/Database.ts"
+import { OneShotTokens } from "../../../../../services/platform/security/OneShotTokens.ts"
 import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
 import { institution, issuer, member, person, project } from "../../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../../support/TestTokens.ts"

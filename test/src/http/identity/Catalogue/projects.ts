@@ -1,6 +1,6 @@
 /** What is decided about a project, and what an operator does about its jobs. */
 import { Effect } from "effect"
-import { Database } from "../../../../../services/platform/Database.ts"
+import { Database } from "../../../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
 import { owner, person, project } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../Ask.ts"

@@ -1,0 +1,124 @@
+/** The row of a service grant, and what the API makes of it. */
+import { Effect } from "effect"
+import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/Facts.ts"
+import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/Identity.ts"
+import type { Capability, GrantRead, ServiceGrantState } from "../../schemas/identity/ServiceGrants.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
+
+const day = 86_400_000
+const longest = 365 * day
+
+export interface GrantRow {
+  readonly id: string
+  readonly project_id: string
+  readonly service_id: string
+  readonly service_issuer: string
+  readonly capabilities: ReadonlyArray<Capability>
+  readonly environment: "staging" | "production"
+  readonly state: Exclude<ServiceGrantState, "expired">
+  readonly revision: number
+  readonly reason: string
+  readonly proposed_by: string
+  readonly proposed_at: Date
+  readonly approved_by: string | null
+  readonly approved_at: Date | null
+  /** What told the products of the newest decision; null where they never heard of the grant. */
+  readonly decision_event_id: string | null
+  readonly revoked_by: string | null
+  readonly revoked_at: Date | null
+  readonly expires_at: Date | null
+}
+
+/** The project of a grant. */
+export interface ProjectRow {
+  readonly state: string
+  readonly rollout: string | null
+  readonly environment: GrantRow["environment"]
+  readonly institution_id: string
+}
+
+/** Refuses to propose a grant for a project that is withdrawn. */
+export const mustStand = ({ state }: ProjectRow): Effect.Effect<void, InvalidState> =>
+  state === "withdrawn"
+    ? Effect.fail(new InvalidState({ state, allowed: ["registered", "launch_proposed", "launched", "held"] }))
+    : Effect.void
+
+/** Refuses a grant of an environment that is not the project's: the service could read nothing by it. */
+export const mustFit = (
+  { environment }: ProjectRow,
+  asked: GrantRow["environment"],
+): Effect.Effect<void, EnvironmentMismatch> =>
+  environment === asked ? Effect.void : Effect.fail(
+    new EnvironmentMismatch({
+      project_environment: environment,
+      detail: `The grant is for ${asked}, the project is in ${environment}: propose a grant for ${environment}.`,
+    }),
+  )
+
+/** The state now: the clock ends a grant, nobody has to. */
+export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGrantState =>
+  state !== "revoked" && expires_at !== null && expires_at.getTime() <= now ? "expired" : state
+
+const iso = (at: Date | null) => at?.toISOString() ?? null
+
+/** `known`: whether tokens of the service's issuer are taken. */
+export const viewOf = (
+  row: GrantRow & FactRow & {
+    readonly installed_version: string | null
+    /** Whether the project is gone, or another environment than the grant's. */
+    readonly dead: boolean
+    /** Whether a stream of the service's is pushed to, which asks for no token. */
+    readonly pushed: boolean
+  },
+  known: boolean,
+  now: number,
+): GrantRead => {
+  const state = stateOf(row, now)
+  return {
+    id: row.id,
+    project_id: row.project_id,
+    service_id: row.service_id,
+    service_issuer: row.service_issuer,
+    capabilities: row.capabilities,
+    environment: row.environment,
+    state,
+    version: row.revision,
+    reason: row.reason,
+    proposed_by: row.proposed_by,
+    proposed_at: row.proposed_at.toISOString(),
+    approved_by: row.approved_by,
+    approved_at: iso(row.approved_at),
+    revoked_by: row.revoked_by,
+    revoked_at: iso(row.revoked_at),
+    expires_at: iso(row.expires_at),
+    // The event was queued by the transaction that decided, and may be no row yet.
+    delivery: deliveryOf({ ...row, told: row.decision_event_id, queued_at: row.revoked_at ?? row.approved_at }),
+    acknowledgement: acknowledgementOf({ ...row, told: row.decision_event_id }, row.installed_version),
+    // We hold a service to its grant at each delivery: what is approved is in effect as soon as there can be one.
+    effective: state === "approved" && !row.dead && (known || row.pushed) ? "effective" : "not_effective",
+  }
+}
+
+const place = ["body", "expires_at"]
+
+/** When a grant shall end, of a `AskedTime`; 422 for what is not ahead, or more than 365 days ahead. */
+export const expiryOf = (
+  text: string | null | undefined,
+  now: number,
+): Effect.Effect<Date | null, HTTPValidationError> => {
+  if (text == null) return Effect.succeed(null)
+  const at = Date.parse(text.toUpperCase())
+  if (!(at > now)) {
+    return Effect.fail(HTTPValidationError.at(place, "datetime_future", "Input should be in the future"))
+  }
+  return at > now + longest
+    ? Effect.fail(HTTPValidationError.at(place, "value_error", "Value error, at most 365 days from now"))
+    : Effect.succeed(new Date(at))
+}
+
+/** `id`, or the UUID right above `last` where that is not above it: two processes' clocks differ by a little. */
+export const after = (id: string, last: string | undefined): string => {
+  if (last === undefined || id > last) return id
+  const hex = (BigInt(`0x${last.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0")
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-")
+}

@@ -1,0 +1,61 @@
+/** What the last signature of an invitation does: sends it, or lets in who was waiting for an administrator. */
+import { Clock, Effect } from "effect"
+import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
+import { parse } from "../../platform/mail/MailAddress.ts"
+import { Mails } from "../../platform/mail/Mails.ts"
+import { OneShotTokens } from "../../platform/security/OneShotTokens.ts"
+import type { Decision } from "../../requests/PolicyReviews.ts"
+import { invitationKind, invitationToken } from "../../requests/RequestMail.ts"
+import { invitationWindow, requestRows } from "../../requests/RequestRows.ts"
+import { activeIn, activeRow } from "../Requests/ActivePerson.ts"
+import { recipientOf } from "../Requests/InvitationDelivery.ts"
+import { admission, type Place, placeOf } from "./Admission.ts"
+import { recording } from "./Records.ts"
+
+interface Loaded extends Place {
+  readonly active: string
+}
+
+export const carryingOut = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const mails = yield* Mails
+  const tokens = yield* OneShotTokens
+  const recorded = yield* recording
+  const admit = yield* admission
+  const { change } = requestRows(sql)
+
+  const send = Effect.fnUntraced(function* ({ request }: Decision, by: string) {
+    const recipient = recipientOf(request)
+    // Nobody can be mailed at what is no address: it stays held until it runs out.
+    if (parse(recipient) === null) return
+    const token = tokens.issue(invitationToken, request.id)
+    const [mailId] = yield* mails.add({ kind: invitationKind, subjectId: request.id, recipient, args: {} })
+    const expiresAt = new Date((yield* Clock.currentTimeMillis) + invitationWindow)
+    const invited = yield* change(request, { state: "invited", expiresAt, mailId: mailId!, token })
+    yield* recorded(invited, "invited", by)
+  })
+
+  const letIn = Effect.fnUntraced(function* ({ approvedBy, request, review }: Decision, by: string) {
+    const person = activeRow(sql, review.author)
+    const loaded = yield* load<Loaded>(
+      sql,
+      sql`select ${answerTo(sql, person)} as active, ${
+        placeOf(sql, sql`${request.institution_id}`, sql`${review.author}`)
+      }`,
+    )
+    const claimant = activeIn(loaded.active)
+    if (claimant === null) return yield* new InvalidState({ state: "author_not_active", allowed: ["active"] })
+    yield* fence(sql, unchanged(sql, person, loaded.active))
+    // Whoever signed the invitation signed it for somebody else than who claims it.
+    const signedAt = new Date(yield* Clock.currentTimeMillis)
+    const { resultId } = yield* admit.seat(request, loaded, { personId: claimant.id, approvedBy, signedAt })
+    yield* admit.accept(request, claimant.id, resultId, by)
+  })
+
+  return Effect.fn("Enrollments.carryOut")(function* (decision: Decision) {
+    const by = decision.approvedBy.at(-1)!
+    yield* decision.review.kind === "enrollment_claim" ? letIn(decision, by) : send(decision, by)
+  })
+})

@@ -1,0 +1,45 @@
+/** A Sponsor or an administrator writes an invitation, which waits for the other role's signature. */
+import { Clock, Effect } from "effect"
+import type { EnrollmentCreate } from "../../../schemas/identity/Requests.ts"
+import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { PolicyReviews } from "../../requests/PolicyReviews.ts"
+import { invitationWindow, newRequest, requestOf } from "../../requests/RequestRows.ts"
+import { recording, viewOf } from "./Records.ts"
+
+export type Invitation = EnrollmentCreate & { readonly personId: string; readonly institutionId: string }
+
+export const enrolling = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const ids = yield* Ids
+  const reviews = yield* PolicyReviews
+  const recorded = yield* recording
+  const added = newRequest(sql)
+
+  return Effect.fn("Enrollments.enroll")(function* ({ institutionId, personId, reason, recipient }: Invitation) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const held = standingIn(sql, personId, institutionId, now)
+    const loaded = yield* load<{ held: string }>(sql, sql`select ${answerTo(sql, held)} as held`)
+
+    const standing = yield* standingFrom(loaded.held, personId, institutionId)
+    yield* needs(standing, "sponsor", "administrator")
+    const row = requestOf({
+      id: yield* ids.next,
+      kind: "enrollment",
+      state: "held",
+      author: personId,
+      institutionId,
+      fields: { recipient },
+      reason,
+      expiresAt: new Date(now.getTime() + invitationWindow),
+    }, now)
+
+    yield* fence(sql, unchanged(sql, held, loaded.held), added(row))
+    // Who is both writes as a Sponsor: an operator can stand in for a missing administrator, not for a Sponsor.
+    const review = yield* reviews.open(row, [standing.sponsor ? "administrator" : "sponsor"])
+    yield* recorded(row, "submitted", personId)
+    return viewOf(row, review)
+  })
+})

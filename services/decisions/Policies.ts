@@ -1,0 +1,80 @@
+/**
+ * Policy reviews decided (DECISIONS-identity 1.12): each required role is signed by a holder who is somebody else than the
+ * author and than everybody who signed before. The last signature carries the request out, in the same transaction.
+ *
+ * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must
+ * be one of `Transact`, as decisions about a project and an approval of a link have to. Order of locks: the project's turn,
+ * people, institution, memberships, project, review, request. What a signature is worth is judged by what was loaded, and
+ * counts where that is still so when it is written: a role that is taken away at the same moment signs nothing.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { PolicyReview, PolicyReviews as List } from "../../schemas/identity/Policies.ts"
+import type { NotFound } from "../../schemas/problems/Floor.ts"
+import type * as Problems from "../../schemas/problems/Identity.ts"
+import { Links } from "../links/Links.ts"
+import { Database } from "../platform/database/Database.ts"
+import type { NeedsTransaction } from "../platform/database/FencedCommand.ts"
+import { Timers } from "../platform/database/Timers.ts"
+import { Projects } from "../projects/Projects.ts"
+import { approving } from "./Policies/Approve.ts"
+import { declining } from "./Policies/Decline.ts"
+import { listing, type Page } from "./Policies/Listing.ts"
+import type { PolicyDecision } from "./Policies/Signer.ts"
+import { requestRows } from "../requests/RequestRows.ts"
+import { expiry } from "./Requests/Expiry.ts"
+
+type Refusal =
+  | NotFound
+  | Problems.AdministratorNotEffective
+  | Problems.MembershipNotActive
+  | Problems.NotCurrentSponsor
+  | Problems.RoleRequired
+  | Problems.FourEyesRequired
+  | Problems.InsufficientUserAuthentication
+  | Problems.InvalidState
+
+export class Policies extends Context.Service<Policies, {
+  /** NeedsTransaction: what the last signature does is more than one statement writes. */
+  readonly approve: (decision: PolicyDecision) => Effect.Effect<
+    PolicyReview,
+    | Refusal
+    | NeedsTransaction
+    | Problems.EnvironmentHeld
+    | Problems.FourEyesCollapsed
+    | Problems.Held
+    | Problems.PreviewChanged
+    | Problems.VersionConflict
+    | SqlError.SqlError
+  >
+  /** By any who could approve: one no is enough. */
+  readonly decline: (
+    decision: PolicyDecision,
+  ) => Effect.Effect<PolicyReview, Refusal | NeedsTransaction | SqlError.SqlError>
+  /** Those that the person may act on; in other states than `open`, those that they might have. */
+  readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
+  /** Writes down what the clock made of a request: what timers call, in a transaction. */
+  readonly settle: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/decisions/Policies") {
+  static readonly layer = Layer.effect(
+    Policies,
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+      const links = yield* Links
+      const projects = yield* Projects
+      const timers = yield* Timers
+      const rows = requestRows(sql)
+      const expire = yield* expiry
+
+      const settle = Effect.fn("Policies.settle")(function* (requestId: string) {
+        const row = yield* rows.byId(requestId)
+        if (row === null) return yield* timers.set(requestId, [])
+        if (row.kind === "launch") return yield* projects.settle(row)
+        if (row.effective_at !== null) return yield* links.settle(row)
+        yield* expire(requestId)
+      })
+
+      return Policies.of({ approve: yield* approving, decline: yield* declining, list: listing(reads), settle })
+    }),
+  )
+}

@@ -1,0 +1,95 @@
+/**
+ * Whether a person may sign a policy review in a role (RULES, Trust). Each role by somebody else, none by the author, and
+ * nobody who made or approved another's place beside that other. While an institution has no administrator who could
+ * sign, an operator stands in; and whoever approved an institution may approve its first enrollment.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { needs, roleRequired, type Roles, type Standing } from "../../people/Roles.ts"
+import type { PolicyReviewRow, Signature } from "../../requests/PolicyReviews.ts"
+
+/** The person at the door: what they are, as it was loaded. */
+export interface Signer {
+  readonly personId: string
+  readonly operator: boolean
+  /** Null without a membership in the review's institution. */
+  readonly standing: Standing | null
+}
+
+/** A signature that was given, and what the person at the door is to who gave it. */
+export interface Signed extends Omit<Signature, "approved_at"> {
+  readonly approved_at: string
+  readonly same: boolean
+  /** They count as two. */
+  readonly independent: boolean
+}
+
+// Who proposes a launch signs as an owner.
+const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
+
+export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
+  const administrators = (institutionId: string) =>
+    sql<{ person_id: string }>`
+      select distinct m.person_id from institution_memberships m
+      where m.institution_id = ${institutionId} and m.role = 'administrator' and m.state = 'active' and not m.removed`
+
+  const countsBeside = Effect.fnUntraced(function* (
+    review: PolicyReviewRow,
+    personId: string,
+    others: ReadonlyArray<string>,
+  ) {
+    for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf(review)))) return false
+    return true
+  })
+
+  /**
+   * Whether nobody else could sign as administrator: who signed already, or does not count, could not. Asked without a
+   * lock: that somebody becomes one meanwhile comes after the signature, which it knows nothing of.
+   */
+  const lacksAdministrator = Effect.fnUntraced(function* (review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
+    const institutionId = review.institution_id!
+    const others = [review.author, ...signed.map(({ person_id }) => person_id)]
+    for (const { person_id } of yield* administrators(institutionId)) {
+      const standing = yield* roles.inInstitution(person_id, institutionId, "none").pipe(
+        Effect.catchTag("NotFound", () => Effect.succeed(null)),
+      )
+      if (standing?.administrator && (yield* countsBeside(review, person_id, others))) return false
+    }
+    return true
+  })
+
+  /**
+   * Fails with the reason why the person does not hold the role; gives whether they stand in for an administrator. A name
+   * that is no role at all is nobody's to hold, and the review's state answers it.
+   */
+  const inRole = Effect.fnUntraced(
+    function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
+      const { operator, standing } = signer
+      if (role === "operator" && !operator) return yield* roleRequired("an active operator")
+      if (role !== "administrator" && role !== "sponsor") return false
+      if (role === "administrator" && !standing?.administrator && operator && review.institution_id !== null) {
+        if (yield* lacksAdministrator(review, signed)) return true
+      }
+      if (standing === null) {
+        return yield* roleRequired(`an effective membership as ${role} in the review's institution`)
+      }
+      yield* needs(standing, role)
+      return false
+    },
+  )
+
+  /** Fails where the person, who is not the author, does not count as one more beside the author and those who signed. */
+  const mustBeAnother = Effect.fnUntraced(function* (
+    personId: string,
+    review: PolicyReviewRow,
+    signed: ReadonlyArray<Signed>,
+    besideAuthor: boolean,
+  ) {
+    const same = signed.find((one) => one.same)
+    if (same !== undefined) return yield* yield* roles.fourEyes(personId, same.person_id)
+    const bound = besideAuthor ? signed.find((one) => !one.independent)?.person_id : review.author
+    if (bound !== undefined) return yield* yield* roles.fourEyes(personId, bound, ownersOf(review))
+  })
+
+  return { inRole, mustBeAnother }
+}

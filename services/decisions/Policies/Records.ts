@@ -1,0 +1,48 @@
+/** What is written of a policy review beside its row, and how it is shown; and the turn that a project's reviews take. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { PolicyReview } from "../../../schemas/identity/Policies.ts"
+import { isUuid } from "../../../schemas/Wire.ts"
+import { Audit } from "../../platform/observability/Audit.ts"
+import { isFenced } from "../../platform/database/FencedCommand.ts"
+import { type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+import type { PolicyDecision } from "./Signer.ts"
+
+export const recording = Effect.map(
+  Audit,
+  (audit) => (action: string, { personId, role }: PolicyDecision, review: PolicyReviewRow) =>
+    audit.append({
+      action: `policy-review.${action}`,
+      actor: `person:${personId}`,
+      subject: `policy-review:${review.id}`,
+      outcome: "done",
+      details: { kind: review.kind, role, institution: review.institution_id, project: review.project_id },
+    }),
+)
+
+type Given = Omit<Signature, "approved_at"> & { readonly approved_at: string }
+
+/** What the answers about a review show; the signatures are in any order. */
+export const viewOf = (row: PolicyReviewRow, signed: ReadonlyArray<Given>): PolicyReview => ({
+  review_id: row.id,
+  state: row.state,
+  required_roles: row.required_roles,
+  approvals: signed
+    .map(({ approved_at, person_id, role }) => ({ role, person_id, approved_at: stamp(new Date(approved_at)) }))
+    .sort((a, b) => a.approved_at < b.approved_at || a.approved_at === b.approved_at && a.role < b.role ? -1 : 1),
+})
+
+export const isOfProject = ({ kind }: RequestRow) => kind === "website" || kind === "launch"
+
+/**
+ * In a transaction, decisions about one project go one after another: what they do reads roles under shared locks and
+ * changes the project's row after, which two at once could not.
+ */
+export const inProjectsTurn = Effect.fnUntraced(function* (sql: PgClient.PgClient, reviewId: string) {
+  if ((yield* isFenced) || !isUuid(reviewId)) return
+  const [review] = yield* sql<{ project_id: string | null }>`
+    select project_id from policy_reviews where id = ${reviewId}::uuid`
+  if (review === undefined || review.project_id === null) return
+  yield* sql`select pg_advisory_xact_lock(hashtextextended(${`project ${review.project_id}`}, 0))`
+})

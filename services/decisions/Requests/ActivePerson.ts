@@ -1,0 +1,28 @@
+/** Whom a request is carried out for: they may have been suspended since they asked, or be somebody else by now. */
+import type { PgClient } from "@effect/sql-pg"
+import type { Holder } from "../../access/AccessVersions.ts"
+import type { Question } from "../../platform/database/FencedCommand.ts"
+
+/** The active person behind any of their ids, as a question that a command is decided on. */
+export const activeRow = (sql: PgClient.PgClient, personId: string): Question => ({
+  rows: sql`
+    select k.id, k.issuer, k.subject from people p join people k on k.id = coalesce(p.merged_into, p.id)
+    where p.id = ${personId} and p.issuer is not null and k.issuer is not null and k.status = 'active' and not k.removed`,
+  lock: sql`for share`,
+})
+
+/** Null where they are not active. */
+export const activeIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
+
+export const isActiveIn = (answer: string): boolean => activeIn(answer) !== null
+
+/** The person that this name turned out to be, where it is known and not removed. */
+export const knownRow = (sql: PgClient.PgClient, personId: string): Question => ({
+  rows: sql`
+    select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)
+    where p.id = ${personId} and p.issuer is not null and not p.removed and not k.removed`,
+  lock: sql`for share`,
+})
+
+export const knownIn = (answer: string): string | null =>
+  (JSON.parse(answer) as ReadonlyArray<{ readonly id: string }>)[0]?.id ?? null

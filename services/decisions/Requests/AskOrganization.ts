@@ -1,0 +1,40 @@
+/** A person asks for an institution, whose Sponsor they will be. */
+import { Clock, Effect } from "effect"
+import { domainName } from "../../../schemas/identity/Addresses.ts"
+import type * as Wire from "../../../schemas/identity/Requests.ts"
+import { InvalidToken } from "../../../schemas/problems/Identity.ts"
+import { canonical } from "../../platform/security/Canonical.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { newRequest, requestOf } from "../../requests/RequestRows.ts"
+import { activeRow, isActiveIn } from "./ActivePerson.ts"
+import { organizationOf } from "./RequestViews.ts"
+import { type By, filing } from "./Filing.ts"
+
+export const askingForOrganization = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const ids = yield* Ids
+  const { filed } = yield* filing
+  const added = newRequest(sql)
+
+  return Effect.fn("Requests.organization")(function* ({ personId, reason, ...fields }: Wire.RequestFields & By) {
+    const person = activeRow(sql, personId)
+    const { active } = yield* load<{ active: string }>(sql, sql`select ${answerTo(sql, person)} as active`)
+
+    if (!isActiveIn(active)) return yield* new InvalidToken()
+    const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
+    const contacts = [...new Map(fields.contacts.map((contact) => [canonical(contact), contact])).values()]
+    const row = requestOf({
+      id: yield* ids.next,
+      kind: "organization",
+      state: "submitted",
+      author: personId,
+      fields: { ...fields, domains, contacts },
+      reason,
+    }, new Date(yield* Clock.currentTimeMillis))
+
+    yield* fence(sql, unchanged(sql, person, active), added(row))
+    return organizationOf(row, yield* filed(row, ["operator"]))
+  })
+})

@@ -1,0 +1,35 @@
+/** What became of an invitation's mail, in the words that clients know; and whom it went to, as far as they may see. */
+import type { MailDelivery } from "../../../schemas/identity/Requests.ts"
+import { parse } from "../../platform/mail/MailAddress.ts"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+
+export interface MailRow {
+  readonly state: "pending" | "sent" | "failed" | "unknown" | "dropped"
+}
+
+const states = {
+  pending: "queued",
+  sent: "delivered",
+  failed: "failed",
+  unknown: "ambiguous",
+  dropped: "failed",
+} as const satisfies Record<MailRow["state"], MailDelivery["state"]>
+
+export const recipientOf = ({ fields }: Pick<RequestRow, "fields">): string => String(fields["recipient"] ?? "")
+
+/** `failed` at once where the recipient is no address; `none` while no mail was asked for, or none is known any more. */
+export const deliveryOf = (row: Pick<RequestRow, "fields" | "mail_id">, mail: MailRow | null): MailDelivery => ({
+  state: mail !== null
+    ? states[mail.state]
+    : row.mail_id === null && parse(recipientOf(row)) === null
+    ? "failed"
+    : "none",
+  message_id: row.mail_id,
+})
+
+/** `j***@example.com`: the first character, and the domain where it is an address. */
+export const masked = (recipient: string): string => {
+  const [first = ""] = recipient
+  const address = parse(recipient)
+  return address === null ? `${first}***` : `${first}***@${address.domain}`
+}

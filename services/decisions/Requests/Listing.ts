@@ -1,0 +1,78 @@
+/**
+ * A person's own requests, newest first, with what became of each as the clock has it; and, while they may object, links
+ * of an identity of theirs that somebody else asks for: a mail may not reach them, or there is no address to send it to.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/Requests.ts"
+import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
+import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
+import { deliveryOf, type MailRow } from "./InvitationDelivery.ts"
+
+interface Row extends RequestRow {
+  readonly mail_state: MailRow["state"] | null
+  readonly client_id: string | null
+  readonly review_id: string | null
+  readonly required_roles: PolicyReviewRow["required_roles"]
+}
+
+export interface OwnPage {
+  readonly limit: number
+  /** The last of the page before. */
+  readonly afterId: string | null
+}
+
+const newest: OwnPage = { limit: 100, afterId: null }
+
+const stampOrNull = (date: Date | null) => date === null ? null : stamp(date)
+
+const deliveryOfRow = (row: Row): MailDelivery | null =>
+  row.kind === "enrollment" ? deliveryOf(row, row.mail_state === null ? null : { state: row.mail_state }) : null
+
+const viewOf = (row: Row, now: number): OwnRequest => ({
+  id: row.id,
+  kind: row.kind,
+  author_person_id: row.author,
+  state: stateAt(row, now),
+  institution_id: row.institution_id,
+  project_id: row.project_id,
+  reason: row.reason,
+  expires_at: stampOrNull(row.expires_at),
+  decided_at: stampOrNull(row.decided_at),
+  effective_at: stampOrNull(row.effective_at),
+  held_reason: row.held_reason,
+  client_id: row.client_id,
+  result_id: row.result_id,
+  delivery: deliveryOfRow(row),
+  ...filedOf(row, null),
+  policy_review: row.review_id === null ? null : { review_id: row.review_id, required_roles: row.required_roles },
+})
+
+export const ownRequests = (reads: PgClient.PgClient) => {
+  const { columns } = requestRows(reads)
+  return Effect.fn("Requests.mine")(function* (
+    personId: string,
+    { afterId, limit }: OwnPage = newest,
+  ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
+    const rows = yield* reads<Row>`
+      select ${columns}, m.state as mail_state, v.review_id, v.required_roles, j.client_id
+      from (
+        select own.id from (select id from people where id = ${personId} or merged_into = ${personId}) name
+        cross join lateral (
+          select id from requests
+          where author = name.id and (${afterId}::uuid is null or id < ${afterId}::uuid) order by id desc limit ${limit}
+        ) own
+        union select id from requests
+        where kind = 'link' and state = 'pending_review' and person_id = ${personId}
+          and (${afterId}::uuid is null or id < ${afterId}::uuid)
+        order by id desc limit ${limit}
+      ) page join requests r on r.id = page.id
+      left join mails m on m.id = r.mail_id
+      left join projects j on j.id = r.project_id and r.kind = 'website'
+      ${newestReview(reads)}
+      order by r.id desc`
+    const now = yield* Clock.currentTimeMillis
+    return { items: rows.map((row) => viewOf(row, now)) }
+  })
+}

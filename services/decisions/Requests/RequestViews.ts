@@ -1,0 +1,39 @@
+/** Requests as their authors see them. What was asked comes out of the row as it went in, so it has its type. */
+import type * as Wire from "../../../schemas/identity/Requests.ts"
+import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+
+type Review = PolicyReviewRow | null
+
+export const organizationOf = (row: RequestRow, review: Review): Wire.OrganizationRequest => ({
+  ...(row.fields as Omit<Wire.RequestFields, "reason">),
+  request_id: row.id,
+  reason: row.reason,
+  institution_id: row.result_id,
+  state: row.state as Wire.OrganizationRequest["state"],
+  ...filedOf(row, review),
+})
+
+export const accessOf = (row: RequestRow, review: Review): Wire.AccessRequest => ({
+  request_id: row.id,
+  institution_id: row.institution_id!,
+  project_id: row.project_id!,
+  reason: row.reason,
+  access_id: row.result_id,
+  expires_at: stamp(row.expires_at!),
+  state: row.state as Wire.AccessRequest["state"],
+  ...filedOf(row, review),
+})
+
+export const membershipOf = (row: RequestRow, review: Review): Wire.MembershipRequest => ({
+  request_id: row.id,
+  institution_id: row.institution_id!,
+  membership: {
+    ...(row.fields as Pick<Wire.MembershipChange, "role" | "state">),
+    person_id: row.person_id!,
+  },
+  reason: row.reason,
+  expires_at: stamp(row.expires_at!),
+  state: row.state as Wire.MembershipRequest["state"],
+  ...filedOf(row, review),
+})

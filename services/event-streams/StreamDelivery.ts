@@ -1,0 +1,122 @@
+/**
+ * How a receiver fetches what its stream has for it (RFC 8936, as Shared Signals Framework 1.0 profiles it): what it
+ * acknowledges or refuses is settled first, then it is given what it has not settled yet, in the order of positions where
+ * the stream leaves nothing out. Where there is nothing, the answer waits.
+ *
+ * Each look asks the receiver's grants again, in the middle of a wait, too: from the commit of a revocation on nothing
+ * is given. What was given and not acknowledged is given again; an acknowledgement says that it was delivered, and
+ * nothing of what the product did with it.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { NotFound } from "../../schemas/problems/Floor.ts"
+import type { CapabilityRequired } from "../../schemas/problems/Streams.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
+import type { Receiver } from "../lifecycle/Granted.ts"
+import { lifecycleNetMillis, lifecycleTopic } from "../lifecycle/Positions.ts"
+import { acknowledged } from "./StreamDelivery/Acknowledged.ts"
+import { pages } from "./StreamDelivery/Page.ts"
+import { refusalOf } from "./StreamDelivery/Refusal.ts"
+import { type Served, servedStreams } from "./StreamDelivery/Served.ts"
+import { streamStatus } from "./Streams/Status.ts"
+import { visibleStreams } from "./Streams/Visible.ts"
+
+/** The most that one answer holds. */
+export const mostSets = 1_000
+
+/** One poll. */
+export interface Polling extends Receiver {
+  readonly streamId: string
+  /** At most `mostSets`; 0: only acknowledge. */
+  readonly maxEvents: number
+  /** How long to wait for something where there is nothing. */
+  readonly waitMillis: number
+  /** Ids (`jti`) of what was taken. */
+  readonly ack: ReadonlyArray<string>
+  /** What was refused, by id, and why. */
+  readonly setErrs: Readonly<Record<string, { readonly err: string; readonly description?: string | undefined }>>
+}
+
+export class StreamDelivery extends Context.Service<StreamDelivery, {
+  /**
+   * The answer's JSON: `{"sets": {jti: SET}, "moreAvailable": …}`. NotFound for another's stream and for one that is not
+   * polled, CapabilityRequired where the receiver's grants do not stand.
+   */
+  readonly poll: (polling: Polling) => Effect.Effect<string, NotFound | CapabilityRequired | SqlError.SqlError>
+}>()("bailiwick/services/event-streams/StreamDelivery") {
+  static readonly layer = (publicUrl: URL) =>
+    Layer.effect(
+      StreamDelivery,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const audit = yield* Audit
+        const bells = yield* Bells
+        const { read } = yield* servedStreams
+        const { passTo, settle } = yield* acknowledged
+        const page = yield* pages
+        const { setStatus } = yield* streamStatus(publicUrl)
+        const visible = yield* visibleStreams
+
+        const stream = Effect.fnUntraced(function* ({ clientId, issuer, streamId }: Polling) {
+          const served = !isUuid(streamId) ? null : yield* read(sql`t.id = ${streamId}::uuid
+            and t.service_issuer = ${issuer} and t.service_id = ${clientId} and t.delivery = 'poll'`)
+          if (served?.granted === true) return served
+          // Says why in the words of the other endpoints; a stream that is pushed is there, and is not here.
+          yield* visible.one({ issuer, clientId }, streamId, ["events.read"])
+          return yield* new NotFound()
+        })
+
+        /** Keeps why messages were refused; the first that says that it knows no such key stops the stream. */
+        const refused = Effect.fnUntraced(function* (served: Served, setErrs: Polling["setErrs"]) {
+          const refusals = Object.values(setErrs).map(refusalOf)
+          const last = refusals.at(-1)
+          if (last === undefined) return
+          yield* sql`update lifecycle_streams set last_error = ${last.said} where id = ${served.id}::uuid`
+          yield* audit.append({
+            action: "lifecycle-stream.refused",
+            actor: `service:${served.consumer}`,
+            subject: `lifecycle-stream:${served.id}`,
+            outcome: "failed",
+            code: last.code,
+            details: { messages: refusals.length },
+          })
+          if (refusals.some(({ code }) => code === "invalid_key")) {
+            yield* setStatus(served.id, "paused", { by: "transmitter", reason: "invalid_key" })
+          }
+        })
+
+        const take = Effect.fnUntraced(function* (served: Served, { ack, setErrs }: Polling) {
+          const kept = Object.entries(setErrs).filter(([, { err }]) => err !== "invalid_key").map(([jti]) => jti)
+          yield* settle(served, [...ack, ...kept])
+          yield* refused(served, setErrs)
+        })
+
+        const poll: StreamDelivery["Service"]["poll"] = Effect.fn("StreamDelivery.poll")(
+          function* (polling) {
+            const until = (yield* Clock.currentTimeMillis) + polling.waitMillis
+            const first = yield* stream(polling)
+            yield* take(first, polling)
+            const bell = yield* bells.bell(lifecycleTopic, first.project_id)
+            for (;;) {
+              const served = yield* stream(polling)
+              if (served.stale && served.status === "enabled") {
+                yield* setStatus(served.id, "paused", { by: "transmitter", reason: "epoch_changed" })
+                continue
+              }
+              const { body, count, more, passed } = yield* page(served, polling.maxEvents)
+              if (passed > served.position) yield* passTo(served, passed)
+              const left = until - (yield* Clock.currentTimeMillis)
+              if (count > 0 || polling.maxEvents === 0 || left <= 0) return body
+              if (!more) yield* bell.wait(Math.min(left, lifecycleNetMillis))
+            }
+          },
+          Effect.scoped,
+        )
+
+        return StreamDelivery.of({ poll })
+      }),
+    )
+}

@@ -1,0 +1,181 @@
+/**
+ * What one page of a push consists of, in order: the stream's own messages where their time has come, what held-up
+ * subjects are due to be tried again with, and what is new. A stream that leaves nothing out has one order, that of
+ * positions; any other has one for each subject.
+ */
+import { Clock, Effect } from "effect"
+import type { FactKind } from "../../../schemas/identity/Facts.ts"
+import type { Subject } from "../../../schemas/identity/Subjects.ts"
+import { canonical } from "../../platform/security/Canonical.ts"
+import { Database } from "../../platform/database/Database.ts"
+import type { Travelled } from "../../lifecycle/Measures.ts"
+import type { OwnKind } from "../Streams/Own.ts"
+import { filtered, filterOf } from "../Streams/Subjects.ts"
+import { type Course, type HeldUp, orderedBy } from "./Course.ts"
+import { type Opened, openingMessages } from "./Opening.ts"
+import { isDue, type OwnMessage, reader, type Told } from "./Reader.ts"
+import type { Served } from "./Served.ts"
+
+const pageEvents = 100
+const retriesOfSubject = 50
+/** What was taken back is signed again soon. */
+const unsignedMillis = 1_000
+
+export interface Item {
+  readonly id: string
+  readonly message: string
+  readonly kind: "event" | OwnKind
+  /** Of an event. */
+  readonly position: number
+  readonly travelled?: Travelled
+  /** Of an event of a stream that keeps order per subject. */
+  readonly order: { readonly key: string; readonly subject: unknown } | null
+  /** Of an event that was held up: from where its subject is, once this is done with; null: it is held up no more. */
+  readonly again?: { readonly heldFrom: number | null }
+}
+
+export interface Agenda {
+  readonly items: ReadonlyArray<Item>
+  /** Where the stream has come once every item is done with. */
+  readonly upTo: number
+  /** There may be more at once. */
+  readonly more: boolean
+}
+
+const ownItem = ({ id, kind, message }: OwnMessage): Item => ({ id, kind, message, position: 0, order: null })
+
+/** Own messages behind the events that they wait for. */
+const woven = (
+  events: ReadonlyArray<Item>,
+  own: ReadonlyArray<OwnMessage>,
+  epoch: number,
+  from: number,
+  upTo: number,
+) => {
+  const waiting = own.filter((one) => isDue(one, epoch, upTo))
+  const items: Array<Item> = []
+  let next = 0
+  const tellUpTo = (position: number) => {
+    for (; next < waiting.length && isDue(waiting[next]!, epoch, position); next++) items.push(ownItem(waiting[next]!))
+  }
+  tellUpTo(from)
+  for (const event of events) {
+    tellUpTo(event.position - 1)
+    items.push(event)
+  }
+  tellUpTo(upTo)
+  return items
+}
+
+export const agendas = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { choose, messagesAfter, messagesAt, ownOf } = yield* reader
+
+  const whole = Effect.fnUntraced(function* (
+    served: Served,
+    course: Course,
+    own: ReadonlyArray<OwnMessage>,
+    ready: Opened["messages"],
+  ) {
+    course.held.clear()
+    if (served.reached !== null) {
+      // It left something out until now: what was held up comes again, with all that is behind it.
+      yield* sql`
+        with own as (
+          update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim} returning id
+        )
+        delete from lifecycle_stream_failing f using own where f.stream_id = own.id`
+    }
+    const { messages, signed } = ready === null
+      ? yield* messagesAfter(served, pageEvents)
+      : { messages: ready, signed: served.signed }
+    const more = messages.length === (ready === null ? pageEvents : openingMessages)
+    const upTo = more ? messages.at(-1)!.position : Math.max(served.position, signed)
+    const events = messages.map((told): Item => ({ ...told, kind: "event", order: null }))
+    return { items: woven(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
+  })
+
+  /** What is held up, as it was last settled. */
+  const loadHeld = Effect.fnUntraced(function* (course: Course, served: Served) {
+    const rows = yield* sql<{
+      readonly subject_digest: string
+      readonly subject: unknown
+      readonly position: bigint
+      readonly attempts: number
+      readonly not_before: Date
+      readonly last_error: string | null
+    }>`
+      select subject_digest, subject, position, attempts, not_before, last_error from lifecycle_stream_failing
+      where stream_id = ${served.id}::uuid and epoch = ${served.epoch}`
+    course.held.clear()
+    for (const row of rows) {
+      course.held.set(row.subject_digest, {
+        ...{ subject: row.subject, position: Number(row.position), attempts: row.attempts },
+        ...{ notBefore: row.not_before.getTime(), error: row.last_error ?? "" },
+      })
+    }
+  })
+
+  /** Messages of one subject from where it is held up, as far as the stream has looked; it is released where it has none. */
+  const retried = Effect.fnUntraced(function* (
+    course: Course,
+    served: Served,
+    [key, held]: [string, HeldUp],
+    now: number,
+  ) {
+    const reached = served.reached ?? served.position
+    const rows = yield* sql<{ position: bigint; kind: FactKind; sub_id: Subject }>`
+      select e.position, e.kind, e.sub_id from lifecycle_events e
+      where e.project_id = ${served.project_id} and e.epoch = ${served.epoch} and e.position >= ${held.position}
+        and e.position <= ${reached} and coalesce(e.sub_id -> 'user', e.sub_id) = ${canonical(held.subject)}::jsonb
+      order by e.position limit ${retriesOfSubject}`
+    const wanted = filterOf(served)
+    const positions = rows.filter(({ kind, sub_id: subId }) => wanted({ kind, subId })).map((row) =>
+      Number(row.position)
+    )
+    const { messages, signed } = yield* messagesAt(served, positions)
+    const unsigned = positions.find((position) => position > signed)
+    const end = unsigned ?? (rows.length < retriesOfSubject ? null : Number(rows.at(-1)!.position) + 1)
+    if (messages.length === 0) {
+      if (end === null) course.release(key)
+      else course.hold(key, { ...held, position: end, notBefore: unsigned === undefined ? 0 : now + unsignedMillis })
+    }
+    const order = { key, subject: held.subject }
+    return messages.map((told, i): Item => ({
+      ...{ ...told, kind: "event", order },
+      again: { heldFrom: i < messages.length - 1 ? messages[i + 1]!.position : end },
+    }))
+  })
+
+  const ordered = (messages: ReadonlyArray<Told>, subjects: ReadonlyMap<number, Subject>) =>
+    messages.map((told): Item => ({ ...told, kind: "event", order: orderedBy(subjects.get(told.position)!) }))
+
+  const bySubject = Effect.fnUntraced(function* (served: Served, course: Course, own: ReadonlyArray<OwnMessage>) {
+    yield* loadHeld(course, served)
+    const now = yield* Clock.currentTimeMillis
+    const from = served.reached ?? served.position
+    const due = [...course.held].filter(([, { notBefore }]) => notBefore <= now)
+    const again = yield* Effect.forEach(due, (one) => retried(course, served, one, now))
+    const stretch = yield* choose(served, from, pageEvents)
+    const subjects = new Map(stretch.chosen.map(({ position, subId }) => [position, subId]))
+    const { messages, signed } = subjects.size === 0
+      ? { messages: [], signed: stretch.upTo }
+      : yield* messagesAt(served, [...subjects.keys()])
+    const upTo = Math.max(from, Math.min(stretch.upTo, signed))
+    const items = [...again.flat(), ...woven(ordered(messages, subjects), own, served.epoch, from, upTo)]
+    return { items, upTo, more: upTo === stretch.upTo && !stretch.atEnd || due.length > 0 } satisfies Agenda
+  })
+
+  /** `opened`: what was read together with the stream, where it was. */
+  return Effect.fnUntraced(function* (served: Served, course: Course, opened: Opened | null) {
+    const own = opened?.own ?? (served.own_waiting ? yield* ownOf(served.id) : [])
+    if (served.status !== "enabled") {
+      const items = own.filter(({ after }) => after === null).map(ownItem)
+      const stopped: Agenda = { items, upTo: served.reached ?? served.position, more: false }
+      return stopped
+    }
+    return yield* filtered(served)
+      ? bySubject(served, course, own)
+      : whole(served, course, own, opened?.messages ?? null)
+  })
+})

@@ -1,0 +1,169 @@
+/**
+ * What a stream has to be told next, read from its place on: signed events that are for it and not settled, and its own
+ * messages. Long stretches that are not for it are passed over in bounded steps.
+ */
+import { Effect } from "effect"
+import type { FactKind } from "../../../schemas/identity/Facts.ts"
+import type { Subject } from "../../../schemas/identity/Subjects.ts"
+import { Database } from "../../platform/database/Database.ts"
+import type { Travelled } from "../../lifecycle/Measures.ts"
+import type { OwnKind } from "../Streams/Own.ts"
+import { filterOf } from "../Streams/Subjects.ts"
+import type { Served } from "./Served.ts"
+
+/** Events that one step looks at. */
+const stepEvents = 500
+/** Steps of one page, so that no request and no claim is held for long. */
+const stepsAtOnce = 8
+/** Own messages of one page. */
+const ownAtOnce = 100
+
+export interface OwnMessage {
+  readonly id: string
+  readonly kind: OwnKind
+  readonly message: string
+  /** Delivered once the stream has come to here; null: before everything else. */
+  readonly after: { readonly epoch: number; readonly position: number } | null
+}
+
+/** An event that is for the stream. */
+export interface Chosen {
+  readonly position: number
+  readonly subId: Subject
+}
+
+export interface Stretch {
+  readonly chosen: ReadonlyArray<Chosen>
+  /** Everything up to here is among the chosen, settled, or not for the stream. */
+  readonly upTo: number
+  /** Everything up to here is settled or not for the stream. */
+  readonly passed: number
+  /** There is nothing signed beyond `upTo`. */
+  readonly atEnd: boolean
+}
+
+export interface Told {
+  readonly position: number
+  readonly id: string
+  readonly message: string
+  readonly travelled: Travelled
+}
+
+/**
+ * Messages, and up to where the history was signed as they were read: what is missing up to there is kept no longer, what
+ * lies beyond was taken back, and will be signed again (Keys).
+ */
+export interface Signed {
+  readonly messages: ReadonlyArray<Told>
+  readonly signed: number
+}
+
+interface ToldRow extends Omit<Travelled, "jti"> {
+  readonly position: bigint
+  readonly id: string
+  readonly message: string
+}
+
+type SignedRow = { readonly signed: bigint } & (ToldRow | { readonly position: null })
+
+interface EventRow {
+  readonly position: bigint
+  readonly kind: FactKind
+  readonly sub_id: Subject
+  readonly settled: boolean
+}
+
+const toldOf = ({ id, message, position, ...times }: ToldRow): Told => ({
+  ...{ id, message, position: Number(position) },
+  travelled: { jti: id, ...times },
+})
+
+/** Whether what an own message waits for has come. */
+export const isDue = ({ after }: OwnMessage, epoch: number, position: number): boolean =>
+  after === null || after.epoch < epoch || after.epoch === epoch && after.position <= position
+
+export const reader = Effect.gen(function* () {
+  const { sql } = yield* Database
+
+  /** Own messages that were not delivered, in the order in which they will be. */
+  const ownOf = (streamId: string) =>
+    Effect.map(
+      sql<Omit<OwnMessage, "after"> & { readonly after_epoch: number | null; readonly after_position: bigint | null }>`
+        select id::text as id, kind, message, after_epoch, after_position from lifecycle_stream_messages
+        where stream_id = ${streamId}::uuid and delivered_at is null
+        order by after_epoch nulls first, after_position nulls first, created_at, id limit ${ownAtOnce}`,
+      (rows) =>
+        rows.map(({ after_epoch: epoch, after_position: position, ...own }): OwnMessage => ({
+          ...own,
+          after: epoch === null || position === null ? null : { epoch, position: Number(position) },
+        })),
+    )
+
+  const eventsAfter = ({ epoch, id, project_id, signed }: Served, after: number) =>
+    sql<EventRow>`
+      select e.position, e.kind, e.sub_id, x.position is not null as settled from lifecycle_events e
+      left join lifecycle_stream_settled x
+        on x.stream_id = ${id}::uuid and x.epoch = e.epoch and x.position = e.position
+      where e.project_id = ${project_id} and e.epoch = ${epoch} and e.position > ${after} and e.position <= ${signed}
+      order by e.position limit ${stepEvents}`
+
+  /** At most `most` events after a position that are for a stream that leaves something out. */
+  const choose = Effect.fnUntraced(function* (served: Served, after: number, most: number) {
+    const wanted = filterOf(served)
+    const chosen: Array<Chosen> = []
+    let upTo = after
+    for (let step = 0; step < stepsAtOnce && chosen.length < most; step++) {
+      const rows = yield* eventsAfter(served, upTo)
+      for (const { kind, position, settled, sub_id: subId } of rows) {
+        if (chosen.length === most) break
+        upTo = Number(position)
+        if (!settled && wanted({ kind, subId })) chosen.push({ position: upTo, subId })
+      }
+      if (rows.length < stepEvents && chosen.length < most) upTo = Math.max(upTo, served.signed)
+      if (upTo >= served.signed) break
+    }
+    const passed = chosen.length === 0 ? upTo : chosen[0]!.position - 1
+    return { chosen, upTo, passed, atEnd: upTo >= served.signed } satisfies Stretch
+  })
+
+  const signedOf = (rows: ReadonlyArray<SignedRow>): Signed => ({
+    messages: rows.flatMap((row) => row.position === null ? [] : [toldOf(row)]),
+    signed: Number(rows[0]?.signed ?? 0),
+  })
+
+  /** The messages at these positions, ascending. */
+  const messagesAt = ({ epoch, project_id }: Served, positions: ReadonlyArray<number>) =>
+    Effect.map(
+      sql<SignedRow>`
+        select s.position as signed, m.* from lifecycle_signed s
+        left join lateral (
+          select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
+          from unnest(${`{${positions.join(",")}}`}::bigint[]) p(position)
+          join lifecycle_messages m
+            on m.project_id = s.project_id and m.epoch = s.epoch and m.position = p.position
+          where p.position <= s.position
+        ) m on true
+        where s.project_id = ${project_id} and s.epoch = ${epoch} order by m.position`,
+      signedOf,
+    )
+
+  /** At most `most` messages after a stream's place, for one that leaves nothing out. */
+  const messagesAfter = ({ epoch, id, position, project_id }: Served, most: number) =>
+    Effect.map(
+      sql<SignedRow>`
+        select s.position as signed, m.* from lifecycle_signed s
+        left join lateral (
+          select m.position, m.event_id::text as id, m.message, m.decided_at, m.signed_at, m.traceparent
+          from lifecycle_messages m
+          where m.project_id = s.project_id and m.epoch = s.epoch and m.position > ${position}
+            and m.position <= s.position and not exists (
+              select from lifecycle_stream_settled x
+              where x.stream_id = ${id}::uuid and x.epoch = m.epoch and x.position = m.position)
+          order by m.position limit ${most}
+        ) m on true
+        where s.project_id = ${project_id} and s.epoch = ${epoch} order by m.position`,
+      signedOf,
+    )
+
+  return { choose, messagesAfter, messagesAt, ownOf }
+})

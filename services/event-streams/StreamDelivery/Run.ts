@@ -1,0 +1,272 @@
+/**
+ * One claim of one stream: its agenda is posted item by item, each only after the lease, the stream and the receiver's
+ * grants were looked at once more. What was taken is settled every hundred messages or 100 ms, so that no more than
+ * those come twice after a crash.
+ *
+ * A stream that leaves nothing out stops at what is not taken and tries it again; there are no dead letters. Any other
+ * one holds up that subject alone, and stops after some failures in a row. A receiver that knows no such key, or that has
+ * taken nothing for long, is paused; the grant's end stops everything, even that this is told.
+ */
+import { Cause, Clock, Effect, Metric, Redacted } from "effect"
+import type { SqlError } from "effect/sql"
+import { Database } from "../../platform/database/Database.ts"
+import { faultPoint } from "../../platform/Faults.ts"
+import { soonDone, stopTime } from "../../platform/database/Leases.ts"
+import { Outbound } from "../../platform/Outbound.ts"
+import { Vault } from "../../platform/security/Vault.ts"
+import { measureDelivered } from "../../lifecycle/Measures.ts"
+import { authorizationPlace } from "../Streams/Rows.ts"
+import { streamStatus } from "../Streams/Status.ts"
+import { type Agenda, agendas, type Item } from "./Agenda.ts"
+import { checks } from "./Checks.ts"
+import { type Claimed, Course } from "./Course.ts"
+import { keeping } from "./Keeping.ts"
+import type { Opened } from "./Opening.ts"
+import { delayAfter, type Patience } from "./Patience.ts"
+import { type Served, servedStreams } from "./Served.ts"
+import { settlements } from "./Settle.ts"
+import { type Verdict, verdictOf } from "./Verdict.ts"
+
+const unsettledAtMost = 100
+const settleMillis = 100
+/** So that streams which always have more make room for others. */
+const runMillis = 10_000
+const justNowMillis = 25
+/** A claim under which nothing could be done, which should not be. */
+const idleMillis = 1_000
+/** Subjects in a row that fail, or that are held up at all, before the whole stream waits. */
+const missesInARow = 3
+const heldAtMost = 1_000
+const keepOnFailure = 4 * 1024
+
+const pushes = Metric.counter("bailiwick_stream_pushes_total", {
+  description: "Messages pushed to streams by what the receiver made of them",
+})
+
+const missOf = (verdict: Exclude<Verdict, { readonly _tag: "delivered" }>) =>
+  verdict._tag === "refused" ? "refused" : verdict.unanswered ? "ambiguous" : "failed"
+
+/** What follows an item: the next one, another look at the stream, or nothing more under this claim. */
+type Next = "next" | "again" | "over"
+type Step = Effect.fn.Return<Next, SqlError.SqlError>
+
+export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patience) {
+  const { sql } = yield* Database
+  const outbound = yield* Outbound
+  const vault = yield* Vault
+  const { read } = yield* servedStreams
+  const agendaOf = yield* agendas
+  const check = yield* checks
+  const settle = yield* settlements
+  const { setStatus } = yield* streamStatus(publicUrl)
+
+  const keep = { leaseMillis: patience.leaseMillis }
+  /** What is left of a lease where a POST begins; while it lasts the lease is renewed. */
+  const room = patience.leaseMillis / 2
+  const kept = yield* keeping(patience.leaseMillis)
+
+  const authorization = ({ authorization_header: bytes, id, vault_kid: kid }: Served): Record<string, string> =>
+    bytes === null || kid === null ? {} : {
+      authorization: Redacted.value(
+        vault.open({ kid, bytes }, authorizationPlace(id)),
+      ),
+    }
+
+  /** Null: it was cut off, since the claim may be another's by now. */
+  const post = Effect.fnUntraced(function* (course: Course, served: Served, { message }: Item) {
+    yield* faultPoint("push.before")
+    const outcome = yield* kept(course, (signal) =>
+      outbound.post({
+        signal,
+        url: served.endpoint_url ?? "",
+        headers: {
+          "content-type": "application/secevent+jwt",
+          "accept": "application/json",
+          "user-agent": "Bailiwick",
+          ...authorization(served),
+        },
+        body: message,
+        keepOnSuccess: 0,
+        keepOnFailure,
+      }))
+    yield* faultPoint("push.after")
+    if (outcome === null) return null
+    const verdict = verdictOf(outcome)
+    yield* Metric.update(Metric.withAttributes(pushes, { outcome: verdict._tag }), 1)
+    return verdict
+  })
+
+  /** Gives the claim back, and whatever was not settled with it. */
+  const giveBack = (course: Course, served: Served, dueInMillis = 0): Effect.Effect<Next, SqlError.SqlError> =>
+    Effect.as(settle(course, served, { dueInMillis }), "over")
+
+  const pause = Effect.fnUntraced(function* (course: Course, served: Served, reason: string): Step {
+    const paused = yield* setStatus(served.id, "paused", { by: "transmitter", reason, claim: course.claim })
+    // That it stops is tried anew.
+    if (paused) course.forgive()
+    return yield* giveBack(course, served)
+  })
+
+  const stopUntold = Effect.fnUntraced(function* (course: Course, served: Served): Step {
+    const change = { by: "transmitter", reason: "grant_not_standing", untold: true, claim: course.claim } as const
+    yield* setStatus(served.id, "paused", change)
+    yield* sql`
+      delete from lifecycle_stream_messages
+      where stream_id = ${served.id}::uuid and delivered_at is null and after_epoch is null`
+    course.forgive()
+    return yield* giveBack(course, served)
+  })
+
+  /** Whether the next POST may begin; nothing is asked again of a stream that was read just now. */
+  const mayLeave = Effect.fnUntraced(function* (course: Course, served: Served, readAt: number): Step {
+    const now = yield* Clock.currentTimeMillis
+    if (course.leaseUntil - now < room && !(yield* settle(course, served, keep))) return "over"
+    if (now - readAt < justNowMillis) return "next"
+    const standing = yield* check(course.id)
+    if (standing === null || standing.claim !== course.claim) return "over"
+    const same = standing.granted && !standing.stale && standing.status === served.status &&
+      standing.updated_at.getTime() === served.updated_at.getTime()
+    return same ? "next" : "again"
+  })
+
+  const taken = Effect.fnUntraced(function* (course: Course, served: Served, item: Item): Step {
+    const now = yield* Clock.currentTimeMillis
+    course.succeeded(served.status !== "enabled", now)
+    if (item.kind !== "event") course.toldOwn(item.id, item.kind)
+    else if (item.order === null) course.reached = course.delivered = item.position
+    else if (item.again === undefined) course.reached = item.position
+    else if (item.again.heldFrom === null) course.release(item.order.key)
+    else course.advance(item.order.key, item.again.heldFrom)
+    if (item.order !== null) course.given.push(item.position)
+    if (item.travelled !== undefined) {
+      course.took.push(now - item.travelled.signed_at.getTime())
+      yield* measureDelivered("push", [item.travelled], now)
+    }
+    if (course.unsettled < unsettledAtMost && now - course.unsettledSince < settleMillis) return "next"
+    const held = yield* settle(course, served, keep)
+    yield* faultPoint("push.settled")
+    return held ? "next" : "over"
+  })
+
+  const isBroken = ({ failingSince, failures }: Course, now: number) =>
+    failures >= patience.failuresInARow || failingSince !== null && now - failingSince >= patience.silentMillis
+
+  /** Holds up the subject of an item that was not taken. */
+  const holdUp = (course: Course, { again, order, position }: Item, error: string, now: number) => {
+    if (order === null) return
+    const attempts = (course.held.get(order.key)?.attempts ?? 0) + 1
+    const notBefore = now + delayAfter(patience, attempts)
+    course.hold(order.key, { subject: order.subject, position, attempts, notBefore, error })
+    if (again === undefined) course.reached = position
+  }
+
+  const notTaken = Effect.fnUntraced(function* (course: Course, served: Served, item: Item, error: string): Step {
+    const now = yield* Clock.currentTimeMillis
+    course.failed(error, now)
+    if (served.status !== "enabled") {
+      if (course.failures >= patience.partingTries) course.toldOwn(item.id, "stream-updated")
+      return yield* giveBack(course, served, delayAfter(patience, course.failures))
+    }
+    holdUp(course, item, error, now)
+    if (isBroken(course, now)) return yield* pause(course, served, "not_answering")
+    const waits = item.order === null || course.misses >= missesInARow || course.held.size > heldAtMost
+    return waits ? yield* giveBack(course, served, delayAfter(patience, course.failures)) : "next"
+  })
+
+  const handle = Effect.fnUntraced(function* (course: Course, served: Served, item: Item): Step {
+    const verdict = yield* post(course, served, item)
+    if (verdict === null) return "over"
+    if (verdict._tag === "delivered") return yield* taken(course, served, item)
+    if (item.kind === "event") course.miss(item.position, missOf(verdict), yield* Clock.currentTimeMillis)
+    if (verdict._tag === "failed") return yield* notTaken(course, served, item, verdict.reason)
+    const { code, said } = verdict.refusal
+    if (served.status === "enabled" && code === "invalid_key") {
+      course.error = said
+      return yield* pause(course, served, "invalid_key")
+    }
+    if (item.kind === "event") return yield* notTaken(course, served, item, said)
+    // Nobody is helped by asking a receiver again what it does not want to hear of its own stream.
+    course.own.push(item.id)
+    course.error = said
+    return "next"
+  })
+
+  const isHeldUp = ({ held }: Course, { again, order }: Item, failed: ReadonlySet<string>) =>
+    order !== null && (again === undefined ? held.has(order.key) : failed.has(order.key))
+
+  const through = Effect.fnUntraced(
+    function* (course: Course, served: Served, { items, upTo }: Agenda, readAt: number): Step {
+      const failed = new Set<string>()
+      let asOf = readAt
+      for (const item of items) {
+        if (isHeldUp(course, item, failed)) {
+          if (item.again === undefined) course.reached = item.position
+          continue
+        }
+        const may = yield* mayLeave(course, served, asOf)
+        if (may !== "next") return may
+        asOf = -Infinity
+        const before = course.failures
+        // A stop waits a moment for what the receiver says: what it has taken is not told again.
+        const next = yield* soonDone(handle(course, served, item), stopTime)
+        if (next !== "next") return next
+        if (course.failures > before && item.order !== null) failed.add(item.order.key)
+      }
+      if (served.status === "enabled" && upTo > (served.reached ?? served.position)) course.reached = upTo
+      return "again"
+    },
+  )
+
+  /**
+   * Serves a stream until nothing more comes for it, it fails, or it is another's. `opened`: as it was just read.
+   * `waiting` gives what comes next, or null where nothing does.
+   */
+  return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null, waiting: Effect.Effect<Opened | null>) {
+    const started = yield* Clock.currentTimeMillis
+    const course = new Course(claimed)
+    let last: Served | null = null
+    let ready = opened
+    /** Nothing was found to be done since there was said to be something. */
+    let idle = true
+    const turns = Effect.gen(function* () {
+      for (;;) {
+        const readAt = ready?.at ?? (yield* Clock.currentTimeMillis)
+        const served: Served | null = ready?.served ??
+          (yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`))
+        if (served === null) return
+        last = served
+        if (!served.granted) return yield* stopUntold(course, served)
+        if (served.stale && served.status === "enabled") {
+          yield* pause(course, served, "epoch_changed")
+          return
+        }
+        const agenda = yield* agendaOf(served, course, ready)
+        ready = null
+        const next = yield* through(course, served, agenda, readAt)
+        if (next === "over") return
+        const now = yield* Clock.currentTimeMillis
+        idle &&= agenda.items.length === 0 && agenda.upTo <= (served.reached ?? served.position) &&
+          course.changed.size === 0
+        if (idle || now - started > runMillis) {
+          yield* giveBack(course, served, idle ? idleMillis : 0)
+          return
+        }
+        if (!(yield* settle(course, served, keep))) return
+        if (agenda.more) continue
+        ready = yield* waiting
+        idle = true
+        if (ready !== null) continue
+        yield* giveBack(course, served)
+        return
+      }
+    })
+    // Stopped, or something went wrong: what was taken is not told again if that can be helped.
+    yield* Effect.onError(
+      turns,
+      (cause) =>
+        last === null
+          ? Effect.void
+          : Effect.ignore(giveBack(course, last, Cause.hasInterruptsOnly(cause) ? 0 : idleMillis)),
+    )
+  })
+})

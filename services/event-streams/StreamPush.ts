@@ -1,0 +1,147 @@
+/**
+ * Pushes what streams have for their receivers (RFC 8935, as Shared Signals Framework 1.0 profiles it). A stream is
+ * claimed (Leases) by one process at a time, many side by side; whoever froze sends nothing once its lease is over.
+ *
+ * A stream is due where it is not failing, or its time has come, and there is something for it: signed events beyond
+ * where it was looked at, subjects that are to be tried again, messages of its own. That is asked of the rows themselves
+ * by bell, every second, and whenever a stream was given back or has nothing more, so no wake-up can be lost. A claim
+ * outlasts its last message by a moment: a stream that is told something now and then is not claimed for each.
+ */
+import { Clock, Context, Deferred, Effect, Latch, Layer, Scope } from "effect"
+import type { SqlError } from "effect/sql"
+import { type Bell, Bells } from "../platform/messaging/Bells.ts"
+import { Database } from "../platform/database/Database.ts"
+import { claimDue, claimed, freeExpired, type LeasedTable, release } from "../platform/database/Leases.ts"
+import { lifecycleTopic } from "../lifecycle/Positions.ts"
+import type { Claimed } from "./StreamDelivery/Course.ts"
+import { type Held, type Opened, openings, somethingFor } from "./StreamDelivery/Opening.ts"
+import { type Patience, patience } from "./StreamDelivery/Patience.ts"
+import { runs } from "./StreamDelivery/Run.ts"
+
+export type { Patience } from "./StreamDelivery/Patience.ts"
+
+const table: LeasedTable = { table: "lifecycle_streams", key: "id", keyType: "uuid" }
+
+const claimedAtOnce = 32
+const lingerMillis = 3
+const lingerAtMost = 100
+
+export class StreamPush extends Context.Service<StreamPush, {
+  /** Claims streams that are due and begins to serve them; gives whether there may be more. */
+  readonly turn: Effect.Effect<boolean, SqlError.SqlError>
+  /** Rings where something may have become due: events, signatures, changes of streams, and claims given back. */
+  readonly bell: Bell
+  /** Frees claims whose lease ended. */
+  readonly free: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/event-streams/StreamPush") {
+  static readonly layer = (publicUrl: URL, options: Partial<Patience> = {}) =>
+    Layer.effect(
+      StreamPush,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const bells = yield* Bells
+        const limits: Patience = { ...patience, ...options }
+        const open = yield* openings
+        const run = yield* runs(publicUrl, limits)
+        // A stop ends all runs side by side, and before what they settle by.
+        const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
+        const told = yield* bells.bell(lifecycleTopic)
+        const look = Latch.makeUnsafe(false)
+        const running = new Set<Claimed>()
+        const warm = new Map<string, Held & { readonly next: Deferred.Deferred<Opened | null> }>()
+
+        /** Waits with the claim for what comes next; null where nothing did. */
+        const waiting = (held: Held) =>
+          Effect.flatMap(Deferred.make<Opened | null>(), (next) => {
+            warm.set(held.id, { ...held, next })
+            // It may have come just before.
+            look.openUnsafe()
+            return Deferred.await(next).pipe(
+              Effect.timeoutOrElse({ duration: limits.warmMillis, orElse: () => Effect.succeed(null) }),
+              Effect.ensuring(Effect.sync(() => {
+                if (warm.get(held.id)?.next === next) warm.delete(held.id)
+              })),
+            )
+          })
+
+        const giveBack = ({ claim, id }: Held) => release(sql, table, claim, { keys: [id] })
+
+        const begin = (stream: Claimed, opened: Opened | null) => {
+          running.add(stream)
+          return claimed({
+            claim: Effect.succeed(stream),
+            work: () => run(stream, opened, waiting(stream)),
+            giveBack,
+          }).pipe(
+            Effect.catchCause((cause) => Effect.logWarning("a stream could not be served", cause)),
+            Effect.ensuring(Effect.sync(() => {
+              running.delete(stream)
+              look.openUnsafe()
+            })),
+            // At once: a stop that came before its first step would leave the claim.
+            Effect.forkIn(scope, { startImmediately: true }),
+          )
+        }
+
+        const goOn = Effect.gen(function* () {
+          if (warm.size === 0) return
+          for (const [id, opened] of yield* open([...warm.values()], true)) {
+            const waiter = warm.get(id)
+            if (waiter !== undefined) yield* Deferred.succeed(waiter.next, opened)
+          }
+        })
+
+        const claim = Effect.gen(function* () {
+          const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running.size)
+          if (limit <= 0) {
+            // Whoever only waits makes room.
+            for (const { next } of warm.values()) yield* Deferred.succeed(next, null)
+            return false
+          }
+          const now = new Date(yield* Clock.currentTimeMillis)
+          return yield* claimed({
+            claim: claimDue<Claimed>(sql, table, {
+              ...{ leaseMillis: limits.leaseMillis, limit },
+              also: sql`and t.delivery = 'push' and ${somethingFor(sql, now)}`,
+            }),
+            work: Effect.fnUntraced(function* (streams) {
+              if (streams.length === 0) return false
+              // A stream that could not be read here reads its own record, or gives its claim back.
+              const opened = yield* open(streams, false).pipe(
+                Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
+              )
+              yield* Effect.uninterruptible(
+                Effect.forEach(streams, (one) => begin(one, opened.get(one.id) ?? null), { discard: true }),
+              )
+              return streams.length === limit
+            }),
+            giveBack: (streams) =>
+              Effect.forEach(streams.filter((one) => !running.has(one)), giveBack, { concurrency: 8, discard: true }),
+          })
+        })
+
+        const turn = Effect.gen(function* () {
+          const began = yield* Clock.currentTimeMillis
+          yield* goOn
+          const more = yield* claim
+          const took = (yield* Clock.currentTimeMillis) - began
+          // What comes due meanwhile is read and claimed together; where there are so many streams that looking takes
+          // long, it is done less often.
+          yield* Effect.sleep(Math.min(lingerAtMost, Math.max(lingerMillis, took)))
+          return more
+        })
+
+        return StreamPush.of({
+          turn,
+          bell: {
+            wait: (maxMillis) =>
+              Effect.andThen(
+                Effect.raceFirst(told.wait(maxMillis), look.await),
+                Effect.sync(() => void look.closeUnsafe()),
+              ),
+          },
+          free: Effect.asVoid(freeExpired(sql, table)),
+        })
+      }),
+    )
+}

@@ -1,0 +1,39 @@
+/**
+ * What a receiver said of subjects, as rows: only what differs from the default, which is that all are included. A
+ * subject that is added where none was removed leaves no row.
+ */
+import { Clock, Effect } from "effect"
+import type { Subject } from "../../../schemas/identity/Subjects.ts"
+import { SubjectLimit } from "../../../schemas/problems/Streams.ts"
+import { digestOf } from "../../platform/security/Canonical.ts"
+import { Database } from "../../platform/database/Database.ts"
+import type { StreamRow } from "./Rows.ts"
+
+/** `most`: subjects that a stream may have something said of. */
+export const saidSubjects = Effect.fnUntraced(function* (most: number) {
+  const { sql } = yield* Database
+
+  /** For a stream that is locked; gives whether it changed anything. */
+  const say = Effect.fnUntraced(function* ({ id, subjects }: StreamRow, subject: Subject, included: boolean) {
+    const digest = digestOf(subject)
+    const others = subjects.filter((one) => digestOf(one.subject) !== digest)
+    const forgotten = included && others.every((one) => one.included)
+    if (forgotten && subjects.length === 0) return false
+    if (!forgotten && others.length >= most) {
+      return yield* new SubjectLimit({ detail: `A stream may have something said of ${most} subjects.` })
+    }
+    const now = new Date(yield* Clock.currentTimeMillis)
+    yield* sql`
+      delete from lifecycle_stream_subjects
+      where stream_id = ${id}::uuid and (${forgotten}::boolean or subject_digest = ${digest})`
+    if (!forgotten) {
+      yield* sql`
+        insert into lifecycle_stream_subjects (stream_id, subject_digest, subject, included, created_at)
+        values (${id}::uuid, ${digest}, ${sql.json(subject)}, ${included}, ${now})`
+    }
+    yield* sql`update lifecycle_streams set version = version + 1, updated_at = ${now} where id = ${id}::uuid`
+    return true
+  })
+
+  return { say }
+})

@@ -1,0 +1,127 @@
+/**
+ * The one way in which a stream's status changes (Shared Signals Framework 1.0, 8.1.2). Enabled delivers; paused holds
+ * what comes, as long as events are kept; disabled drops it.
+ *
+ * - A change by the transmitter is told by a `stream-updated` before everything else that waits, whatever the status; a
+ *   newer change takes back one that was not delivered yet. A change by the receiver is told to nobody.
+ * - A stream that was disabled, or is of an older epoch, goes on at the head of the history: what lies between was
+ *   dropped, or is told by a snapshot alone.
+ * - Whoever pushes just then keeps its claim where the place stays, and so settles what was delivered; where the place
+ *   jumps, or everything is dropped, the claim is taken away.
+ */
+import { Clock, Effect } from "effect"
+import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
+import { Audit } from "../../platform/observability/Audit.ts"
+import { Bells } from "../../platform/messaging/Bells.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { lifecycleTopic } from "../../lifecycle/Positions.ts"
+import { ownMessages } from "./Own.ts"
+
+export interface StatusChange {
+  readonly by: "receiver" | "transmitter"
+  /** The receiver's words, or a code of ours. */
+  readonly reason: string | null
+  /** Of the transmitter: nothing may leave any more, not even that it stops. */
+  readonly untold?: boolean
+  /** Of the transmitter: only while this claim holds. */
+  readonly claim?: bigint
+}
+
+interface Row {
+  readonly project_id: string
+  readonly status: StreamStatus
+  readonly epoch: number
+  readonly claim: bigint | null
+  readonly head_epoch: number | null
+  readonly head_position: bigint | null
+}
+
+export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const bells = yield* Bells
+  const own = yield* ownMessages(publicUrl)
+
+  const lock = (streamId: string) =>
+    Effect.map(
+      sql<Row>`
+        select t.project_id, t.status, t.epoch, t.claim, h.epoch as head_epoch, h.position as head_position
+        from lifecycle_streams t left join lifecycle_heads h on h.project_id = t.project_id
+        where t.id = ${streamId}::uuid for update of t`,
+      ([row]) => row ?? null,
+    )
+
+  /** Forgets what waits or is settled beyond the place. */
+  const drop = Effect.fnUntraced(function* (streamId: string) {
+    yield* sql`
+      delete from lifecycle_stream_messages
+      where stream_id = ${streamId}::uuid and kind = 'verification' and delivered_at is null`
+    yield* sql`delete from lifecycle_stream_settled where stream_id = ${streamId}::uuid`
+    yield* sql`delete from lifecycle_stream_failing where stream_id = ${streamId}::uuid`
+    yield* sql`update lifecycle_streams set reached = null, claim = null, lease_until = null where id = ${streamId}::uuid`
+  })
+
+  /** One attempt at it; null where what it would tell was signed by a key that was stolen since. */
+  const attempt = Effect.fnUntraced(
+    function* (streamId: string, status: StreamStatus, { by, claim, reason, untold = false }: StatusChange) {
+      const projectId = yield* own.projectOf(streamId)
+      if (projectId === null) return false
+      const told = by === "receiver" || untold
+        ? null
+        : yield* own.sign(streamId, projectId, "stream-updated", reason === null ? { status } : { status, reason })
+      const now = new Date(yield* Clock.currentTimeMillis)
+      return yield* sql.withTransaction(Effect.gen(function* () {
+        if (told !== null && !(yield* own.isSound(told))) return null
+        const row = yield* lock(streamId)
+        if (row === null || claim !== undefined && row.claim !== claim) return false
+        if (by === "transmitter" && (row.status === status || row.status === "disabled")) return false
+        const stale = row.head_epoch !== null && row.head_epoch !== row.epoch
+        if (status === "disabled" || status === "enabled" && (row.status === "disabled" || stale)) yield* drop(streamId)
+        if (status === "enabled" && (row.status === "disabled" || stale)) {
+          yield* sql`
+            update lifecycle_streams set epoch = ${row.head_epoch ?? row.epoch}, position = ${row.head_position ?? 0n}
+            where id = ${streamId}::uuid`
+        }
+        yield* sql`
+          update lifecycle_streams set status = ${status}, status_by = ${by}, status_reason = ${reason},
+            updated_at = ${now}, attempts = 0, not_before = 'epoch', failing_since = null,
+            last_error = ${by === "receiver" ? sql`null` : sql`last_error`}
+          where id = ${streamId}::uuid`
+        yield* sql`
+          delete from lifecycle_stream_messages
+          where stream_id = ${streamId}::uuid and kind = 'stream-updated' and delivered_at is null`
+        if (told !== null) {
+          yield* sql`
+            insert into lifecycle_stream_messages (id, stream_id, kind, message, created_at)
+            values (${told.id}::uuid, ${streamId}::uuid, 'stream-updated', ${told.message}, ${now})`
+        }
+        if (by === "transmitter") {
+          yield* audit.append({
+            action: "lifecycle-stream.status",
+            actor: "system",
+            subject: `lifecycle-stream:${streamId}`,
+            outcome: "done",
+            details: { project: row.project_id, status, reason },
+          })
+        }
+        yield* sql.afterCommit(bells.ring(lifecycleTopic, [row.project_id]))
+        return true
+      }))
+    },
+  )
+
+  /**
+   * Changes the status of a stream; gives whether it did. It does not where there is no such stream, and the transmitter
+   * changes nothing that is so already, that the receiver disabled, or that its claim no longer holds.
+   */
+  const setStatus = Effect.fn("Streams.setStatus")(
+    function* (streamId: string, status: StreamStatus, change: StatusChange) {
+      for (;;) {
+        const changed = yield* attempt(streamId, status, change)
+        if (changed !== null) return changed
+      }
+    },
+  )
+
+  return { setStatus }
+})

@@ -1,0 +1,62 @@
+/**
+ * Two identities of one person become one (docs/requests.md). Who asks shows a fresh access token of the other
+ * identity; its jti counts once. An operator approves, the other side is told and may object: the link takes effect at
+ * the later of the approval and 24 h after the telling. A leaked token alone takes nothing over.
+ *
+ * What people do is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as an approval
+ * and the clock's part do, which must be one of `Transact`.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type * as Wire from "../../schemas/identity/Requests.ts"
+import type { DependencyUnavailable, NotFound } from "../../schemas/problems/Floor.ts"
+import type * as Problems from "../../schemas/problems/Identity.ts"
+import type { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { Decision } from "../requests/PolicyReviews.ts"
+import type { RequestRow } from "../requests/RequestRows.ts"
+import { type Asking, asking } from "./Links/Ask.ts"
+import { objecting, type Objection } from "./Links/Object.ts"
+import { proving, type Shown } from "./Links/Prove.ts"
+import { takingEffect } from "./Links/TakeEffect.ts"
+
+export class Links extends Context.Service<Links, {
+  /**
+   * Looks at the token, for which its issuer may be asked for keys, and makes the proof. 422 where it is not a fresh token
+   * of another identity that may be linked.
+   */
+  readonly prove: (asked: Shown) => Effect.Effect<
+    Wire.LinkProof,
+    HTTPValidationError | DependencyUnavailable | Problems.ProofConsumed | SqlError.SqlError
+  >
+  readonly request: (asked: Asking) => Effect.Effect<
+    Wire.LinkRequest,
+    | NotFound
+    | HTTPValidationError
+    | Problems.FourEyesCollapsed
+    | Problems.ProofConsumed
+    | Problems.ProofExpired
+    | Problems.RequestExists
+    | SqlError.SqlError
+  >
+  /** The other side says no. */
+  readonly object: (asked: Objection) => Effect.Effect<
+    Wire.LinkRequest,
+    NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError
+  >
+  /** An operator approved: from now on the clock decides. */
+  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.FourEyesCollapsed | SqlError.SqlError>
+  /** Links what is due: what its timer does. */
+  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/links/Links") {
+  static readonly layer = Layer.effect(
+    Links,
+    Effect.gen(function* () {
+      return Links.of({
+        prove: yield* proving,
+        request: yield* asking,
+        object: yield* objecting,
+        ...(yield* takingEffect),
+      })
+    }),
+  )
+}

@@ -1,0 +1,51 @@
+/** Whose an identity is that somebody asks to be linked with, and whether it may be. */
+import type { PgClient } from "@effect/sql-pg"
+import type { Statement } from "effect/sql"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
+import { answerTo, type Question } from "../../platform/database/FencedCommand.ts"
+import { isEntangled } from "./Merging.ts"
+
+interface Holder {
+  readonly id: string
+  readonly active: boolean
+  /** Verified. */
+  readonly email: string | null
+}
+
+/** What is loaded of an identity. */
+export interface Held {
+  readonly holder: string
+  readonly entangled: boolean
+}
+
+/** The person behind an identity, of whom there is none while it is nobody's. */
+export const holderOf = (
+  sql: PgClient.PgClient,
+  issuer: Statement.Fragment,
+  subject: Statement.Fragment,
+): Question => ({
+  rows: sql`
+    select k.id, k.status = 'active' and not k.removed and k.merged_into is null as active,
+      case when k.email_verified then k.email end as email
+    from people k join people n on k.id = coalesce(n.merged_into, n.id) join identities i on i.person_id = n.id
+    where i.issuer = ${issuer} and i.subject = ${subject}`,
+  // In the order of the tables: people before their identities.
+  lock: sql`for share`,
+})
+
+export const holderIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
+
+/** SQL of the columns of `Held`, and what joins the holder's id to the tables before as `h`. */
+export const held = (sql: PgClient.PgClient, issuer: Statement.Fragment, subject: Statement.Fragment) => ({
+  columns: sql`${answerTo(sql, holderOf(sql, issuer, subject))} as holder, ${isEntangled(sql, sql`h.id`)} as entangled`,
+  join: sql`left join lateral (
+    select coalesce(n.merged_into, n.id) as id from identities i join people n on n.id = i.person_id
+    where i.issuer = ${issuer} and i.subject = ${subject}) h on true`,
+})
+
+/** Whether an identity may be linked with a person: nobody's, or another active person's on whom nothing hangs. */
+export const isLinkable = (holder: Holder | null, entangled: boolean, personId: string): boolean =>
+  holder === null || holder.id !== personId && holder.active && !entangled
+
+export const rejected = (field: string) =>
+  HTTPValidationError.at(["body", field], "proof_rejected", "The proof does not show another identity of the caller's")

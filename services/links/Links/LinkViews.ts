@@ -1,0 +1,23 @@
+/** A request to link two identities, as its author and the other side see it. */
+import type * as Wire from "../../../schemas/identity/Requests.ts"
+import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+
+export const viewOf = (row: RequestRow, review: ReviewName | null): Wire.LinkRequest => {
+  const { issuer, proof_id = null, subject } = row.fields as {
+    readonly issuer: string
+    readonly subject: string
+    readonly proof_id?: string
+  }
+  return {
+    link_request_id: row.id,
+    proof_id,
+    issuer,
+    subject,
+    reason: row.reason,
+    expires_at: stamp(row.expires_at!),
+    effective_at: row.effective_at === null ? null : stamp(row.effective_at),
+    state: row.state as Wire.LinkRequest["state"],
+    ...filedOf(row, review),
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * What projects are told when two turn out to be one: each hears, by the name that it knows, which one stands beside it.
+ * In the transaction of the merge, and where those are more than one transaction should hold the heads of, the rest by a
+ * durable job.
+ */
+import { Clock, Effect } from "effect"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+import { type Fact, Positions } from "../../lifecycle/Positions.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { type JobKind, Jobs, worker } from "../../platform/messaging/Jobs.ts"
+import { inTransaction } from "../../platform/database/Transact.ts"
+import type { Identity } from "../../people/PersonNews.ts"
+import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } from "../../people/Persons.ts"
+
+/** Two who are one from now on. */
+interface Pair {
+  readonly author: string
+  /** The identity that the author came with, and the one that is linked with it. */
+  readonly own: Identity
+  readonly linked: Identity
+  /** Ids that the other side went by; none where the identity was nobody's. */
+  readonly others: ReadonlyArray<string>
+}
+
+interface Args extends Pair {
+  /** The last project that was told, in the order of code units. */
+  readonly cursor: string
+  readonly at: number
+}
+
+const linksJob: JobKind<Args> = { kind: "people.links" }
+
+const factOf = ({ author, linked, others, own }: Pair, hearer: Audience): Fact => {
+  const { issuer, subject } = others.includes(hearer.id) ? own : linked
+  return {
+    kind: "identity-linked",
+    projectId: hearer.projectId,
+    institutionId: hearer.institutionId,
+    person: { ...personOf(hearer), id: author },
+    payload: { linked: { format: "iss_sub", iss: issuer, sub: subject } },
+    initiatedBy: "user",
+  }
+}
+
+export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLimits) {
+  const database = yield* Database
+  const { sql } = database
+  const jobs = yield* Jobs
+  const positions = yield* Positions
+  const { audienceOf } = persons(sql)
+
+  /** Whom a request is about: to be asked before they are made one, while it can be told whose names are whose. */
+  const about = Effect.fnUntraced(function* (
+    { author, fields, person_id: other }: Pick<RequestRow, "author" | "fields" | "person_id">,
+  ) {
+    const [own] = yield* sql<Identity>`select issuer, subject from people where id = ${author}`
+    const names = yield* sql<{ id: string }>`select id from people where id = ${other} or merged_into = ${other}`
+    return { author, own: own!, linked: fields as unknown as Identity, others: names.map(({ id }) => id) }
+  })
+
+  const tellSome = Effect.fnUntraced(function* (args: Args, most: NewsLimits) {
+    const { last, now } = some(yield* audienceOf(args.author, args.at), args.cursor, most)
+    return { ids: yield* positions.append(...now.map((hearer) => factOf(args, hearer))), last }
+  })
+
+  /** Tells it in the current transaction, which has made them one; gives the first event of it. */
+  const tell = Effect.fnUntraced(function* (pair: Pair) {
+    const args = { ...pair, cursor: "", at: yield* Clock.currentTimeMillis }
+    const { ids, last } = yield* tellSome(args, limits)
+    if (last !== null) yield* jobs.add(linksJob, { ...args, cursor: last })
+    return ids[0]
+  })
+
+  const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
+    const from = typeof cursor === "string" ? cursor : args.cursor
+    const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
+    const { ids, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+    return { done: ids.length, next: last === null ? null : { cursor: last } }
+  })
+
+  return { about, tell, worker: worker(linksJob, next) }
+})

@@ -1,0 +1,61 @@
+/**
+ * Until when the other side of a link may object: a day from when it was told. A notice that has not left yet, for
+ * whatever reason, tells nobody, so the day has not begun; one that never will, or that there is no address for, holds up
+ * nothing: what an operator looked at and signed has to do then.
+ *
+ * A database that took another's place may have lost an objection, which no stream tells of: of what was asked for before
+ * it the other side is told anew, and has another day.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { linkNoticeKind } from "../../requests/RequestMail.ts"
+import { objectionWindow, type RequestRow } from "../../requests/RequestRows.ts"
+import type { Mails, NewMail } from "../../platform/mail/Mails.ts"
+
+interface Notice {
+  readonly created_at: Date | null
+  readonly sent_at: Date | null
+  readonly ended_at: Date | null
+  /** Since when this database stands in another's place. */
+  readonly opened_at: Date | null
+}
+
+/** The mail that tells the other side. */
+export const noticeTo = (requestId: string, recipient: string): NewMail => ({
+  kind: linkNoticeKind,
+  subjectId: requestId,
+  recipient,
+  args: {},
+})
+
+/** Until when the other side may object, in the current transaction, in which it is told anew where it has to be. */
+export const objection = (sql: PgClient.PgClient, mails: Mails["Service"]) => {
+  /** Gives whether there is an address to mail a notice to. */
+  const notify = Effect.fnUntraced(function* (
+    { id, person_id }: Pick<RequestRow, "id" | "person_id">,
+  ): Effect.fn.Return<boolean, SqlError.SqlError> {
+    const [other] = yield* sql<{ email: string }>`
+      select email from people where id = ${person_id} and email is not null and email_verified`
+    if (other === undefined) return false
+    yield* mails.add(noticeTo(id, other.email))
+    return true
+  })
+
+  return Effect.fnUntraced(function* (
+    row: RequestRow,
+    now: number,
+  ): Effect.fn.Return<number, SqlError.SqlError> {
+    const [notice] = yield* sql<Notice>`
+      select m.created_at, m.sent_at, m.ended_at, i.opened_at
+      from installation i left join lateral (
+        select created_at, sent_at, ended_at from mails where kind = ${linkNoticeKind} and subject_id = ${row.id}
+        order by created_at desc limit 1) m on true`
+    const { created_at: noticedAt, ended_at, opened_at, sent_at } = notice!
+    const asked = row.created_at.getTime()
+    const opened = row.person_id === null ? asked : opened_at?.getTime() ?? asked
+    if (asked < opened && (noticedAt?.getTime() ?? asked) < opened && (yield* notify(row))) return now + objectionWindow
+    const toldAt = sent_at?.getTime() ?? (noticedAt !== null && ended_at === null ? now : asked)
+    return Math.max(toldAt, opened) + objectionWindow
+  })
+}

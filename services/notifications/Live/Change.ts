@@ -1,0 +1,11 @@
+/** What happened to an inbox since a position. */
+export interface Change {
+  readonly epoch: string
+  readonly version: number
+  readonly total: number
+  readonly unread: number
+  readonly read_all_version: number
+  readonly read_all_at: string | null
+  /** By version, at most a page of them. */
+  readonly rows: ReadonlyArray<{ readonly version: number; readonly body: string }>
+}

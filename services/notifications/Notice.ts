@@ -1,0 +1,19 @@
+import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
+
+/** What an account is told. */
+export interface Notice {
+  readonly accountId: string
+  readonly category: Category
+  readonly severity: Severity
+  readonly title: string
+  readonly body: string
+  /** A path of the app, beginning with one slash. */
+  readonly href: string
+  /**
+   * Notices with the same key within an hour become one notification with a count and the time of the last one; other
+   * channels send it once.
+   */
+  readonly coalesceKey?: string
+  /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */
+  readonly without?: ReadonlyArray<Channel>
+}

@@ -1,0 +1,105 @@
+/**
+ * PostgreSQL, in five pools, because one kind of statement must not wait behind another:
+ *
+ * - `sql`: transactions, claims and every write; one connection at a time per caller.
+ * - `quick`: the hot writes of deliveries while they have few rows, on plans that are made once: planning a statement for one
+ *   event took longer than running it, while one for hundreds is planned better with what it is for.
+ * - `reads`: single short SELECTs, several of them multiplexed on one connection. Never a transaction, never a lock.
+ * - `wide`: two connections for counts, exports and other statements that may take long.
+ * - `owner`: the role that owns the tables; migrations and partition upkeep only, and only where `owns` says that this
+ *   process has that role. Few processes need it: the others go without its credentials.
+ *
+ * Every pool limits itself on the server: a frozen process loses its locks after 5 s, a lock is waited for 2 s. And a
+ * connection on which a statement outlives that limit is destroyed here (Watched.ts).
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import type { SqlError } from "effect/sql"
+import { lossFails } from "./Database/Lost.ts"
+import { grace, watched } from "./Database/Watched.ts"
+
+export interface DatabaseConfig {
+  readonly url: Redacted.Redacted
+  /** Null: the role of `url` is the only one here; it may be the owner's. */
+  readonly ownerUrl: Redacted.Redacted | null
+  /** Connections of the transaction pool. */
+  readonly maxConnections: number
+}
+
+/**
+ * Statements that a connection keeps prepared; the one that was not used for longest is closed, here and in the server.
+ * The texts are more than that (what a transaction gathers is written by hundreds of variants of one statement).
+ */
+const preparedStatements = 100
+
+/** `seconds`: what one statement may take. */
+const limits = (seconds: number) => ({
+  statement_timeout: `${seconds}s`,
+  lock_timeout: "2s",
+  idle_in_transaction_session_timeout: "5s",
+  timezone: "UTC",
+})
+
+/** The role of an only address: the tables are its own, or there are none and it may make them. */
+const ownsTables = (sql: PgClient.PgClient) =>
+  Effect.map(
+    sql<{ owns: boolean }>`
+      select coalesce(
+        (select pg_has_role(relowner, 'usage') from pg_class where oid = to_regclass('public.effect_sql_migrations')),
+        has_schema_privilege('public', 'create')
+      ) as owns`,
+    ([row]) => row!.owns,
+  )
+
+export class Database extends Context.Service<Database, {
+  readonly sql: PgClient.PgClient
+  readonly quick: PgClient.PgClient
+  readonly reads: PgClient.PgClient
+  readonly wide: PgClient.PgClient
+  readonly owner: PgClient.PgClient
+  /** Whether this process may do the owner's work. */
+  readonly owns: Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/platform/database/Database") {
+  static readonly layer = (config: DatabaseConfig) =>
+    Layer.effect(
+      Database,
+      Effect.gen(function* () {
+        const pool = Effect.fnUntraced(function* (seconds: number, options: Partial<PgClient.PgPoolConfig>) {
+          const { url = config.url } = options
+          const client = yield* PgClient.make({
+            url,
+            applicationName: "bailiwick",
+            startupParameters: limits(seconds),
+            connectTimeout: "5 seconds",
+            preparedStatementCacheSize: preparedStatements,
+            stream: watched(Redacted.value(url), seconds + grace),
+            ...options,
+          })
+          const { withTransaction } = client
+          return Object.assign(client, {
+            withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) => lossFails(withTransaction(effect)),
+          })
+        })
+        const owner = yield* pool(60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
+        return Database.of({
+          sql: yield* pool(10, { maxConnections: config.maxConnections }),
+          // One to accept events, one to settle deliveries.
+          quick: yield* pool(10, {
+            maxConnections: 2,
+            startupParameters: { ...limits(10), plan_cache_mode: "force_generic_plan" },
+          }),
+          reads: yield* pool(2, {
+            maxConnections: 4,
+            multiplex: true,
+            multiplexConcurrency: 4,
+            // Lookups by key over daily partitions: planning anew cost more than twice what executing did.
+            startupParameters: { ...limits(2), plan_cache_mode: "force_generic_plan" },
+          }),
+          wide: yield* pool(60, { maxConnections: 2 }),
+          owner,
+          owns: config.ownerUrl === null ? ownsTables(owner) : Effect.succeed(true),
+        })
+      }),
+    ).pipe(Layer.provide(Reactivity.layer))
+}

@@ -1,0 +1,100 @@
+/** What a stream still holds of the past, for who has to look back: read once, or handed out to its workers again. */
+import {
+  AckPolicy,
+  type ConsumerInfo,
+  DeliverPolicy,
+  jetstream,
+  JetStreamApiError,
+  ReplayPolicy,
+} from "@nats-io/jetstream"
+import type { NatsConnection } from "@nats-io/transport-node"
+import type { StreamName } from "../../../../schemas/bus/Streams.ts"
+import { consumerExists, managerOf } from "./Keeper.ts"
+
+/** A message as it lies in its stream. */
+export interface PastMessage {
+  readonly subject: string
+  readonly data: Uint8Array
+  readonly seq: number
+}
+
+export interface History {
+  /** How many messages there were when it was opened. */
+  readonly length: number
+  /** At most `max` of them, in order; none where the broker does not give any within 5 s. */
+  readonly next: (max: number) => Promise<ReadonlyArray<PastMessage>>
+  readonly close: () => Promise<void>
+}
+
+const nextMillis = 5_000
+/** Kept by the broker so long after the last request: who looks back may have to think. */
+const idleNanos = 300 * 1e9
+
+const begins = (sinceMillis: number) => ({
+  deliver_policy: DeliverPolicy.StartTime,
+  opt_start_time: new Date(sinceMillis).toISOString(),
+})
+
+/** Opens what the stream took since then. */
+export const openHistory = async (nc: NatsConnection, stream: StreamName, sinceMillis: number): Promise<History> => {
+  const manager = await managerOf(nc)
+  const { name, num_pending } = await manager.consumers.add(stream, {
+    ack_policy: AckPolicy.None,
+    replay_policy: ReplayPolicy.Instant,
+    inactive_threshold: idleNanos,
+    ...begins(sinceMillis),
+  })
+  const consumer = await jetstream(nc, { timeout: nextMillis }).consumers.get(stream, name)
+  return {
+    length: num_pending,
+    next: async (max) => {
+      const found: Array<PastMessage> = []
+      const messages = await consumer.fetch({ max_messages: max, expires: nextMillis })
+      for await (const { data, seq, subject } of messages) found.push({ data, seq, subject })
+      return found
+    },
+    close: async () => {
+      // The broker forgets it by itself, too.
+      await manager.consumers.delete(stream, name).catch(() => false)
+    },
+  }
+}
+
+const durablesOf = async (nc: NatsConnection, stream: StreamName) => {
+  const manager = await managerOf(nc)
+  const found: Array<ConsumerInfo> = []
+  for await (const info of manager.consumers.list(stream)) {
+    if (info.config.durable_name !== undefined) found.push(info)
+  }
+  return { manager, found }
+}
+
+/** Hands out again, to the workers of a stream, what it took since then; what they had not answered before stays theirs. */
+export const rewind = async (nc: NatsConnection, stream: StreamName, sinceMillis: number): Promise<void> => {
+  const { found, manager } = await durablesOf(nc, stream)
+  for (const { ack_floor, config, name } of found) {
+    const first = ack_floor.stream_seq + 1
+    const unanswered = await manager.streams.getMessage(stream, { seq: first }).catch(() => null)
+    const older = unanswered !== null && unanswered.time.getTime() < sinceMillis
+    await manager.consumers.delete(stream, name)
+    await manager.consumers.add(stream, {
+      durable_name: name,
+      ack_policy: config.ack_policy,
+      replay_policy: config.replay_policy,
+      ...(config.ack_wait === undefined ? {} : { ack_wait: config.ack_wait }),
+      ...(config.max_ack_pending === undefined ? {} : { max_ack_pending: config.max_ack_pending }),
+      ...(config.max_deliver === undefined ? {} : { max_deliver: config.max_deliver }),
+      ...(config.filter_subject === undefined ? {} : { filter_subject: config.filter_subject }),
+      ...(older ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: first } : begins(sinceMillis)),
+    }).catch((error) => {
+      // Its worker missed it and was first: then it begins with all that there is.
+      if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
+    })
+  }
+}
+
+/** What the workers of a stream have not answered yet. */
+export const unanswered = async (nc: NatsConnection, stream: StreamName): Promise<number> => {
+  const { found } = await durablesOf(nc, stream)
+  return found.reduce((sum, { num_ack_pending, num_pending }) => sum + num_pending + num_ack_pending, 0)
+}

@@ -1,0 +1,75 @@
+/**
+ * The audit: one row for every change and for every failed request, found again by `X-Request-ID` (`cli audit`).
+ * An id that the client chose is marked as such (CurrentRequest).
+ *
+ * Redacted by construction: an entry holds names of actions, typed ids and codes. There is no place for a body, a
+ * header, a token or a whole address (refusals name its network), and `details` takes only scalars that the caller names
+ * one by one.
+ * `append` runs in the caller's transaction where there is one, so an audited change and its record commit together.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { CurrentRequest } from "./CurrentRequest.ts"
+import { Database } from "../database/Database.ts"
+import { insertion, write } from "../database/Gathered.ts"
+import { Ids } from "../Ids.ts"
+
+export interface AuditEntry {
+  /** What was done or tried, `noun.verb`: `api-key.created`, `request.failed`. */
+  readonly action: string
+  /** Who: `account:<id>`, `service:<id>`, `system`, or null where nobody was recognised. */
+  readonly actor: string | null
+  /** On what: `webhook:<id>`. */
+  readonly subject: string | null
+  readonly outcome: "done" | "refused" | "failed"
+  readonly status?: number
+  readonly code?: string
+  readonly details?: Readonly<Record<string, string | number | boolean | null>>
+}
+
+export class Audit extends Context.Service<Audit, {
+  /** Writes the entries in the current transaction (Gathered.ts) and gives their ids in order. */
+  readonly append: (...entries: ReadonlyArray<AuditEntry>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+}>()("bailiwick/services/platform/observability/Audit") {
+  static readonly layer = Layer.effect(
+    Audit,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const records = insertion(sql, "audit_records", {
+        id: "uuid",
+        at: "timestamptz",
+        request_id: "text",
+        route: "text",
+        action: "text",
+        actor: "text",
+        subject: "text",
+        outcome: "text",
+        status: "integer",
+        code: "text",
+        details: "jsonb",
+      })
+      const append = Effect.fnUntraced(function* (...entries: ReadonlyArray<AuditEntry>) {
+        const ids = yield* (yield* Ids).batch(entries.length)
+        const now = new Date(yield* Clock.currentTimeMillis).toISOString()
+        const { requestId, route } = yield* CurrentRequest
+        if (entries.length === 0) return ids
+        const rows = entries.map((entry, i) => ({
+          id: ids[i]!,
+          at: now,
+          request_id: requestId,
+          route,
+          action: entry.action,
+          actor: entry.actor,
+          subject: entry.subject,
+          outcome: entry.outcome,
+          status: entry.status ?? null,
+          code: entry.code ?? null,
+          details: entry.details ?? {},
+        }))
+        yield* write(sql, records, rows)
+        return ids
+      })
+      return Audit.of({ append })
+    }),
+  )
+}

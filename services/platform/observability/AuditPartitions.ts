@@ -1,0 +1,107 @@
+/**
+ * The audit's months: made ahead, and dropped whole once the newest of their records is older than the retention. Records
+ * that evidence names outlive their month: each receipt of a review names the record of its decision, and is kept for ever.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { keepAuditIndexes } from "./AuditIndexes.ts"
+import { Database } from "../database/Database.ts"
+import { allowLonger } from "../database/Database/Watched.ts"
+import { floorOf } from "../Ids.ts"
+import {
+  create,
+  dayMillis,
+  drop,
+  exclude,
+  existing,
+  isOurTurn,
+  lacking,
+  months,
+  type Parent,
+  type Partition,
+} from "../database/RangePartitions.ts"
+
+export interface AuditRetention {
+  readonly auditDays: number
+}
+
+/** Records that one statement deletes from the default partition. */
+const chunk = 5_000
+
+export const auditTable: Parent = {
+  table: "audit_records",
+  key: "id",
+  unit: months,
+  ahead: 2,
+  kept: "action in ('access-review.propose', 'access-review.approve', 'access-review.revoke')",
+  storage: "",
+  appendOnly: true,
+}
+
+/** Whether all records of a month are older than the retention. */
+export const isOver = ({ number }: Partition, { auditDays }: AuditRetention, now: number): boolean =>
+  months.startOf(number + 1) <= now - auditDays * dayMillis
+
+export class AuditPartitions extends Context.Service<AuditPartitions, {
+  /**
+   * Makes the months ahead and drops those whose retention is over. Any number of processes may do it; one without the
+   * owner's role does nothing.
+   */
+  readonly upkeep: Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/platform/observability/AuditPartitions") {
+  static readonly layer = (retention: AuditRetention) =>
+    Layer.effect(
+      AuditPartitions,
+      Effect.gen(function* () {
+        const { owner, owns } = yield* Database
+
+        const make = Effect.gen(function* () {
+          const present = months.of(yield* Clock.currentTimeMillis)
+          if (!(yield* isOurTurn(owner))) return
+          const wanted = Array.from({ length: auditTable.ahead + 1 }, (_, i) => present + i)
+          const missing = lacking(yield* existing(owner, auditTable), wanted)
+          if (missing.length > 0) yield* exclude(owner, [auditTable])
+          for (const month of missing) yield* create(owner, auditTable, month)
+        }).pipe(owner.withTransaction)
+
+        // Each month by itself: every writer waits while a partition is taken out.
+        const end = (partition: Partition) =>
+          Effect.gen(function* () {
+            if (!(yield* isOurTurn(owner))) return
+            const there = yield* existing(owner, auditTable)
+            if (!there.some(({ name }) => name === partition.name)) return
+            // Finding the records that outlive their month reads the whole month.
+            yield* owner`set local statement_timeout = '5min'`
+            yield* drop(owner, auditTable, partition.name)
+          }).pipe(owner.withTransaction, allowLonger)
+
+        /** Records of the default partition, of which no month was made in time. */
+        const endLate = Effect.gen(function* () {
+          const oldest = months.startOf(months.of((yield* Clock.currentTimeMillis) - retention.auditDays * dayMillis))
+          const [row] = yield* owner<{ n: number }>`
+            with old as materialized (
+              select id from audit_records_default
+              where id < ${floorOf(oldest)}::uuid and not (${owner.literal(auditTable.kept)}) limit ${chunk}
+            ), gone as (
+              delete from audit_records_default d using old where d.id = old.id returning 1
+            )
+            select count(*)::int as n from gone`
+          return row!.n
+        }).pipe(Effect.repeat({ until: (n) => n < chunk }))
+
+        const upkeep = Effect.gen(function* () {
+          if (!(yield* owns)) return
+          yield* make
+          const now = yield* Clock.currentTimeMillis
+          for (const partition of yield* existing(owner, auditTable)) {
+            if (isOver(partition, retention, now)) yield* end(partition)
+          }
+          yield* endLate
+          // Last: a build that gives up behind a long transaction is tried again with the next upkeep.
+          yield* keepAuditIndexes(owner)
+        }).pipe(Effect.withSpan("AuditPartitions.upkeep"))
+
+        return AuditPartitions.of({ upkeep })
+      }),
+    )
+}

@@ -1,0 +1,53 @@
+/** What `/ready` says: whether the database answers, has every table of this program, and the broker takes messages. */
+import { Context, Effect, Layer } from "effect"
+import { Bus } from "../messaging/Bus.ts"
+import { Database } from "../database/Database.ts"
+
+type Check = "ok" | "fail"
+
+interface Checks {
+  readonly database: Check
+  readonly schema: Check
+  readonly event_bus: Check
+}
+
+export type Readable =
+  | { readonly status: "ready" | "degraded"; readonly checks: Checks; readonly note?: string }
+  | { readonly status: "not_ready"; readonly checks: Checks; readonly note?: string }
+
+export class Readiness extends Context.Service<Readiness, {
+  readonly look: Effect.Effect<Readable>
+}>()("bailiwick/services/platform/observability/Readiness") {
+  /** `tables`: those that this program needs. `note`: what the operator should know, whatever the checks say. */
+  static readonly layer = <R = never>(
+    tables: ReadonlyArray<string>,
+    note: Effect.Effect<string | null, never, R> = Effect.succeed(null),
+  ) =>
+    Layer.effect(
+      Readiness,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const bus = yield* Bus
+        const told = Effect.provideContext(note, yield* Effect.context<R>())
+        // The plain pool: a multiplexed one would queue the probe behind the reads that it is asked about.
+        const missing = sql<{ n: number }>`
+          select count(*)::int as n from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null`.pipe(
+          Effect.timeout("2 seconds"),
+          Effect.match({ onFailure: () => null, onSuccess: ([row]) => row!.n }),
+        )
+        const look = Effect.gen(function* (): Effect.fn.Return<Readable> {
+          const lacking = yield* missing
+          const checks: Checks = {
+            database: lacking === null ? "fail" : "ok",
+            schema: lacking === 0 ? "ok" : "fail",
+            event_bus: yield* bus.status,
+          }
+          const text = yield* told
+          const noted = text === null ? {} : { note: text }
+          if (lacking !== 0) return { status: "not_ready", checks, ...noted }
+          return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks, ...noted }
+        })
+        return Readiness.of({ look })
+      }),
+    )
+}

@@ -1,0 +1,329 @@
+/**
+ * Receipts: what was asked with an idempotency key is done once and answered the same each time (docs/api/identity.md).
+ *
+ * The receipt is the first row of the transaction that does the work, or a row of the one statement that writes it, and
+ * commits with it, so a crash leaves both or neither, and only what was done is remembered: a refusal may be tried again
+ * with the same key. A second request with the key of one that is under way waits for it, in this process before it
+ * takes a connection, else at the row; after two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
+ */
+import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
+import { SqlError } from "effect/sql"
+import { createHmac, timingSafeEqual } from "node:crypto"
+import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+import { IdempotencyInProgress, IdempotencyKeyReused } from "../../../schemas/problems/Idempotency.ts"
+import { canonical } from "./Canonical.ts"
+import { Database } from "../database/Database.ts"
+import { faultPoint } from "../Faults.ts"
+import { type Admission, fence, type Fenced, fenced, NotAdmitted, one } from "../database/FencedCommand.ts"
+import type { Conflict } from "../database/FencedWrite.ts"
+import { gathered, type Kind, write } from "../database/Gathered.ts"
+import { counted } from "../MapSizes.ts"
+import { waitedFor } from "../database/SqlFaults.ts"
+import { transact } from "../database/Transact.ts"
+import { Vault } from "./Vault.ts"
+
+const purpose = "idempotency"
+const patienceMillis = 2_000
+/** Who waited for less is left to the database, which gives up after 2 s; who waited for longer waits for a moment still. */
+const briefMillis = 100
+const momentMillis = 250
+
+/** One request, as far as its sameness goes. */
+export interface Asked {
+  /** `person:<id>`, or a service's issuer and client: never a token's subject, which may change hands. */
+  readonly principal: string
+  readonly method: string
+  /** The route with its decoded ids filled in, however the client spelled it. */
+  readonly path: string
+  /** Null: no protection but the state's own. */
+  readonly key: string | null
+  /** The body as it was sent, parsed; undefined where there was none. */
+  readonly body: unknown
+  readonly ifMatch?: string | undefined
+  readonly portalBinding?: string | undefined
+}
+
+/** How a result is told. `keep` is what the receipt holds where that must be less than what is told now. */
+export interface Told<A> {
+  readonly status: number | ((result: A) => number)
+  readonly encode: (result: A) => string
+  readonly keep?: (result: A) => string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly replayed: boolean
+}
+
+interface Kept {
+  readonly receipt_fingerprint: Uint8Array
+  readonly receipt_kid: string
+  readonly receipt_status: number
+  readonly receipt_body: string
+}
+
+type Lost<E> = Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted
+
+/** Why a command is not decided: it was, before. */
+class Known {
+  readonly row: Kept
+  constructor(row: Kept) {
+    this.row = row
+  }
+}
+
+/** What goes wrong in SQL is a defect here, as it is in `transact`. */
+const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
+  Effect.catch(
+    effect,
+    (error) => SqlError.isSqlError(error) ? Effect.die(error) : Effect.fail(error as Exclude<E, SqlError.SqlError>),
+  )
+
+const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
+
+export class Idempotency extends Context.Service<Idempotency, {
+  /**
+   * Runs `command` in a transaction of `Transact`, once for each key, and gives its answer. Fails with what it fails
+   * with; IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting. What
+   * the command only adds is gathered and written with the receipt, at its end (Gathered.ts says what that asks of it).
+   */
+  readonly run: <A, E, R>(
+    asked: Asked,
+    told: Told<A>,
+    command: Effect.Effect<A, E, R>,
+  ) => Effect.Effect<
+    Answer,
+    Exclude<E, SqlError.SqlError | Conflict> | IdempotencyKeyReused | IdempotencyInProgress | DependencyUnavailable,
+    R
+  >
+  /**
+   * The same for a command of two round trips (FencedCommand.ts), which is no transaction before its write: its load looks
+   * for the receipt, and its write adds it whole. `turn` names what such commands
+   * meet about, the path where nothing is said.
+   */
+  readonly fenced: <A, E, R, F = never>(
+    asked: Asked & Partial<Fenced<F>>,
+    told: Told<A>,
+    command: Effect.Effect<A, E, R>,
+  ) => Effect.Effect<
+    Answer,
+    | Exclude<E | F, SqlError.SqlError | Conflict>
+    | NotAdmitted
+    | IdempotencyKeyReused
+    | IdempotencyInProgress
+    | DependencyUnavailable,
+    R
+  >
+  /**
+   * The same for a command that has to ask elsewhere first, in no transaction: `asking` gives the command, and is not run
+   * where there is a receipt already.
+   */
+  readonly runAfter: <A, E, R, E2, R2>(
+    asked: Asked,
+    told: Told<A>,
+    asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
+  ) => Effect.Effect<
+    Answer,
+    | Exclude<E, SqlError.SqlError | Conflict>
+    | Exclude<E2, SqlError.SqlError>
+    | IdempotencyKeyReused
+    | IdempotencyInProgress
+    | DependencyUnavailable,
+    R | R2
+  >
+}>()("bailiwick/services/platform/security/Idempotency") {
+  static readonly layer = Layer.effect(
+    Idempotency,
+    Effect.gen(function* () {
+      const database = yield* Database
+      const vault = yield* Vault
+      const { sql } = database
+      const flights = new Map<string, { readonly one: Semaphore.Semaphore; waiting: number }>()
+      yield* counted("idempotency keys in flight", () => flights.size)
+
+      const fingerprint = ({ body, ifMatch, method, path, portalBinding }: Asked, kid?: string) => {
+        const key = vault.derive(purpose, kid)
+        const text = canonical([method, path, body ?? null, ifMatch ?? null, portalBinding ?? null])
+        return {
+          kid: key.kid,
+          hash: new Uint8Array(createHmac("sha256", Redacted.value(key.key)).update(text).digest()),
+        }
+      }
+
+      /** Runs `effect` when its turn comes; tells it how long that took. */
+      const alone = <A, E, R>(asked: Asked, effect: (waited: number) => Effect.Effect<A, E, R>) =>
+        Effect.flatMap(Clock.currentTimeMillis, (began) => {
+          const name = JSON.stringify([asked.principal, asked.method, asked.path, asked.key])
+          const enter = Effect.sync(() => {
+            const flight = flights.get(name) ?? { one: Semaphore.makeUnsafe(1), waiting: 0 }
+            flights.set(name, flight)
+            flight.waiting++
+            return flight
+          })
+          const use = Effect.flatMap(Clock.currentTimeMillis, (now) => effect(now - began))
+          return Effect.acquireUseRelease(enter, ({ one }) => {
+            const turn = Effect.timeoutOrElse(one.take(1), { duration: patienceMillis, orElse: () => inProgress })
+            return Effect.acquireUseRelease(turn, () => use, () => one.release(1))
+          }, (flight) =>
+            Effect.sync(() => {
+              if (--flight.waiting === 0) flights.delete(name)
+            }))
+        })
+
+      const open = Effect.fnUntraced(function* (asked: Asked, waited: number) {
+        const { hash, kid } = fingerprint(asked)
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const begun = sql<{ one: number }>`
+          insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
+          values (${asked.principal}, ${asked.method}, ${asked.path}, ${asked.key}, ${hash}, ${kid}, ${now})
+          on conflict do nothing returning 1 as one`.pipe(
+          Effect.catchReason("SqlError", "LockTimeoutError", () => inProgress),
+        )
+        const duration = Math.max(patienceMillis - waited, momentMillis)
+        const [made] = yield* waited < briefMillis
+          ? begun
+          : Effect.timeoutOrElse(begun, { duration, orElse: () => inProgress })
+        return made !== undefined
+      })
+
+      /** What the receipt will say, written with all else that the command only adds: one statement before COMMIT. */
+      const closing: Kind<{ readonly asked: Asked; readonly status: number; readonly kept: string }> = {
+        name: "idempotency_receipts",
+        parts: ([{ asked, kept, status }]) => [{
+          name: "closed_receipt",
+          statement: sql`
+            update idempotency_receipts set status = ${status}, body = ${kept}
+            where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
+              and key = ${asked.key}`,
+        }],
+      }
+
+      const kept = (asked: Asked) =>
+        sql`select fingerprint as receipt_fingerprint, kid as receipt_kid, status as receipt_status, body as receipt_body
+          from idempotency_receipts
+          where principal = ${asked.principal} and method = ${asked.method} and path = ${asked.path}
+            and key = ${asked.key}`
+
+      const replayOf = (asked: Asked, row: Kept): Effect.Effect<Answer, IdempotencyKeyReused> =>
+        timingSafeEqual(row.receipt_fingerprint, fingerprint(asked, row.receipt_kid).hash)
+          ? Effect.succeed({ status: row.receipt_status, body: row.receipt_body, replayed: true })
+          : Effect.fail(new IdempotencyKeyReused())
+
+      const receipt = Effect.fnUntraced(function* (asked: Asked) {
+        const [row] = yield* sql<Kept>`${kept(asked)}`
+        return row === undefined ? undefined : yield* replayOf(asked, row)
+      })
+
+      /** A command whose key has a receipt is not decided. */
+      const unreceived = (asked: Asked): Admission => ({
+        statement: kept(asked),
+        judge: (row) =>
+          row["receipt_kid"] === null
+            ? faultPoint("decision.opened")
+            : Effect.fail(new NotAdmitted(new Known(row as unknown as Kept))),
+      })
+
+      const done = <A>({ encode, keep, status }: Told<A>, result: A) => ({
+        answer: {
+          status: typeof status === "number" ? status : status(result),
+          body: encode(result),
+          replayed: false,
+        } satisfies Answer,
+        kept: (keep ?? encode)(result),
+      })
+
+      const once = Effect.fnUntraced(function* <A, E, R>(
+        asked: Asked,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+        waited: number,
+      ) {
+        if (!(yield* open(asked, waited))) return (yield* receipt(asked)) ?? (yield* inProgress)
+        yield* faultPoint("decision.opened")
+        const { answer, kept } = done(told, yield* command)
+        yield* write(sql, closing, [{ asked, status: answer.status, kept }])
+        return answer
+      })
+
+      const committed = <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>, waited = 0) => {
+        const work = asked.key === null
+          ? Effect.map(command, (result) => done(told, result).answer)
+          : once(asked, told, command, waited)
+        return transact(Effect.tap(gathered(sql, work), () => faultPoint("decision.written"))).pipe(
+          Effect.tap(() => faultPoint("decision.committed")),
+          Effect.provideService(Database, database),
+        )
+      }
+
+      const run: Idempotency["Service"]["run"] = (asked, told, command) =>
+        asked.key === null
+          ? committed(asked, told, command)
+          : alone(asked, (waited) => committed(asked, told, command, waited))
+
+      /** The receipt, written whole; of two with one key the second finds it, and begins anew. */
+      const received = (asked: Asked, { status }: Answer, body: string, now: Date) => {
+        const { hash, kid } = fingerprint(asked)
+        return one((earlier) =>
+          sql`
+          insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, status, body, created_at)
+          select ${asked.principal}::text, ${asked.method}::text, ${asked.path}::text, ${asked.key}::text,
+            ${hash}::bytea, ${kid}::text, ${status}::int, ${body}::text, ${now}::timestamptz
+          where ${earlier} on conflict do nothing returning 1`
+        )
+      }
+
+      const fencedOnce = Effect.fnUntraced(function* <A, E, R>(
+        asked: Asked,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+      ) {
+        const { answer, kept } = done(told, yield* command)
+        if (asked.key === null) return answer
+        yield* fence(sql, received(asked, answer, kept, new Date(yield* Clock.currentTimeMillis)))
+        return answer
+      })
+
+      const runFenced = <A, E, R, F = never>(
+        asked: Asked & Partial<Fenced<F>>,
+        told: Told<A>,
+        command: Effect.Effect<A, E, R>,
+      ) => {
+        const { admissions = [], turn = asked.path } = asked
+        const refused = (error: SqlError.SqlError) =>
+          asked.key !== null && waitedFor(error, "idempotency_receipts")
+            ? new IdempotencyInProgress({ retry_after: 1 })
+            : asked.refused?.(error) ?? null
+        const all = asked.key === null ? admissions : [...admissions, unreceived(asked)]
+        const decided = fenced(sql, { admissions: all, refused, turn }, fencedOnce(asked, told, command)).pipe(
+          Effect.tap(() => faultPoint("decision.committed")),
+          Effect.provideService(Database, database),
+        )
+        if (asked.key === null) return decided
+        return alone(
+          asked,
+          () =>
+            Effect.catch(
+              decided,
+              (error): Effect.Effect<Answer, Lost<E | F | IdempotencyInProgress> | IdempotencyKeyReused> =>
+                error instanceof NotAdmitted && error.answer instanceof Known
+                  ? replayOf(asked, error.answer.row)
+                  : Effect.fail(error),
+            ),
+        )
+      }
+
+      const runAfter: Idempotency["Service"]["runAfter"] = (asked, told, asking) => {
+        const answer = (waited: number) =>
+          Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command, waited))
+        if (asked.key === null) return answer(0)
+        return alone(asked, (waited) =>
+          Effect.flatMap(
+            sqlDies(receipt(asked)),
+            (known): ReturnType<typeof answer> => known === undefined ? answer(waited) : Effect.succeed(known),
+          ))
+      }
+      return Idempotency.of({ run, fenced: runFenced, runAfter })
+    }),
+  )
+}

@@ -1,0 +1,229 @@
+/**
+ * Two kinds of limits, both counted over all processes.
+ *
+ * Exact (`take`): at most `limit` takes in any window. One row a key holds the moments of the takes that were allowed;
+ * its lock orders concurrent takes. For the few limits that must be exact: each take is a write.
+ *
+ * Generous (`spend`): a bucket of `limit` tokens that fills up within a window. A process draws tokens ahead, at first
+ * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. Who spends steadily has
+ * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once. Buckets stand in no
+ * write-ahead log: after a crash of the database they are full.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer, Semaphore } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import { BoundedMap } from "../BoundedMap.ts"
+import { Database } from "../database/Database.ts"
+import type { Fence } from "../database/FencedWrite.ts"
+import { counted } from "../MapSizes.ts"
+
+export interface RateLimit {
+  /** Names the limit and whom it binds: `transfers.initiate:<account id>`. */
+  readonly key: string
+  /** Takes allowed in a window, at least 1. */
+  readonly limit: number
+  readonly windowMillis: number
+}
+
+export interface RateDecision {
+  readonly allowed: boolean
+  /** Takes left in the window after this one. */
+  readonly remaining: number
+  /** 0 where allowed; else whole seconds, at least 1, after which a take may be allowed again. */
+  readonly retryAfterSeconds: number
+}
+
+/** What a load read of a limit (`windowOf`). */
+export interface RateWindow {
+  readonly live: number
+  /** Milliseconds; null: none is live. */
+  readonly oldest: number | null
+}
+
+/** For a load: SQL that selects an exact limit's `RateWindow` as JSON. */
+export const windowOf = (sql: PgClient.PgClient, { key, windowMillis }: RateLimit, now: number) =>
+  sql`(select json_build_object('live', count(h), 'oldest', floor(1000 * extract(epoch from min(h))))
+    from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${new Date(now - windowMillis)})`
+
+/** What a take would be answered, as far as was read. */
+export const decisionOf = (
+  { limit, windowMillis }: RateLimit,
+  { live, oldest }: RateWindow,
+  now: number,
+): RateDecision => ({
+  allowed: live < limit,
+  remaining: Math.max(0, limit - live - 1),
+  retryAfterSeconds: live < limit ? 0 : secondsUntil(Math.min(oldest ?? now, now) + windowMillis, now),
+})
+
+/** A take as a fence of a fenced write: where the window is full by then, nothing is written. */
+export const taking = (sql: PgClient.PgClient, { key, limit, windowMillis }: RateLimit, now: number): Fence => {
+  const since = new Date(now - windowMillis)
+  return {
+    rows: 1,
+    statement: (earlier) =>
+      taken(sql, { key, limit, at: new Date(now), since, expires: new Date(now + windowMillis) }, earlier),
+  }
+}
+
+const secondsUntil = (free: number, now: number) => Math.max(1, Math.ceil((free - now) / 1_000))
+
+/** Takes one, where fewer than `limit` are newer than `since`; gives the row's hits then, and no row else. */
+const taken = (
+  sql: PgClient.PgClient,
+  { at, expires, key, limit, since }: {
+    readonly key: string
+    readonly limit: number
+    readonly at: Date
+    readonly since: Date
+    readonly expires: Date
+  },
+  earlier: Statement.Fragment,
+) =>
+  sql`insert into rate_limits as r (key, hits, expires_at)
+    select ${key}, array[${at}::timestamptz], ${expires}::timestamptz where ${earlier}
+    on conflict (key) do update
+    set hits = array(select h from unnest(r.hits) h where h > ${since}) || ${at}::timestamptz,
+      expires_at = greatest(r.expires_at, ${expires}::timestamptz)
+    where (select count(*) from unnest(r.hits) h where h > ${since}) < ${limit}
+    returning hits`
+
+/** What this process holds of one key's bucket. */
+interface Purse {
+  readonly one: Semaphore.Semaphore
+  held: number
+  /** How many were asked for last. */
+  asked: number
+  /** Nobody asks an empty bucket again before; then it has one token. */
+  emptyUntil: number
+  spentAt: number
+}
+
+/** Purses of a process: beyond that, the purse that was made or filled longest ago goes, and its tokens with it. */
+const mostPurses = 10_000
+
+/** Rows of each kind that one statement deletes. */
+const pruned = 1_000
+
+export class RateLimits extends Context.Service<RateLimits, {
+  /** Takes one, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does. */
+  readonly take: (limit: RateLimit) => Effect.Effect<RateDecision, SqlError.SqlError>
+  /**
+   * Spends tokens of a generous limit, one where nothing is said and at most all that it has. Gives 0, or the whole seconds
+   * after which there may be so many again. Not inside a transaction.
+   */
+  readonly spend: (limit: RateLimit, tokens?: number) => Effect.Effect<number, SqlError.SqlError>
+  /** Deletes rows whose window is over, at most 1,000 of each kind; gives whether there may be more. */
+  readonly prune: Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/platform/security/RateLimits") {
+  static readonly layer = Layer.effect(
+    RateLimits,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+
+      const take = Effect.fn("RateLimits.take")(function* ({ key, limit, windowMillis }: RateLimit) {
+        const millis = yield* Clock.currentTimeMillis
+        const now = new Date(millis)
+        const since = new Date(millis - windowMillis)
+        const expires = new Date(millis + windowMillis)
+        // A refused take updates nothing, so that its own arm finds the row as the statement's snapshot has it; where
+        // the window filled up within this very statement, the snapshot is empty and the whole window is left.
+        const [row] = yield* sql<{ allowed: boolean; live: number; oldest: Date | null }>`
+          with taken as (${taken(sql, { key, limit, at: now, since, expires }, sql`true`)})
+          select true as allowed, cardinality(hits) as live, null::timestamptz as oldest from taken
+          union all
+          select false, ${limit}::int,
+            (select min(h) from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${since})
+          where not exists (select from taken)`
+        const { allowed, live, oldest } = row!
+        // Whoever waited for the row's lock may find takes that are newer than its own moment.
+        const free = Math.min(oldest?.getTime() ?? millis, millis) + windowMillis
+        return {
+          allowed,
+          remaining: Math.max(0, limit - live),
+          retryAfterSeconds: allowed ? 0 : secondsUntil(free, millis),
+        }
+      })
+
+      /** Takes at most `wanted` whole tokens out of the bucket. A bucket that nobody has used yet is full. */
+      const draw = Effect.fnUntraced(function* (limit: RateLimit, wanted: number, millis: number) {
+        const { key, windowMillis } = limit
+        const now = new Date(millis)
+        const full = new Date(millis + windowMillis)
+        const [row] = yield* sql<{ drawn: number; level: number }>`
+          insert into rate_buckets as b (key, level, drawn, at, full_at)
+          values (${key}, ${limit.limit}::float8 - ${wanted}::int, ${wanted}::int, ${now}, ${full})
+          on conflict (key) do update set (level, drawn, at, full_at) = (
+            select filled - least(floor(filled), ${wanted}::int), least(floor(filled), ${wanted}::int),
+              greatest(b.at, ${now}), greatest(b.full_at, ${full})
+            from (
+              select least(${limit.limit}::float8, b.level + ${limit.limit}::float8 / ${windowMillis}::float8
+                * greatest(0, 1000 * extract(epoch from ${now}::timestamptz - b.at)::float8)) as filled
+            ) bucket
+          )
+          returning drawn, level`
+        return row!
+      })
+
+      const purses = new BoundedMap<string, Purse>(mostPurses)
+      yield* counted("rate limits", () => purses.size)
+
+      const purseOf = ({ key }: RateLimit, millis: number): Purse => {
+        const known = purses.get(key)
+        if (known !== undefined) return known
+        const purse = { one: Semaphore.makeUnsafe(1), held: 0, asked: 0, emptyUntil: 0, spentAt: millis }
+        purses.set(key, purse)
+        return purse
+      }
+
+      const refill = Effect.fnUntraced(function* (limit: RateLimit, purse: Purse, tokens: number) {
+        const millis = yield* Clock.currentTimeMillis
+        const each = limit.windowMillis / limit.limit
+        // Whoever waited for the same draw spends of what it brought.
+        if (purse.held < tokens && millis >= purse.emptyUntil) {
+          const idle = millis - purse.spentAt > limit.windowMillis
+          purse.asked = Math.max(
+            1,
+            Math.floor(idle || purse.asked === 0 ? limit.limit / 100 : Math.min(purse.asked * 2, limit.limit / 10)),
+          )
+          const { drawn, level } = yield* draw(limit, Math.max(purse.asked, tokens - purse.held), millis)
+          purse.held += drawn
+          purses.set(limit.key, purse)
+          if (purse.held < tokens) purse.emptyUntil = millis + Math.ceil((1 - level) * each)
+        }
+        if (purse.held < tokens) {
+          const wait = Math.max(0, purse.emptyUntil - millis) + (tokens - purse.held - 1) * each
+          return Math.max(1, Math.ceil(wait / 1_000))
+        }
+        purse.held -= tokens
+        return 0
+      })
+
+      const spend = Effect.fnUntraced(function* (limit: RateLimit, tokens = 1) {
+        const millis = yield* Clock.currentTimeMillis
+        const purse = purseOf(limit, millis)
+        const wanted = Math.min(tokens, limit.limit)
+        const seconds = purse.held >= wanted
+          ? (purse.held -= wanted, 0)
+          : yield* purse.one.withPermits(1)(refill(limit, purse, wanted))
+        purse.spentAt = millis
+        return seconds
+      })
+
+      const prune = Effect.gen(function* () {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const rows = yield* sql`
+          delete from rate_limits r using unnest(array(
+            select key from rate_limits where expires_at < ${now} order by expires_at limit ${pruned} for update skip locked
+          )) over(key) where r.key = over.key returning 1`
+        const buckets = yield* sql`
+          delete from rate_buckets where key in (
+            select key from rate_buckets where full_at < ${now} limit ${pruned} for update skip locked
+          ) returning 1`
+        return rows.length === pruned || buckets.length === pruned
+      })
+
+      return RateLimits.of({ take, spend, prune })
+    }),
+  )
+}

@@ -1,0 +1,147 @@
+/**
+ * Secrets at rest: AES-256-GCM under a key ring, the key's id beside each ciphertext.
+ *
+ * A ciphertext opens only where it was sealed: table, column, row and kid are bound into it. Each purpose has a key of
+ * its own (HKDF), so what one may compute says nothing about another. The database remembers a check value of every
+ * key; a process that lacks one, or means another key by its name, does not start, and a ring is made only for a
+ * database that has none. `open` and `seal` are synchronous and take some microseconds.
+ */
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto"
+import { Database } from "../database/Database.ts"
+import { inTurn } from "../database/InTurn.ts"
+import type { Ring } from "./KeyRing.ts"
+import { checkValue, deriveKey, makeRing, parseRing, readRing, VaultError } from "./KeyRing.ts"
+
+export { VaultError } from "./KeyRing.ts"
+
+export interface VaultConfig {
+  /** The ring itself (BAILIWICK_KEYS); it goes before the file. */
+  readonly keys?: Redacted.Redacted
+  /** Where the ring lies, or is made for an empty database (BAILIWICK_KEYS_FILE). */
+  readonly file: string
+}
+
+/** Where a ciphertext stands. `row` is the row's id. */
+export interface VaultPlace {
+  readonly table: string
+  readonly column: string
+  readonly row: string
+}
+
+export interface Sealed {
+  readonly kid: string
+  /** Nonce (12), ciphertext, tag (16). */
+  readonly bytes: Uint8Array
+}
+
+export interface DerivedKey {
+  readonly kid: string
+  readonly key: Redacted.Redacted<Uint8Array>
+}
+
+export class Vault extends Context.Service<Vault, {
+  readonly seal: (plaintext: Redacted.Redacted, place: VaultPlace) => Sealed
+  /** Throws VaultError where kid, place or bytes are not those of `seal`: a defect, since only we write them. */
+  readonly open: (sealed: Sealed, place: VaultPlace) => Redacted.Redacted
+  /**
+   * 32 bytes for `purpose` from the active key, or from `kid` (throws VaultError where the ring lacks it). What outlives
+   * a change of keys stores the kid with it.
+   */
+  readonly derive: (purpose: string, kid?: string) => DerivedKey
+}>()("bailiwick/services/platform/security/Vault") {
+  /** Fails with one line that says why this process must not start. */
+  static readonly layer = (config: VaultConfig) => Layer.effect(Vault, Effect.map(admitted(config), make))
+}
+
+const attempt = <A>(thunk: () => A) =>
+  Effect.try({
+    try: thunk,
+    catch: (error) => error instanceof VaultError ? error : new VaultError({ message: String(error) }),
+  })
+
+interface KnownKey {
+  readonly kid: string
+  readonly check_value: Uint8Array
+}
+
+/** Why this ring does not fit the database's keys, or null. */
+const faultOf = (ring: Ring, known: ReadonlyArray<KnownKey>): string | null => {
+  for (const { kid, check_value } of known) {
+    const key = ring.keys.get(kid)
+    if (key === undefined) return `the ring lacks key ${kid}, under which this database has secrets`
+    if (!timingSafeEqual(checkValue(kid, key), check_value)) {
+      return `the ring's key ${kid} is another one than this database's: take the ring that belongs to it`
+    }
+  }
+  return null
+}
+
+/** The ring of this process, admitted by the database: one process at a time, so only one can make a ring. */
+const admitted = Effect.fnUntraced(function* (config: VaultConfig) {
+  const { sql } = yield* Database
+  const given = yield* attempt(() =>
+    config.keys === undefined ? readRing(config.file) : parseRing(config.keys, "BAILIWICK_KEYS")
+  )
+  return yield* Effect.gen(function* () {
+    yield* sql`select pg_advisory_xact_lock(hashtext('bailiwick vault'))`
+    const known = yield* sql<{ kid: string; check_value: Uint8Array }>`select kid, check_value from vault_keys`
+    // The file may have been made by another process while this one waited.
+    const ring = given ??
+      (yield* attempt(() => readRing(config.file) ?? (known.length === 0 ? makeRing(config.file) : null)))
+    if (ring === null) {
+      return yield* new VaultError({
+        message: `BAILIWICK_KEYS_FILE: ${config.file} is missing, and this database has secrets under key ` +
+          `${known[0]!.kid}: put the ring back, or name it in BAILIWICK_KEYS`,
+      })
+    }
+    const fault = faultOf(ring, known)
+    if (fault !== null) return yield* new VaultError({ message: `BAILIWICK_KEYS_FILE: ${fault}` })
+    const now = new Date(yield* Clock.currentTimeMillis)
+    for (const [kid, key] of ring.keys) {
+      yield* sql`insert into vault_keys (kid, check_value, created_at) values (${kid}, ${checkValue(kid, key)}, ${now})
+        on conflict (kid) do nothing`
+    }
+    return ring
+  }).pipe(sql.withTransaction, inTurn)
+})
+
+const bound = ({ table, column, row }: VaultPlace, kid: string) =>
+  Buffer.from(JSON.stringify([table, column, row, kid]))
+
+const make = (ring: Ring) => {
+  const sealing = new Map(Array.from(ring.keys, ([kid, key]) => [kid, deriveKey(key, "seal")]))
+  // As many as there are purposes and keys: derived anew for each request they cost more than what they are derived for.
+  const derived = new Map<string, DerivedKey>()
+
+  return Vault.of({
+    seal: (plaintext, place) => {
+      const kid = ring.active
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv("aes-256-gcm", sealing.get(kid)!, nonce).setAAD(bound(place, kid))
+      const body = Buffer.concat([cipher.update(Redacted.value(plaintext), "utf8"), cipher.final()])
+      return { kid, bytes: Buffer.concat([nonce, body, cipher.getAuthTag()]) }
+    },
+    open: ({ kid, bytes }, place) => {
+      const key = sealing.get(kid)
+      if (key === undefined) throw new VaultError({ message: `the ring lacks key ${kid}` })
+      try {
+        const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12), { authTagLength: 16 })
+          .setAAD(bound(place, kid)).setAuthTag(bytes.subarray(-16))
+        return Redacted.make(decipher.update(bytes.subarray(12, -16), undefined, "utf8") + decipher.final("utf8"))
+      } catch {
+        throw new VaultError({ message: `${place.table}.${place.column} does not open under key ${kid}` })
+      }
+    },
+    derive: (purpose, kid = ring.active) => {
+      const name = JSON.stringify([purpose, kid])
+      const known = derived.get(name)
+      if (known !== undefined) return known
+      const key = ring.keys.get(kid)
+      if (key === undefined) throw new VaultError({ message: `the ring lacks key ${kid}` })
+      const made = { kid, key: Redacted.make<Uint8Array>(deriveKey(key, `derived:${purpose}`)) }
+      derived.set(name, made)
+      return made
+    },
+  })
+}

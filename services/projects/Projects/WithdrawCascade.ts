@@ -1,0 +1,52 @@
+/**
+ * What falls with a project that is withdrawn, whoever withdrew it, all in the transaction that withdraws it: open
+ * requests on it, its client, its service grants and the sessions by way of its client. Its Access stays, as evidence.
+ */
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import { ServiceGrants } from "../../access/ServiceGrants.ts"
+import type { Fact } from "../../lifecycle/Positions.ts"
+import { clientSessions } from "../../people/ClientSessions.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { jobQueue } from "../ProviderJobs/Queue.ts"
+import { closings } from "./CloseRequests.ts"
+
+export interface Ending {
+  readonly projectId: string
+  readonly institutionId: string
+  /** The provider's client, where the project has one. */
+  readonly clientId: string | null
+  /** Who withdraws it; null: the directory. */
+  readonly personId: string | null
+  readonly reason: string
+}
+
+export const endings = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { close } = yield* closings
+  const grants = yield* ServiceGrants
+  const jobs = yield* jobQueue
+  const { end: endSessions } = yield* clientSessions
+
+  /** Of a locked project; gives the job that disables its client, where there is or may be one. */
+  const end = Effect.fnUntraced(function* ({ clientId, personId, projectId, reason }: Ending) {
+    yield* close(projectId, "all")
+    yield* jobs.drop(projectId, "project_withdrawn")
+    const open = yield* sql`
+      select from provider_jobs where project_id = ${projectId} and state <> 'effective' limit 1`
+    const jobId = clientId !== null || open.length > 0 ? yield* jobs.add({ kind: "client.disable", projectId }) : null
+    yield* grants.revokeAll(projectId, personId, reason)
+    return jobId
+  })
+
+  /** Ends the sessions, and gives what the product is to be told of them after the withdrawal itself. */
+  const sessions = (
+    { clientId, institutionId, personId, projectId }: Ending,
+  ): Effect.Effect<ReadonlyArray<Fact>, SqlError.SqlError> =>
+    endSessions({
+      ...{ projectId, institutionId, clientId, reason: "PROJECT_WITHDRAWN" },
+      initiatedBy: personId === null ? "system" : "admin",
+    })
+
+  return { end, sessions }
+})

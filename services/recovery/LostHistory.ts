@@ -1,0 +1,165 @@
+/**
+ * What was told and is lost: messages of the stream LIFECYCLE whose events this database does not have. Each is believed
+ * by the signature of a key of ours alone. They are folded as any history is, so that only what they came to counts:
+ * whatever was given back after it was taken away is not taken away again.
+ */
+import { Effect, Option, Schema } from "effect"
+import type { SqlError } from "effect/sql"
+import { compactVerify, decodeJwt, decodeProtectedHeader, importJWK, type JWK } from "jose"
+import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
+import { Uuid } from "../../schemas/Wire.ts"
+import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
+import { Database } from "../platform/database/Database.ts"
+import { changesOf } from "../lifecycle/Fold.ts"
+import type { LostPlace } from "./MissingMessages.ts"
+
+type Told = Parameters<typeof changesOf>[0]
+type Value = ReturnType<typeof changesOf>[number]["value"]
+
+/** One key of a project's state as the lost history left it, and the event that did. */
+export interface LostChange {
+  readonly projectId: string
+  readonly key: string
+  readonly value: Value
+  readonly event: Told & { readonly id: string }
+}
+
+export interface Lost {
+  readonly changes: ReadonlyArray<LostChange>
+  /** Events that were told and are lost. */
+  readonly events: number
+  /** Messages that no key of ours verifies. */
+  readonly unverifiable: number
+  /** Where they stand, each once. */
+  readonly places: ReadonlyArray<LostPlace>
+  /** The highest epoch among them. */
+  readonly epoch: number
+  /** Projects whose rollout failed since. */
+  readonly failedRollouts: ReadonlySet<string>
+  /** Keys of ours that were found to be stolen since. */
+  readonly stolenKeys: ReadonlySet<string>
+  /** Keys that signed. */
+  readonly keys: ReadonlySet<string>
+}
+
+const Claims = Schema.Struct({
+  jti: Uuid,
+  aud: Schema.String,
+  sub_id: Schema.Json,
+  events: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)),
+})
+const claimsOf = Schema.decodeUnknownOption(Claims)
+const Place = Schema.Struct({
+  epoch: Schema.Int,
+  position: Schema.Int,
+  digest: Schema.String,
+  prev_digest: Schema.String,
+})
+const placeOf = Schema.decodeUnknownOption(Place)
+const audience = "urn:bailiwick:project:"
+const kinds = new Map<string, FactKind>(
+  Object.entries(factKinds).map(([kind, { uri }]) => [uri, kind as FactKind]),
+)
+
+/** What a message claims, before anybody has checked it; null for what is no message of ours. */
+const claimed = (token: string) => {
+  try {
+    const claims = Option.getOrNull(claimsOf(decodeJwt(token)))
+    const [told] = Object.entries(claims?.events ?? {})
+    const kind = kinds.get(told?.[0] ?? "")
+    if (claims === null || told === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
+    const { lifecycle, ...payload } = told[1]
+    const place = Option.getOrNull(placeOf(lifecycle))
+    if (place === null) return null
+    const projectId = claims.aud.slice(audience.length)
+    return { id: claims.jti, projectId, place, kind, subId: claims.sub_id, payload } as const
+  } catch {
+    return null
+  }
+}
+
+export const lostHistory = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const bus = yield* Bus
+
+  const unknownOf = (ids: ReadonlyArray<string>) =>
+    Effect.map(
+      sql<{ id: string }>`
+        select t.id::text as id from unnest(${[...ids]}::uuid[]) t(id)
+        where not exists (select from lifecycle_events e where e.id = t.id)`,
+      (rows) => new Set(rows.map(({ id }) => id)),
+    )
+
+  const keyRing = Effect.flatMap(
+    sql<{ kid: string; public_jwk: JWK }>`select kid, public_jwk from signing_keys`,
+    (rows) =>
+      Effect.forEach(
+        rows,
+        ({ kid, public_jwk }) => Effect.promise(async () => [kid, await importJWK(public_jwk, "RS256")] as const),
+      ).pipe(
+        Effect.map((entries) => new Map(entries)),
+      ),
+  )
+
+  /** What was told since then and is not known here. */
+  const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number) {
+    const keys = yield* keyRing
+    const changes = new Map<string, LostChange>()
+    const failedRollouts = new Set<string>()
+    const stolenKeys = new Set<string>()
+    const used = new Set<string>()
+    const places = new Map<string, LostPlace>()
+    let events = 0
+    let epoch = 0
+    let unverifiable = 0
+
+    const verified = (token: string) =>
+      Effect.promise(async () => {
+        try {
+          const key = keys.get(String(decodeProtectedHeader(token).kid))
+          if (key === undefined) return false
+          const { protectedHeader } = await compactVerify(token, key, { algorithms: ["RS256"] })
+          return protectedHeader.typ === "secevent+jwt"
+        } catch {
+          return false
+        }
+      })
+
+    const take = Effect.fnUntraced(function* (
+      messages: ReadonlyArray<PastMessage>,
+    ): Effect.fn.Return<void, SqlError.SqlError> {
+      const texts = messages.map(({ data }) => new TextDecoder().decode(data))
+      const told = texts.flatMap((token) => {
+        const claims = claimed(token)
+        if (claims === null) unverifiable++
+        return claims === null ? [] : [{ ...claims, token }]
+      })
+      const unknown = yield* unknownOf(told.map(({ id }) => id))
+      for (const { token, ...event } of told.filter(({ id }) => unknown.has(id))) {
+        if (!(yield* verified(token))) {
+          unverifiable++
+          continue
+        }
+        used.add(String(decodeProtectedHeader(token).kid))
+        events++
+        const { id, kind, payload, place, projectId, subId } = event
+        epoch = Math.max(epoch, place.epoch)
+        const { digest, position, prev_digest: prevDigest } = place
+        places.set(digest, { projectId, epoch: place.epoch, position, digest, prevDigest })
+        for (const { key, value } of changesOf(event)) {
+          changes.set(`${projectId}\n${key}`, { projectId, key, value, event: { id, kind, subId, payload } })
+        }
+        if (JSON.stringify(payload["reason_admin"]) === `{"en":"ROLLOUT_FAILED"}`) failedRollouts.add(projectId)
+        if (kind === "key-transition" && typeof payload["compromised"] === "string") {
+          stolenKeys.add(payload["compromised"])
+        }
+      }
+    })
+
+    yield* bus.history("LIFECYCLE", sinceMillis, take)
+    const found = { events, unverifiable, epoch, failedRollouts, stolenKeys, keys: used }
+    return { ...found, changes: [...changes.values()], places: [...places.values()] } satisfies Lost
+  })
+
+  return { read }
+})

@@ -1,0 +1,97 @@
+/**
+ * Finds messages that were published in the lost time and that the broker lost. Revocations may be among them, so the
+ * installation stays held until the messages are there again or an operator opens it.
+ *
+ * - Of the streams: sequences after the last that this database had known. A message up to that one was committed here
+ *   before it was published, so nothing of it was lost.
+ * - Of projects: each event names the digest of the one before it. An event whose predecessor neither this database nor the
+ *   stream has leaves a hole, whatever the stream's sequence says.
+ */
+import { Effect } from "effect"
+import { Bus } from "../platform/messaging/Bus.ts"
+import { genesis } from "../platform/security/Canonical.ts"
+import { Database } from "../platform/database/Database.ts"
+import type { InstallationRow, MissingMessages } from "../platform/database/Installation.ts"
+
+/** Where an event that is not known here stands in its project's history. */
+export interface LostPlace {
+  readonly projectId: string
+  readonly epoch: number
+  readonly position: number
+  readonly digest: string
+  readonly prevDigest: string
+}
+
+/** The streams that say what was decided in the lost time. */
+export const tellingStreams = ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const
+
+const nameOf = ({ epoch, projectId }: LostPlace) => `${projectId}\n${epoch}`
+
+export const missingMessages = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const bus = yield* Bus
+
+  /** Sequences that the streams lack. */
+  const ofStreams = Effect.fnUntraced(function* ({ told }: InstallationRow, sinceMillis: number) {
+    const back = yield* sql<{ stream: string; to: bigint }>`
+      select stream, went_back_to as to from relay_streams where went_back_to is not null`
+    const found: Array<MissingMessages> = []
+    for (const stream of tellingStreams) {
+      const known = told[stream] ?? null
+      const to = back.find((row) => row.stream === stream)?.to
+      if (known !== null && to !== undefined && Number(to) < known) {
+        found.push({ stream, first: Number(to) + 1, last: known })
+        continue
+      }
+      const ranges = yield* bus.missing(stream, known, sinceMillis)
+      found.push(...ranges.map(({ first, last }) => ({ stream, first, last })))
+    }
+    return found
+  })
+
+  /** Of events whose predecessors are not among them, those whose predecessors are not known here either. */
+  const withoutPredecessor = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
+    const rows = places.map((place, n) => ({ n, ...place }))
+    return yield* sql<{ n: number; known: bigint }>`
+      with lost as (
+        select * from jsonb_to_recordset(${sql.json(rows)})
+          r(n integer, "projectId" text, epoch integer, position bigint, "prevDigest" text)
+      )
+      select l.n, greatest(
+          coalesce((select max(t.position) from lifecycle_told t
+            where t.project_id = l."projectId" and t.epoch = l.epoch and t.position < l.position), 0),
+          case when h.was_epoch = l.epoch and h.was_position < l.position then h.was_position else 0 end) as known
+      from lost l left join lifecycle_heads h on h.project_id = l."projectId"
+      where not exists (
+          select from lifecycle_told t where t.project_id = l."projectId" and t.epoch = l.epoch
+            and t.position = l.position - 1 and t.digest = l."prevDigest")
+        and ((h.was_epoch, h.was_position, h.was_digest) = (l.epoch, l.position - 1, l."prevDigest")) is not true
+      order by l.n`
+  })
+
+  /** Positions that lack between events which are not known here, or before them. */
+  const ofProjects = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
+    const digests = new Set(places.map(({ digest }) => digest))
+    const open = places.filter(({ position, prevDigest }) =>
+      !(position === 1 && prevDigest === genesis) && !digests.has(prevDigest)
+    )
+    if (open.length === 0) return []
+    const histories = Map.groupBy(places, nameOf)
+    const found: Array<MissingMessages> = []
+    for (const { known, n } of yield* withoutPredecessor(open)) {
+      const place = open[n]!
+      const told = histories.get(nameOf(place))!.map(({ position }) => position)
+      const before = told.reduce((most, at) => at < place.position ? Math.max(most, at) : most, Number(known))
+      const last = place.position - 1
+      const { epoch, position, projectId } = place
+      found.push({
+        ...{ stream: "LIFECYCLE", project_id: projectId, epoch },
+        // It is there, and is not the one that this event follows.
+        ...(before === last ? { first: position, last: position } : { first: before + 1, last }),
+      })
+    }
+    return found
+  })
+
+  return { ofStreams, ofProjects }
+})

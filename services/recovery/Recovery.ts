@@ -1,0 +1,273 @@
+/**
+ * The way back of a held installation (docs/recovery.md): what came in during the lost time is taken in again,
+ * links that were mailed are made and mailed anew, what was taken away is taken away again, and then, by itself, it opens.
+ *
+ * It opens only when all of it was seen: while the broker is away, or the stream that would know is not the one that
+ * this database told, or some of its messages are missing or cannot be verified, it stays held until an operator says
+ * otherwise (`cli installation open`). Every step may be repeated: killed anywhere, it begins again, and what is done is found done.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import { invitations } from "../decisions/Invitations.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Bus, type BusError } from "../platform/messaging/Bus.ts"
+import { Database } from "../platform/database/Database.ts"
+import { faultPoint } from "../platform/Faults.ts"
+import {
+  type HeldReason,
+  type InstallationRow,
+  type MissingMessages,
+  readInstallation,
+} from "../platform/database/Installation.ts"
+import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/LostTransfers.ts"
+import { ensureEpoch, settleEpoch } from "../lifecycle/Epochs.ts"
+import { lostDecisions } from "./LostDecisions.ts"
+import { lostHistory } from "./LostHistory.ts"
+import { missingMessages, tellingStreams } from "./MissingMessages.ts"
+import { KeyRotation } from "../lifecycle/KeyRotation.ts"
+import { reapplying } from "./ReapplyLostHistory.ts"
+
+/** Streams whose messages are taken in again. */
+const taken = ["DIRECTORY_IN", "EVENTS"] as const
+
+const leaseMillis = 30_000
+
+/** Stretches of missing messages that are named. */
+const namedAtMost = 100
+
+const keyOf = (holes: ReadonlyArray<MissingMessages>) =>
+  holes.map(({ epoch, first, last, project_id, stream }) => [stream, first, last, project_id, epoch].join(" ")).join(
+    "\n",
+  )
+
+type Failure = SqlError.SqlError | BusError | DependencyUnavailable
+
+export class Recovery extends Context.Service<Recovery, {
+  /** Goes as far as it can; gives whether the installation is open. One process does, the others are told `false`. */
+  readonly advance: Effect.Effect<boolean, SqlError.SqlError>
+}>()("bailiwick/services/recovery/Recovery") {
+  static readonly layer = Layer.effect(
+    Recovery,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const audit = yield* Audit
+      const bus = yield* Bus
+      const decisions = yield* lostDecisions
+      const history = yield* lostHistory
+      const invited = yield* invitations
+      const keys = yield* KeyRotation
+      const missing = yield* missingMessages
+      const transfers = yield* lostTransfers
+      const { hold, reapply } = yield* reapplying
+      const mine = crypto.randomUUID()
+      // What the streams lacked when this process read them last: they are read again once that changes.
+      let lackedBefore: string | null = null
+
+      const stays = (because: HeldReason) =>
+        Effect.as(
+          sql`update installation set held_reason = ${because} where state = 'held' and held_reason <> ${because}`,
+          false,
+        )
+
+      const done = Effect.fnUntraced(function* (
+        step: "intake_rewound_at" | "tokens_renewed_at" | "reapplied_at",
+        epoch: number,
+      ) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`update installation set ${sql(step)} = ${now} where epoch = ${epoch}`
+      })
+
+      const recorded = (action: string, epoch: number, details: Readonly<Record<string, string | number>>) =>
+        audit.append({
+          ...{ action, actor: "system", subject: `installation:${epoch}`, outcome: "done" },
+          details,
+        })
+
+      /** Whether the stream is the one that this database told, or it had told none. */
+      const knows = Effect.fnUntraced(function* (
+        { streams }: InstallationRow,
+        stream: typeof tellingStreams[number],
+        since: number,
+      ) {
+        const { created } = yield* bus.mark(stream)
+        const known = streams[stream]
+        if (known !== undefined) return known === created
+        if (Date.parse(created) <= since) return true
+        const told = yield* sql`select from outbox where stream = ${stream} and published_at is not null limit 1`
+        return told.length === 0
+      })
+
+      /** A history that somebody told under our number, or a later one, is never gone on with. */
+      const overtake = (epoch: number) =>
+        sql.withTransaction(Effect.gen(function* () {
+          yield* sql`update installation set restored_from = lost_since + interval '1 hour', epoch = ${epoch}`
+          yield* settleEpoch(sql)
+        }))
+
+      const again = Effect.fnUntraced(function* (found: InstallationRow, since: number) {
+        const lost = yield* history.read(since)
+        if (lost.epoch >= found.epoch) {
+          yield* overtake(lost.epoch)
+          return null
+        }
+        let reapplied = 0
+        for (const change of lost.changes) {
+          if (yield* reapply(change)) reapplied++
+          yield* faultPoint("recovery.reapplied")
+        }
+        // A thief signs nothing that anybody believes; that the key is gone already is no news.
+        for (const kid of lost.stolenKeys) {
+          yield* keys.compromise(kid, "it was compromised before the database was put back").pipe(
+            Effect.andThen(Effect.sync(() => void reapplied++)),
+            Effect.catchTag("KeyRefused", () => Effect.void),
+          )
+        }
+        // Consumers may have gone over meanwhile, and believe the old key no more.
+        if (yield* keys.resume([...lost.keys])) reapplied++
+        for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
+        const decided = yield* decisions.read(since)
+        for (const decision of decided.decisions) {
+          if (yield* decisions.reapply(decision)) reapplied++
+          yield* faultPoint("recovery.reapplied")
+        }
+        const told = new Map<string, ToldTransfer>()
+        let { unreadable } = decided
+        yield* bus.history("TRANSFERS", since, (messages) =>
+          Effect.sync(() => {
+            for (const { data } of messages) {
+              const transfer = toldTransfer(new TextDecoder().decode(data))
+              if (transfer === null) unreadable++
+              else told.set(transfer.id, transfer)
+            }
+          }))
+        let unknown = 0
+        for (const transfer of told.values()) {
+          const became = yield* transfers.redecide(transfer)
+          if (became === "redecided") reapplied++
+          if (became !== "unknown") continue
+          unknown++
+          yield* audit.append({
+            ...{ action: "recovery.transfer-unknown", actor: "system", subject: `domain:${transfer.domain_id}` },
+            ...{ outcome: "failed", details: { transfer_id: transfer.id, status: transfer.status } },
+          })
+        }
+        const unverifiable = lost.unverifiable + unreadable
+        yield* recorded("recovery.looked-back", found.epoch, {
+          ...{ lost_events: lost.events, reapplied, unverifiable, unknown_transfers: unknown },
+        })
+        return { unverifiable, places: lost.places }
+      })
+
+      /** Keeps the installation held for messages that the broker lost, and names them. */
+      const lacks = Effect.fnUntraced(function* (found: InstallationRow, holes: ReadonlyArray<MissingMessages>) {
+        const { epoch, missing } = found
+        const named = holes.slice(0, namedAtMost)
+        yield* sql`
+          update installation set held_reason = 'messages_missing', missing = ${sql.json(named)}
+          where epoch = ${epoch} and state = 'held'`
+        if (keyOf(missing) === keyOf(named)) return false
+        yield* audit.append(...named.map((hole) => ({
+          ...{ action: "recovery.messages-missing", actor: "system", subject: `installation:${epoch}` },
+          ...{ outcome: "failed" as const, details: { ...hole } },
+        })))
+        yield* Effect.logWarning(
+          `epoch ${epoch}: ${holes.length} stretches of messages are missing: type "deno task cli installation show"`,
+        )
+        return false
+      }, sql.withTransaction)
+
+      const open = Effect.fnUntraced(function* (epoch: number) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const opened = yield* sql`
+          update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}
+          where epoch = ${epoch} and state = 'held' returning 1`
+        if (opened.length === 0) return
+        yield* recorded("installation.opened", epoch, {})
+      }, sql.withTransaction)
+
+      const walk = Effect.fnUntraced(function* (found: InstallationRow): Effect.fn.Return<boolean, Failure> {
+        const { epoch } = found
+        const since = (found.lost_since ?? found.held_since)!.getTime()
+        if (found.intake_rewound_at === null) {
+          for (const stream of taken) yield* bus.rewind(stream, since)
+          yield* faultPoint("recovery.rewound")
+          yield* sql.withTransaction(Effect.gen(function* () {
+            yield* done("intake_rewound_at", epoch)
+            yield* recorded("installation.held", epoch, {
+              ...{ held_reason: found.held_reason!, lost_since: new Date(since).toISOString() },
+            })
+          }))
+        }
+        if (found.tokens_renewed_at === null) {
+          yield* transfers.renewLinks
+          yield* invited.renewLinks
+          yield* done("tokens_renewed_at", epoch)
+          yield* faultPoint("recovery.renewed")
+        }
+        for (const stream of tellingStreams) {
+          if (!(yield* knows(found, stream, since))) return yield* stays("stream_gone")
+        }
+        const gaps = yield* missing.ofStreams(found, since)
+        if (found.held_reason === "messages_missing" && lackedBefore === keyOf(gaps)) return false
+        // Once at once, and once more when all that came in meanwhile is there to be taken away from.
+        const waiting = yield* bus.unanswered("DIRECTORY_IN")
+        if (found.reapplied_at !== null && waiting > 0) return yield* stays("intake_behind")
+        const seen = yield* again(found, since)
+        if (seen === null) return false
+        if (seen.unverifiable > 0) return yield* stays("unverifiable_messages")
+        yield* done("reapplied_at", epoch)
+        if (waiting > 0) return yield* stays("intake_behind")
+        const holes = [...gaps, ...(yield* missing.ofProjects(seen.places))]
+        if (holes.length > 0) {
+          lackedBefore = keyOf(gaps)
+          return yield* lacks(found, holes)
+        }
+        yield* open(epoch)
+        yield* Effect.logWarning(`epoch ${epoch}: all that was revoked in the lost time is; the installation is open`)
+        return true
+      })
+
+      /** One process is at it, for as long as it says so. */
+      const lease = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const taken = yield* sql`
+          update installation set recovering = ${mine}::uuid, recovering_until = ${new Date(now + leaseMillis)}
+          where state = 'held' and (recovering = ${mine}::uuid or coalesce(recovering_until < ${new Date(now)}, true))
+          returning 1`
+        return taken.length === 1
+      })
+      // Held from look to look, not by one look alone: the end of this process gives it back.
+      yield* Effect.addFinalizer(() =>
+        sql`update installation set recovering = null, recovering_until = null where recovering = ${mine}::uuid`.pipe(
+          Effect.interruptible,
+          Effect.timeout("2 seconds"),
+          Effect.ignore,
+        )
+      )
+      const renewing = Effect.sleep(leaseMillis / 3).pipe(Effect.andThen(lease), Effect.forever)
+
+      const advance = Effect.gen(function* () {
+        yield* ensureEpoch(sql)
+        const found = yield* readInstallation(sql)
+        if (found.state === "open") return true
+        if (found.held_reason === "unverifiable_messages" || !(yield* lease)) return false
+        return yield* Effect.raceFirst(walk(found), renewing).pipe(
+          Effect.catchTags({
+            BusError: ({ message }) =>
+              Effect.andThen(
+                // Said once, however long it lasts.
+                found.held_reason === "event_bus_unavailable"
+                  ? Effect.void
+                  : Effect.logWarning(`recovery: the broker cannot be asked: ${message}`),
+                stays("event_bus_unavailable"),
+              ),
+            DependencyUnavailable: () => Effect.succeed(false),
+          }),
+        )
+      }).pipe(Effect.withSpan("Recovery.advance"))
+
+      return Recovery.of({ advance })
+    }),
+  ).pipe(Layer.provide(lostTransfersLayer))
+}

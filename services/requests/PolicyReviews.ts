@@ -1,0 +1,153 @@
+/**
+ * Policy reviews as rows: what a request opens, and who signed. Who may sign, and what a signature does, stands in
+ * Policies.ts.
+ */
+import { Clock, Context, DateTime, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { PolicyReviewState } from "../../schemas/identity/Policies.ts"
+import type { OpenedReview } from "../../schemas/identity/Requests.ts"
+import { Database } from "../platform/database/Database.ts"
+import { fence, one } from "../platform/database/FencedCommand.ts"
+import { insertion, write } from "../platform/database/Gathered.ts"
+import { Ids } from "../platform/Ids.ts"
+import type { RequestKind, RequestRow } from "./RequestRows.ts"
+
+export type PolicyRole = "sponsor" | "administrator" | "operator"
+
+export type ReviewKind = RequestKind | "enrollment_claim"
+
+export interface PolicyReviewRow {
+  readonly id: string
+  readonly request_id: string
+  readonly kind: ReviewKind
+  readonly author: string
+  readonly institution_id: string | null
+  readonly project_id: string | null
+  readonly required_roles: ReadonlyArray<PolicyRole>
+  readonly state: PolicyReviewState
+  readonly reason: string
+  readonly created_at: Date
+}
+
+export interface Signature {
+  readonly role: string
+  readonly person_id: string
+  readonly approved_at: Date
+}
+
+/** A request whose every role has signed: what the owner of its kind is given to carry out. */
+export interface Decision {
+  readonly request: RequestRow
+  readonly review: PolicyReviewRow
+  /** Ids of people, in the order in which they signed. */
+  readonly approvedBy: ReadonlyArray<string>
+}
+
+/** Of a `PolicyReviewRow`, of a review `v`. */
+export const policyReviewColumns =
+  `v.id::text as id, v.request_id::text as request_id, v.kind, v.author, v.institution_id, v.project_id,
+  v.required_roles, v.state, v.reason, v.created_at`
+
+/** As an answer shows a time: RFC 3339, UTC, milliseconds. */
+export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDateUnsafe(date))
+
+export type ReviewName = Pick<PolicyReviewRow, "id" | "required_roles">
+
+/** What `newestReview` joins to a request; nulls where it has no review. */
+export interface NewestReview {
+  readonly review_id: string | null
+  readonly required_roles: ReadonlyArray<PolicyRole>
+  readonly review_state: PolicyReviewState
+  readonly review_author: string
+}
+
+export const reviewIn = ({ required_roles, review_id }: NewestReview): ReviewName | null =>
+  review_id === null ? null : { id: review_id, required_roles }
+
+export const openedOf = ({ id, required_roles }: ReviewName): OpenedReview => ({ review_id: id, required_roles })
+
+/** What the answer about any request ends with. */
+export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
+  version: request.revision,
+  created_at: stamp(request.created_at),
+  event_id: request.event_id,
+  job_id: request.job_id,
+  policy_review: review === null ? null : openedOf(review),
+})
+
+export class PolicyReviews extends Context.Service<PolicyReviews, {
+  /** Opens the review that a request needs, in the current transaction (Gathered.ts); `author` and `reason` are the request's unless they are given. */
+  readonly open: (
+    request: RequestRow,
+    roles: ReadonlyArray<PolicyRole>,
+    of?: { readonly kind: ReviewKind; readonly author: string; readonly reason: string },
+  ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
+  /**
+   * Closes the review of a request that has no use for it any more, where it was open when it was loaded. Comes before
+   * the request's own change, which is missed where a review was opened since.
+   */
+  readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
+  /** Closes the open reviews of requests that have no use for them any more. */
+  readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/requests/PolicyReviews") {
+  static readonly layer = Layer.effect(
+    PolicyReviews,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const ids = yield* Ids
+
+      const reviews = insertion(sql, "policy_reviews", {
+        id: "uuid",
+        request_id: "uuid",
+        kind: "text",
+        author: "text",
+        institution_id: "text",
+        project_id: "text",
+        required_roles: "text[]",
+        state: "text",
+        reason: "text",
+        created_at: "timestamptz",
+      })
+
+      const open: PolicyReviews["Service"]["open"] = Effect.fnUntraced(function* (request, roles, of = request) {
+        const row: PolicyReviewRow = {
+          id: yield* ids.next,
+          request_id: request.id,
+          kind: of.kind,
+          author: of.author,
+          institution_id: request.institution_id,
+          project_id: request.project_id,
+          required_roles: roles,
+          state: "open",
+          reason: of.reason,
+          created_at: new Date(yield* Clock.currentTimeMillis),
+        }
+        yield* write(sql, reviews, [row])
+        return row
+      })
+
+      const close = Effect.fnUntraced(function* ({ review_id, review_state }: NewestReview) {
+        if (review_state !== "open") return
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* fence(
+          sql,
+          one((earlier) =>
+            sql`update policy_reviews set state = 'superseded', decided_at = ${now}
+              where id = ${review_id}::uuid and state = 'open' and ${earlier} returning 1`
+          ),
+        )
+      })
+
+      const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<string>) {
+        // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+        const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`
+          update policy_reviews set state = 'superseded', decided_at = ${now}
+          where request_id ${these} and state = 'open'`
+      })
+
+      return PolicyReviews.of({ open, close, supersede })
+    }),
+  )
+}

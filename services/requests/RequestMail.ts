@@ -1,0 +1,83 @@
+/**
+ * What is mailed about requests: an invitation with its link, and to the other side of a link what is about to happen. A
+ * letter reads its request again when it is sent, so nothing is sent that is over. Tokens are derived here and exist in
+ * the letter only.
+ */
+import { Clock, Effect, Redacted } from "effect"
+import { Database } from "../platform/database/Database.ts"
+import { type Letter, oneLine, rendered, when } from "../platform/mail/Letter.ts"
+import type { MailTemplate } from "../platform/mail/Mails.ts"
+import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
+import { objectionWindow, type RequestRow, stateAt } from "./RequestRows.ts"
+
+export const invitationKind = "enrollment.invitation"
+export const linkNoticeKind = "link.requested"
+
+/** The kind of the invitation's one-shot token. */
+export const invitationToken = "enrollment-accept"
+
+interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | "effective_at" | "created_at"> {
+  readonly institution: string | null
+  readonly token_kid: string | null
+  readonly token_nonce: Uint8Array | null
+}
+
+/** Templates of both kinds; `portalUrl` is where their links lead: its pages are not ours. */
+export const requestTemplates = (portalUrl: URL) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const tokens = yield* OneShotTokens
+    const base = new URL(portalUrl)
+    if (!base.pathname.endsWith("/")) base.pathname += "/"
+
+    const read = Effect.fnUntraced(function* (id: string) {
+      const [row] = yield* sql<Row>`
+        select r.id::text as id, r.kind, r.state, r.expires_at, r.effective_at, r.created_at, r.token_kid, r.token_nonce,
+          i.name as institution
+        from requests r left join institutions i on i.id = r.institution_id where r.id = ${id}::uuid`
+      return row ?? null
+    })
+
+    const invitation = (row: Row, now: number): Letter | null => {
+      if (stateAt(row, now) !== "invited") return null
+      const place = { kind: invitationToken, id: row.id, kid: row.token_kid!, nonce: row.token_nonce! }
+      const institution = oneLine(row.institution ?? "An institution")
+      return {
+        subject: `${institution} invites you`,
+        paragraphs: [
+          `${institution} would like you to become one of its members.`,
+          `You may accept until ${
+            when(row.expires_at!)
+          }. Opening the link changes nothing: you are asked there, after ` +
+          "signing in with this address.",
+        ],
+        link: {
+          label: "Look at the invitation",
+          href: new URL(`enrollments/${Redacted.value(tokens.derive(place))}`, base).href,
+        },
+      }
+    }
+
+    const linkNotice = (row: Row, now: number): Letter | null =>
+      stateAt(row, now) !== "pending_review" ? null : {
+        subject: "Somebody asks to link your identity with theirs",
+        paragraphs: [
+          "A signed-in person showed that they can sign in as you, too, and asks for both identities to become one.",
+          `If that was not you, object: nothing takes effect before ${
+            when(new Date(now + objectionWindow))
+          }, and change how you sign in.`,
+        ],
+        link: { label: "Look at the request", href: new URL(`link-requests/${row.id}`, base).href },
+      }
+
+    const template = (kind: string, letterOf: (row: Row, now: number) => Letter | null): MailTemplate => ({
+      kind,
+      render: Effect.fnUntraced(function* ({ subjectId }) {
+        const row = yield* read(subjectId)
+        const letter = row && letterOf(row, yield* Clock.currentTimeMillis)
+        return letter && rendered(letter)
+      }),
+    })
+
+    return [template(invitationKind, invitation), template(linkNoticeKind, linkNotice)]
+  })

@@ -1,0 +1,17 @@
+import type { JobKind } from "../platform/messaging/Jobs.ts"
+
+export interface CancelArgs {
+  readonly webhook_id: string
+  readonly deleted_at: string
+}
+
+export interface ReplayArgs {
+  readonly webhook_id: string
+  readonly status: "dead_letter" | "delivered"
+  /** Bounds of delivery ids: from `from` on, below `to`. */
+  readonly from: string
+  readonly to: string
+}
+
+export const cancelJob: JobKind<CancelArgs> = { kind: "webhooks.cancel" }
+export const replayJob: JobKind<ReplayArgs> = { kind: "webhooks.replay" }

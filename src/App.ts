@@ -93,14 +93,17 @@ import { RequestTimers } from "./workers/RequestTimers.ts"
 import { Timers as TimersWorker } from "./workers/Timers.ts"
 import { Upkeep } from "./workers/Upkeep.ts"
 
-/** What `/ready` tells the operator. Of partitions it looks anew after a minute: probes are many. */
+/**
+ * The note in `/ready`: the sign-in warning and the partitions that are late. Probes are frequent, so the look at the
+ * partitions is cached for a minute.
+ */
 const noteFor = (config: AppConfig) =>
   Effect.map(
     Effect.cachedWithTTL(Effect.orElseSucceed(latePartitions, () => null), "1 minute"),
     Effect.map((late) => [signInWarning(config), late].filter((note) => note !== null).join("; ") || null),
   )
 
-/** PostgreSQL, migrated, with its clock, and the broker. */
+/** The platform services, on the migrated PostgreSQL, its clock and the broker. */
 const ground = (config: AppConfig, places: Places) =>
   Layer.mergeAll(
     Audit.layer,
@@ -138,14 +141,14 @@ const ground = (config: AppConfig, places: Places) =>
     })),
   )
 
-/** The origin that people know this installation by. */
+/** The installation's public origin: PUBLIC_URL, else the address of the listener. */
 export const publicUrlOf = (config: AppConfig): URL => new URL(config.publicUrl ?? originAt(config))
 
 const issuerOf = (config: AppConfig) => new URL("/dev/issuer", publicUrlOf(config)).href
 
 const demoIssuer = (config: AppConfig, { home }: Places) => EmbeddedIssuer.layer({ home, issuer: issuerOf(config) })
 
-/** With DEMO the home's own key is an issuer, and the only one. */
+/** Verifies session cookies. With DEMO the embedded issuer, which signs with the home's key, is the only issuer. */
 const cookies = (config: AppConfig, places: Places) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer]))).pipe(
@@ -153,7 +156,10 @@ const cookies = (config: AppConfig, places: Places) =>
     )
     : Layer.unwrap(Effect.map(configuredIssuers(config.mailIssuers), Cookies.layer))
 
-/** With DEMO the home's own key speaks for every issuer: a person is who the directory has under that name. */
+/**
+ * Verifies people's access tokens. With DEMO the embedded issuer's key is accepted for every issuer; the directory
+ * decides which person a token names.
+ */
 const accessTokens = (config: AppConfig, places: Places) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => AccessTokens.layer(() => tokenIssuer))).pipe(
@@ -161,7 +167,7 @@ const accessTokens = (config: AppConfig, places: Places) =>
     )
     : Layer.unwrap(Effect.map(configuredTokenIssuers(config.managementIssuers), AccessTokens.layer))
 
-/** Who asks the identity API. */
+/** Authenticates callers of the identity API. */
 const callers = (config: AppConfig, places: Places) =>
   Callers.layer.pipe(Layer.provideMerge(Layer.merge(Sightings.layer, accessTokens(config, places))))
 
@@ -214,11 +220,11 @@ const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
   return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
 }))
 
-/** With DEMO only: pages for whoever tries this out, behind the key that is printed at start. */
+/** Developer pages, with DEMO only, behind the key that is printed at start. */
 const devRoutes = (home: string, publicUrl: URL) =>
   Layer.mergeAll(issuerRoutes, DevMailboxPages.layer(home), DevSignIn.layer(publicUrl))
 
-/** Where a mailed link's page sends a person to sign in; null: it can only say so. */
+/** The sign-in page that a mailed link's page offers; null: the page can only say that the person must sign in. */
 const signInUrlOf = ({ demo, signInUrl }: AppConfig, publicUrl: URL): URL | null =>
   signInUrl !== null ? new URL(signInUrl) : demo ? new URL(DevSignIn.devSignInPath, publicUrl) : null
 
@@ -234,7 +240,7 @@ const transferPages = (config: AppConfig, publicUrl: URL) =>
     )
     : Layer.empty
 
-/** The actors that live here, and the way to those that live elsewhere. */
+/** The actors of this process, and the clients of actors in other processes. */
 const actors = (config: AppConfig, { database }: Places) => {
   const { clusterHost: host, clusterPort: port } = config
   const here = config.roles.has("actors")
@@ -244,7 +250,7 @@ const actors = (config: AppConfig, { database }: Places) => {
     : Layer.provideMerge(here ? living : Layer.succeed(Mailbox, { timeoutMillis: 0 }), singleProcess)
 }
 
-/** What can be made before there are servers. */
+/** Makes the API's documents, which need neither the database nor the broker. */
 export const prepare = (config: AppConfig) => {
   if (!config.roles.has("api")) return Effect.void
   const { origin } = publicUrlOf(config)
@@ -291,7 +297,7 @@ const api = (config: AppConfig, places: Places) => {
 const demo = (config: AppConfig, { home }: Places, instance: string) =>
   config.demo ? Layer.effectDiscard(fillDemo(home, instance)) : Layer.effectDiscard(endDemo)
 
-/** Everything that this process does; `Server` is among what it gives where it has the role `api`. */
+/** All that this process does, by its roles. Provides `Server` where the process has the role `api`. */
 export const app = (config: AppConfig, places: Places) => {
   const instance = crypto.randomUUID()
   const has = (role: Role) => config.roles.has(role)
@@ -314,7 +320,9 @@ export const app = (config: AppConfig, places: Places) => {
   )
 }
 
-/** What runtime.json says of the databases: secrets, for this user's own tools. */
+/**
+ * Addresses of the database and the broker for runtime.json: they hold passwords, and are for this user's own tools.
+ */
 export const addresses = (places: Places) => ({
   database_url: Redacted.value(places.database.url),
   database_owner_url: places.database.ownerUrl === null ? null : Redacted.value(places.database.ownerUrl),

@@ -1,7 +1,6 @@
 /**
- * Everything that is configured (docs/configuration.md), read once. A wrong value stops the start with one line that
- * names the variable, what is wrong with it and an example; all wrong values are named at once, and no value is
- * repeated, since some are secrets.
+ * The configuration (docs/configuration.md), read once. Wrong values stop the start: all of them are reported together,
+ * one line each with the variable, the fault and an example. No value is repeated, since some are secrets.
  */
 import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { join, resolve } from "node:path"
@@ -21,7 +20,7 @@ const isLoopback = (address: string): boolean => {
   return parsed !== null && loopbackHosts.has(parsed.hostname.replace(/^\[|\]$/g, ""))
 }
 
-/** Why DEMO may not be on, or null (it lets anyone in who can read the home). */
+/** Why DEMO may not be on, or null. DEMO lets every user in who can read the home. */
 const demoFault = (values: Values): string | null => {
   if (!loopbackHosts.has(values.host)) return "DEMO: starts on a loopback HOST only, for example HOST=127.0.0.1"
   if (values.publicUrl !== null && !isLoopback(values.publicUrl)) {
@@ -31,17 +30,17 @@ const demoFault = (values: Values): string | null => {
   return own === undefined ? null : `DEMO: does not go with ${variables[own].name}, for example DEMO=false`
 }
 
-/** Without SMTP_URL nothing leaves this machine, and any sender will do. */
+/** Without SMTP_URL no mail leaves this machine, so MAIL_FROM may be anything. */
 const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
   smtpUrl !== null && mailFrom === null
     ? `MAIL_FROM: is needed beside SMTP_URL, for example MAIL_FROM=${variables.mailFrom.example}`
     : null
 
-/** The origin of whatever listens there. */
+/** The origin of a server that listens at this host and port. */
 export const originAt = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   `http://${host.includes(":") ? `[${host}]` : host}:${port}`
 
-/** Of what is meant for a server that is not named: the embedded one would take its place, and nobody would notice. */
+/** Refuses an option for an external server whose URL is missing: the embedded server would silently take its place. */
 const serverFault = ({ databaseOwnerUrl, databaseUrl, natsCreds, natsUrl }: Values): string | null => {
   const needed = (one: "databaseUrl" | "natsUrl", beside: "databaseOwnerUrl" | "natsCreds") =>
     `${variables[one].name}: is needed beside ${variables[beside].name}, for example ` +

@@ -1,4 +1,4 @@
-/** Every kind of the directory, and whose word on them is taken. */
+/** Every kind of directory line, and which sources of identity lines are trusted. */
 import { Effect } from "effect"
 import { mailKinds } from "../services/accounts/MailKinds.ts"
 import type { Trust } from "../services/directory/Directory.ts"
@@ -7,16 +7,16 @@ import { watchingProjects } from "../services/projects/DirectoryWatch.ts"
 import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
 import type { IdentityDirectory } from "./AppConfig.ts"
 
-/** Registers with `Directory.layer`. No transaction but the directory's own locks rows of both families. */
+/** All kinds, for `Directory.layer`. Only the directory's own transaction locks rows of both families. */
 export const allKinds = Effect.zipWith(
   watchingTransfers(mailKinds),
   watchingProjects(identityKinds),
   (mail, identity) => [...mail, ...identity],
 )
 
-/** Whether identity lines of a file are taken: whoever can apply one has the database's password. */
+/** How far identity lines from a file are trusted: a user who can apply a file has the database's password. */
 export const trustInFiles = (identity: IdentityDirectory): Trust => identity === "off" ? "none" : "follow"
 
-/** Whether identity lines of the bus are taken. */
+/** How far identity lines from the bus are trusted. */
 export const trustInBus = (identity: IdentityDirectory): Trust =>
   identity === "follow" ? "follow" : identity === "files" ? "plain" : "none"

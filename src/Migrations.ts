@@ -1,7 +1,7 @@
 /**
- * Forward-only migrations, run by the owner's role under the migrator's table lock, so any number of starts at once is
- * safe. The program's own role then gets what it needs and no more: no UPDATE or DELETE on what must stay as written.
- * A process without the owner's role waits until another has migrated.
+ * Forward-only migrations, run by the owner's role under the migrator's table lock, so that any number of processes may
+ * start at once. The program's own role is then granted no more than it needs: no UPDATE or DELETE on append-only
+ * tables. A process without the owner's role waits until another process has migrated.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schedule, Schema } from "effect"
@@ -92,7 +92,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
 /** The number of the newest migration. */
 export const newest = Math.max(...migrations.map(([id]) => id))
 
-/** Tables of the cluster, which a migrator of its own makes: they name processes that run now, and no backup has them. */
+/** Tables of the cluster, made by a migrator of Effect's. They name running processes, so backups leave them out. */
 const cluster = { tables: ["cluster_runners", "cluster_locks"], migrations: "cluster_runner_migrations" } as const
 
 /** Every table that this program expects. */
@@ -137,21 +137,21 @@ const appendOnly = [
 /** Tables that a migration writes and the program only reads. */
 const readOnly = ["schema_meta", "effect_sql_migrations", cluster.migrations]
 
-/** What stands in the schema: tables, views, partitions, the migrators' own tables, those of the cluster. */
+/** All relations of the schema: tables, views, partitions, the migrators' own tables and the cluster's. */
 const relations = (owner: PgClient.PgClient) =>
   owner<{ name: string; view: boolean; partition: boolean }>`
     select c.relname as name, c.relkind = 'v' as view, c.relispartition as partition from pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')`
 
 /**
- * Gives the program's role what it needs and takes back what an older version gave. A partition gets nothing of its own: a
- * statement on its table needs no grant there, and a statement on the partition itself would get around `appendOnly`.
+ * Grants the program's role what it needs, and revokes what an older version granted. Partitions get no grants: a
+ * statement on the parent table needs none, and a statement on the partition itself would bypass `appendOnly`.
  */
 const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: string) {
   const app = owner(role)
   const names = (of: ReadonlyArray<string>) => owner.literal(of.map((name) => `"${name}"`).join(", "))
   const found = yield* relations(owner)
-  // A table that is not there is for readiness to say: the start waits for it.
+  // Readiness reports missing tables, and the start waits for them.
   const there = [...tables, ...cluster.tables].filter((table) => found.some(({ name }) => name === table))
   const kept = appendOnly.filter((table) => there.includes(table))
   const closed = found.filter(({ name, partition, view }) => view || partition || name.endsWith("_migrations"))
@@ -165,7 +165,7 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   yield* owner`grant usage, select on all sequences in schema public to ${app}`
 })
 
-/** One start at a time: grants of several write the same rows of the catalogue, and one of them would fail. */
+/** Grants under a lock: concurrent starts would update the same catalogue rows, and one of them would fail. */
 const grantAlone = (owner: PgClient.PgClient, role: string) =>
   owner`select pg_advisory_xact_lock(hashtext('bailiwick grants'))`.pipe(
     Effect.andThen(grant(owner, role)),
@@ -174,7 +174,7 @@ const grantAlone = (owner: PgClient.PgClient, role: string) =>
     Effect.retry({ times: 5 }),
   )
 
-/** The role of this process does not own the tables. */
+/** DATABASE_OWNER_URL, or DATABASE_URL without it, names a role that does not own the tables. */
 export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { message: Schema.String }) {}
 
 const roleOf = (sql: PgClient.PgClient) =>
@@ -188,7 +188,7 @@ const migrateCluster = (owner: PgClient.PgClient) =>
     inTurn,
   )
 
-/** Applies what is missing and gives the names of what it applied. */
+/** Applies the missing migrations and returns their names. */
 export const migrate = Effect.gen(function* () {
   const { owner, owns, sql } = yield* Database
   if (!(yield* owns)) {
@@ -206,7 +206,7 @@ export const migrate = Effect.gen(function* () {
   return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
 }).pipe(Effect.withSpan("migrate"))
 
-/** The newest migration that was applied; 0 where there is none, or where the role may not see it. */
+/** The newest applied migration; 0 where there is none, or where the role may not read the table. */
 const newestIn = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {
   const [found] = yield* sql<{ readable: boolean }>`
     select coalesce(has_table_privilege(to_regclass(${table}), 'select'), false) as readable`
@@ -215,10 +215,10 @@ const newestIn = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: str
   return row!.id
 })
 
-/** The newest migration of ours that was applied, as the program's role sees it. */
+/** The program's newest applied migration, as the program's role sees it. */
 export const applied = Effect.flatMap(Database, ({ sql }) => newestIn(sql, "effect_sql_migrations"))
 
-/** What the schema lacks of what this program needs, or null. */
+/** What this program needs and the schema lacks, or null. */
 const lacks = Effect.gen(function* () {
   const { sql } = yield* Database
   const id = yield* applied
@@ -228,15 +228,15 @@ const lacks = Effect.gen(function* () {
   return (yield* newestIn(sql, cluster.migrations)) < last ? "the cluster's tables are not there" : null
 })
 
-/** Migrates as the owner; without the owner's role, waits until the schema is what this program needs. */
+/** Migrates as the owner. Without the owner's role, waits until another process has migrated. */
 export const migrated = Effect.gen(function* () {
   const { owns, sql } = yield* Database
   if (yield* owns) return yield* Effect.asVoid(migrate)
   const lacking = yield* lacks
   if (lacking === null) return
   yield* Effect.logWarning(
-    `${lacking}, and ${yield* roleOf(sql)} does not own the tables: type "deno task cli migrate" with ` +
-      "DATABASE_OWNER_URL; waiting for that",
+    `${lacking}, and ${yield* roleOf(sql)} does not own the tables: run "deno task cli migrate" with ` +
+      "DATABASE_OWNER_URL; waiting until it has run",
   )
   yield* lacks.pipe(
     Effect.retry({

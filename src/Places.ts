@@ -1,4 +1,4 @@
-/** Where the database and the broker are: what the configuration names, else servers of our own in the home. */
+/** The database and the broker: the configured servers, else embedded servers in the home. */
 import { Effect, Redacted } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
 import * as EmbeddedNats from "./embedded/EmbeddedNats.ts"
@@ -7,30 +7,30 @@ import * as Home from "./embedded/Home.ts"
 import { kept } from "./embedded/Kept.ts"
 
 export interface Places {
-  /** The home, which this process holds. */
+  /** The home directory, locked by this process. */
   readonly home: string
   readonly database: {
     readonly url: Redacted.Redacted
-    /** Of the role that owns the tables; null where this process has none but that of `url`. */
+    /** For the role that owns the tables; null where this process has only the role of `url`. */
     readonly ownerUrl: Redacted.Redacted | null
     readonly embedded: boolean
   }
   readonly natsUrl: Redacted.Redacted
 }
 
-/** Those that a URL leaves out are well-known, and no destination in any case. */
+/** Explicit ports only: default ports are well-known, and so never destinations anyway. */
 const portsIn = (urls: Redacted.Redacted) =>
   Redacted.value(urls).split(",").map((url) => Number(URL.parse(url.trim())?.port || 0))
 
-/** Ports of these servers: never a destination of what users send us. */
+/** Ports of these servers; URLs that users supply may never lead there. */
 export const portsOf = (places: Places): ReadonlyArray<number> =>
   [places.database.url, places.natsUrl].flatMap(portsIn).filter((port) => port > 0)
 
 const on = (port: number | undefined) => port === undefined ? {} : { port }
 
 /**
- * Takes the home and starts what is missing; all of it stops when the scope closes. `underway` is run as soon as there is
- * nothing to do here but to wait for a server of our own.
+ * Locks the home and starts the missing servers; all of them stop when the scope closes. `underway` is run as soon as
+ * this process would only wait for the embedded PostgreSQL.
  */
 export const open = Effect.fn("Places.open")(function* (
   config: AppConfig,

@@ -1,4 +1,4 @@
-/** One run of the program: its configuration, its servers, and whatever it does on them until a clean end. */
+/** One run of the program: its configuration, its servers and its roles, until a clean end. */
 import { Deferred, Effect, Option } from "effect"
 import process from "node:process"
 import { type AppConfig, load } from "./AppConfig.ts"
@@ -8,7 +8,10 @@ import { freePort, mustBeFree } from "./embedded/Ports.ts"
 import * as Places from "./Places.ts"
 import { telemetry } from "./Telemetry.ts"
 
-/** Found before anything is made in the home; a home that another process holds says so by itself. */
+/**
+ * Checks ports before files are made in the home. Where another process holds the home, the check is skipped: opening
+ * the home reports that better.
+ */
 const portsAreFree = Effect.fnUntraced(function* (config: AppConfig) {
   if (Option.isSome(yield* Home.holder(config.home))) return
   if (config.roles.has("api")) yield* mustBeFree("PORT", config.host, config.port)
@@ -19,8 +22,9 @@ const portsAreFree = Effect.fnUntraced(function* (config: AppConfig) {
 })
 
 /**
- * All that works on the servers: it takes half a second of a core to load, and what it makes ahead a quarter, while others
- * make and start PostgreSQL. What stands above here is loaded before that begins, and is little (test/Architecture.test.ts).
+ * Loads the rest of the program while other processes make and start PostgreSQL: loading takes half a second of a core,
+ * making the documents another quarter. Only the imports of this file are loaded before, and they are few
+ * (test/Architecture.test.ts).
  */
 const loaded = Effect.promise(() => import("./Serving.ts"))
 

@@ -1,4 +1,4 @@
-/** Whatever ends a start says so in lines for a person, not in a stack trace; the trace is there with LOG_LEVEL=debug. */
+/** Reports a failed start in lines for a person, without a stack trace; LOG_LEVEL=debug shows the trace. */
 import { Cause, Effect, Predicate } from "effect"
 import * as SqlError from "effect/sql/SqlError"
 import process from "node:process"
@@ -7,13 +7,13 @@ import { reasonOf } from "./cli/Reason.ts"
 
 const messageOf = (error: unknown): string => {
   if (SqlError.isSqlError(error)) return `PostgreSQL: ${reasonOf(error)}`
-  const told = Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+  const message = Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
   const reason = reasonOf(error)
-  // Ours say all of it, some libraries nothing.
-  return told.includes(reason) ? told : told === "" || told === reason ? reason : `${told}: ${reason}`
+  // Our own messages include their reason; messages of some libraries are empty.
+  return message.includes(reason) ? message : message === "" || message === reason ? reason : `${message}: ${reason}`
 }
 
-/** Fails with exit code 1 after one line a reason on standard error. */
+/** Fails with exit code 1 after one line on standard error for each reason. */
 export const refuse = <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.tapCause(program, (cause) =>
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The program on servers that are there: its layers, the line that says that it is ready, and what it then runs for. */
+/** Runs the program on running servers: builds its layers, prints the ready line, and serves. */
 import { Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -14,7 +14,7 @@ import { Server } from "./http/Server.ts"
 import type * as Places from "./Places.ts"
 import * as Unheard from "./Unheard.ts"
 
-/** Ready once the database and the schema are, whenever that is; for the broker it waits a moment: commands do without it. */
+/** Waits for the database and the schema without limit, for the broker some 10 s: commands work without it. */
 const ready = Effect.gen(function* () {
   const readiness = yield* Readiness
   const looked = readiness.look.pipe(
@@ -46,7 +46,7 @@ const welcome = Effect.fnUntraced(function* (
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
 })
 
-/** Serves until interrupted; `warnings` are what the configuration has that is probably not meant. */
+/** Serves until interrupted; `warnings` are logged (AppConfig/Warnings.ts). */
 const serve = Effect.fn("serve")(function* (
   config: AppConfig,
   places: Places.Places,
@@ -67,12 +67,12 @@ const serve = Effect.fn("serve")(function* (
     public_url: publicUrlOf(config).origin,
     ...addresses(places),
   })
-  if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: what is said to it waits")
+  if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: messages wait in the outbox")
   if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
   else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
   return yield* Option.match(server, { onNone: () => Effect.never, onSome: ({ failed }) => failed })
 })
 
-/** Makes what can be made before there are servers, and gives what then serves on them. */
+/** Prepares the program without its servers; the result then serves on them. */
 export const serving = (config: AppConfig, warnings: ReadonlyArray<string>) =>
   Effect.as(prepare(config), (places: Places.Places) => serve(config, places, warnings))

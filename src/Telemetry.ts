@@ -1,4 +1,4 @@
-/** Logs, traces and metrics, as far as they are configured. Off, they cost nothing. */
+/** Logs, traces and metrics. Those that are not configured cost nothing. */
 import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
 import { printable } from "./cli/Printable.ts"
@@ -13,16 +13,16 @@ const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
 }
 
 /**
- * For a terminal: what others wrote (a server's error, a name) is made harmless there. `Logger.consolePretty` would hand
- * it on as it is; colours are its own, so the text is mended before it gets it.
+ * The pretty logger for a terminal. Text of others (a server's error, a name) may hold control characters, which
+ * `Logger.consolePretty` passes on; they are escaped first, since the logger adds its own for colours.
  */
 const prettily = (): Logger.Logger<unknown, void> => {
   const pretty = Logger.consolePretty()
-  const mended = (part: unknown) => typeof part === "string" ? printable(part) : part
+  const escaped = (part: unknown) => typeof part === "string" ? printable(part) : part
   return Logger.make(({ cause, fiber, message, ...rest }) => {
     const [first, ...more] = Array.isArray(message) ? message : [message]
     const told = cause.reasons.length === 0 ? [] : [Cause.pretty(cause).split("\n").map(printable).join("\n")]
-    pretty.log({ ...rest, fiber, cause: Cause.empty, message: [mended(first), ...told, ...more.map(mended)] })
+    pretty.log({ ...rest, fiber, cause: Cause.empty, message: [escaped(first), ...told, ...more.map(escaped)] })
   })
 }
 
@@ -35,7 +35,7 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
   )
 }
 
-/** What a configuration without an exporter never needs is loaded with one: a start does not wait for it. */
+/** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Telemetry/Exporters.ts"))
 
 const traces = ({ otlp }: AppConfig) =>
@@ -46,6 +46,6 @@ const traces = ({ otlp }: AppConfig) =>
 const metrics = ({ host, metricsPort }: AppConfig) =>
   metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
 
-/** Who exports logs besides adds a logger to those that stand: ours stand first. */
+/** Provides the program's loggers first, so that an exporter of logs is added to them. */
 export const telemetry = (config: AppConfig) =>
   Layer.merge(traces(config), metrics(config).pipe(Layer.orDie)).pipe(Layer.provideMerge(logs(config)))

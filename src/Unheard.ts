@@ -1,22 +1,22 @@
 /**
- * What nobody hears: standard output and error whose reader has ended (`| head`, a collector of logs that was killed), or
- * whose disk is full. The words are lost and the work goes on. Otherwise a stream's error that nobody listens to would be
- * told to that stream, whose next error that is, for ever; and a console that throws would end the loop that spoke.
+ * Survives a standard output or error whose reader has ended (`| head`, a log collector that was killed) or whose disk
+ * is full: the output is lost, the work goes on. Without an `error` listener, reporting a failed write to stderr fails
+ * again, endlessly; and a console that throws would end the loop that logged.
  */
 import { Console } from "effect"
 import process from "node:process"
 
-/** For the program's own process, once. */
+/** Call once per process. */
 export const goOnUnheard = (): void => {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 }
 
-/** Writes what may be lost. */
+/** Writes text that may be lost. */
 export const say = (stream: NodeJS.WriteStream, text: string): void => {
   try {
     stream.write(text)
   } catch {
-    // A full disk: Deno throws, Node emits.
+    // On a full disk Deno throws, and Node emits `error`.
   }
 }
 
@@ -30,7 +30,7 @@ const silently = (name: (typeof names)[number]) => (...args: ReadonlyArray<unkno
   }
 }
 
-/** What loggers speak to. */
+/** The console for loggers: a write that fails is dropped. */
 export const unheard: Console.Console = Object.assign(
   Object.create(globalThis.console),
   Object.fromEntries(names.map((name) => [name, silently(name)])),

@@ -8,7 +8,7 @@ import { program } from "./Program.ts"
 import { refuse } from "./Refusal.ts"
 import { goOnUnheard } from "./Unheard.ts"
 
-/** Who was asked to end, and did, has not failed: service managers take any other code for a crash. */
+/** Exits with 0 after a requested stop: service managers take any other code for a crash. */
 const teardown: Runtime.Teardown = (exit, onExit) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
 

@@ -1,4 +1,4 @@
-/** The identity side of the program: its services, and what its handlers stand on. */
+/** The identity API's services and handlers. */
 import { Layer } from "effect"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
@@ -40,14 +40,14 @@ import { websites } from "../http/Websites.ts"
 const provider = ({ identityProvider }: AppConfig) =>
   identityProvider === null ? embedded : registration(identityProvider)
 
-/** One's own account; credentials are made for the portal, which is where PUBLIC_URL is unless it is named. */
+/** Services of a person's own account. Passkeys are made for PORTAL_URL, else for the origin of PUBLIC_URL. */
 const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
   CredentialActions.layer(relyingPartyAt(new URL(portalUrl ?? publicUrl))).pipe(
     Layer.merge(People.layer),
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer())),
   )
 
-/** What people ask for, and who decides it. */
+/** Requests of people, and the policy reviews that decide them. */
 const asking = ({ directoryWriterClients: writers }: AppConfig) =>
   Policies.layer.pipe(
     Layer.provideMerge(
@@ -56,7 +56,7 @@ const asking = ({ directoryWriterClients: writers }: AppConfig) =>
     Layer.provide(PolicyReviews.layer),
   )
 
-/** `embeddedIssuer`: the issuer of DEMO, where it is on. */
+/** The services of the identity API. `embeddedIssuer` is the URL of DEMO's issuer. */
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
     AccessReviews.layer,
@@ -79,7 +79,14 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
 export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
   const maxAge = millis === null ? null : Math.floor(millis / 1_000)
   return Layer.mergeAll(
-    ...[accessReviews, me, serviceGrants, operations, requests, enrollments, websites, policies] as const,
+    accessReviews,
+    me,
+    serviceGrants,
+    operations,
+    requests,
+    enrollments,
+    websites,
+    policies,
   ).pipe(
     Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
   )

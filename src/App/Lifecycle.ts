@@ -34,7 +34,7 @@ const consumingBy = <R>(issuers: Effect.Effect<TokenIssuers, never, R>, rates: R
     Effect.map((tokens) => consuming(tokens, rates)),
   ))
 
-/** Who may consume; with DEMO the home's own key speaks for every issuer. */
+/** Authenticates consumers; with DEMO the embedded issuer's key is accepted for every issuer. */
 const guard = <E, R>(
   config: AppConfig,
   issuer: Layer.Layer<EmbeddedIssuer, E, R>,
@@ -44,7 +44,7 @@ const guard = <E, R>(
     ? consumingBy(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => () => tokenIssuer), rates).pipe(Layer.provide(issuer))
     : consumingBy(configuredTokenIssuers(config.lifecycleIssuers), rates)
 
-/** Handlers of the lifecycle's groups; `issuer` is the embedded one, which only DEMO asks for. */
+/** Handlers of the lifecycle's groups. `issuer` is the embedded issuer, built only with DEMO. */
 export const lifecycleHandlers = <E, R>(
   config: AppConfig,
   publicUrl: URL,
@@ -58,14 +58,14 @@ export const lifecycleHandlers = <E, R>(
     Layer.provide(SigningKeys.layer),
   )
 
-/** Leads a held installation back. */
+/** Reopens an installation that is held after a restore (docs/recovery.md). */
 const recovery = RecoveryWorker.layer.pipe(
   Layer.provide(Recovery.layer),
   Layer.provide(Rollouts.layer),
   Layer.provide(PolicyReviews.layer),
 )
 
-/** What the role `lifecycle` does. */
+/** The workers of the role `lifecycle`. */
 export const lifecycleWorkers = (config: AppConfig, publicUrl: URL) =>
   Layer.mergeAll(LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer, recovery).pipe(
     Layer.provide(Messages.layer(publicUrl)),

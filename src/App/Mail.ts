@@ -1,4 +1,4 @@
-/** Mail and the other channels that go out. */
+/** Outgoing mail and Slack messages. */
 import { Effect, Layer } from "effect"
 import { requestTemplates } from "../../services/requests/RequestMail.ts"
 import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
@@ -11,7 +11,7 @@ import { DevMailbox } from "../embedded/DevMailbox.ts"
 import { Channels } from "../workers/Channels.ts"
 import { mailConnections, Mailer } from "../workers/Mailer.ts"
 
-/** What each domain has to say by mail: every domain registers its own kinds. */
+/** The mail templates of all domains. */
 const mailTemplates = (config: AppConfig, publicUrl: URL) =>
   Layer.effect(
     MailTemplates,
@@ -22,7 +22,7 @@ const mailTemplates = (config: AppConfig, publicUrl: URL) =>
     ),
   )
 
-/** What the role `mail` does: mails, by SMTP or into the dev mailbox, and the other channels. */
+/** The workers of the role `mail`: mails, by SMTP or into the dev mailbox, and Slack messages. */
 export const mail = (config: AppConfig, publicUrl: URL) => {
   const { home, mailFrom: from, smtpUrl: url } = config
   const slack = SlackMessages.layer({

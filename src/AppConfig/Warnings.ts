@@ -1,8 +1,11 @@
-/** What is allowed and probably not meant: said at start and by `doctor`, one line each. Values are never repeated. */
+/**
+ * Warns of settings that are allowed but probably not meant. Each warning is one line, logged at start and shown by
+ * `doctor`; values are never repeated.
+ */
 import type { AppConfig } from "../AppConfig.ts"
 import { variables } from "./variables.ts"
 
-/** From here on a system takes the local ends of outgoing connections from, by default. */
+/** The first ephemeral port by default: systems use ports from here on for outgoing connections. */
 const ephemeral = 32_768
 
 const ports = [["port", "PORT"], ["clusterPort", "CLUSTER_PORT"], ["metricsPort", "METRICS_PORT"]] as const
@@ -29,8 +32,8 @@ export const signInWarning = (config: AppConfig): string | null => {
 const names = Object.values(variables).map(({ name }) => name)
 
 /**
- * Prefixes of no common program. `IDENTITY_` is Azure's, `MAIL_` and `CLUSTER_` are many a program's: a variable of theirs
- * is named only where it is nearly one of ours.
+ * Prefixes that no common program uses. `IDENTITY_` is Azure's, `MAIL_` and `CLUSTER_` are used by many programs:
+ * variables with these prefixes are reported only when they nearly match one of ours.
  */
 const ownPrefixes = ["BAILIWICK_", "WEBHOOKS_", "TRANSFER_", "MANAGEMENT_", "DOMAIN_TRANSFERS_"]
 
@@ -40,7 +43,7 @@ const ofServices = /_(?:SERVICE_(?:HOST|PORT)(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP
 /** Read by examples/product and by programs like it, in whose shell this one may be started. */
 const ofProducts = new Set(["BAILIWICK_URL"])
 
-/** How many letters are added, left out, exchanged or swapped with their neighbour. */
+/** The edit distance: letters added, left out, exchanged or swapped with their neighbour. */
 const distance = (a: string, b: string): number => {
   let [before, last] = [[] as Array<number>, Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i++) {
@@ -56,7 +59,10 @@ const distance = (a: string, b: string): number => {
   return last[b.length]!
 }
 
-/** Short names are a letter from anything (`HOSTS`, `PORTS`, `ROLE`); long ones are not met by chance. */
+/**
+ * How many wrong letters still count as a misspelling. Short names are one letter away from many others (`HOSTS`,
+ * `PORTS`, `ROLE`); long names do not match by chance.
+ */
 const mistakes = (name: string) => name.length < 6 ? -1 : name.length < 12 ? 1 : 2
 
 const longest = 64
@@ -71,7 +77,7 @@ const misspelt = (given: string): string | null => {
   return ownPrefixes.some((prefix) => given.startsWith(prefix)) ? `${given} is not a variable of bailiwick` : null
 }
 
-/** Of a configuration, and of the environment's names beside it. */
+/** All warnings about this configuration and the names in the environment. */
 export const warningsOf = (config: AppConfig, environment: ReadonlyArray<string>): ReadonlyArray<string> => {
   const signIn = signInWarning(config)
   return [

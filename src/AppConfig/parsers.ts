@@ -1,4 +1,7 @@
-/** Reads the text of one variable. What is wrong with a text is the end of a sentence about its variable. */
+/**
+ * Parsers of the configuration's variables. A parser's failure completes a sentence that begins with the variable's
+ * name.
+ */
 import { Duration, Option, Result, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -9,7 +12,7 @@ import { type MailSender, parseSender } from "../../services/platform/mail/MailS
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
 import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
 
-/** A value, or what is wrong with the text: the end of a sentence about the variable. */
+/** A value, or the fault as the end of a sentence about the variable. */
 export type Parsed<A> = Result.Result<A, string>
 
 const fault = (what: string): Parsed<never> => Result.fail(what)
@@ -25,7 +28,7 @@ export const share = (text: string): Parsed<number> =>
 export const boolean = (text: string): Parsed<boolean> =>
   text === "true" || text === "false" ? Result.succeed(text === "true") : fault("is neither true nor false")
 
-/** `most`: in milliseconds. */
+/** A duration of at most `most` milliseconds. */
 export const millisUpTo = (most: number, inWords: string) => (text: string): Parsed<number> =>
   Result.flatMap(millis(text), (read) => read > most ? fault(`is longer than ${inWords}`) : Result.succeed(read))
 
@@ -67,7 +70,7 @@ export const url = (...schemes: ReadonlyArray<string>) => (text: string): Parsed
     : fault("has credentials that are not percent-encoded")
 }
 
-/** Scheme, host and port: every path under it is ours, and links lead there. */
+/** Scheme, host and port only: this program owns every path below it, and links are made from it. */
 export const origin = (text: string): Parsed<string> =>
   Result.flatMap(url("http", "https")(text), () => {
     const { hash, pathname, search, username } = new URL(text)
@@ -106,7 +109,7 @@ const issuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array
 
 const isWeb = (address: string) => /^https?:$/.test(URL.parse(address)?.protocol ?? "")
 
-/** Issuers whose keys can be asked for, each once. */
+/** Accepts issuers whose keys can be fetched, each issuer once. */
 const distinct = <A extends ConfiguredIssuer | ConfiguredTokenIssuer>(all: ReadonlyArray<A>) => {
   if (!all.every(({ jwks_uri }) => isWeb(jwks_uri))) {
     return fault("has a jwks_uri that is no URL of the scheme http or https")
@@ -133,14 +136,14 @@ const dynamicRegistration = Schema.decodeUnknownResult(Schema.fromJsonString(Sch
   initial_access_token: Schema.optionalKey(Schema.String),
 })))
 
-/** `embedded` (null), or where clients are registered (RFC 7591). */
+/** `embedded` (null), or the registration endpoint of a provider (RFC 7591). */
 export const identityProvider = (text: string) =>
   text === "embedded" ? Result.succeed(null) : Result.mapError(
     dynamicRegistration(text),
     () => "is neither embedded nor a JSON object {registration_endpoint, initial_access_token?}",
   )
 
-/** `issuer client_id`: who asks by a token of their own. */
+/** `issuer client_id`: a service that authenticates with its own token. */
 export const serviceClient = (text: string): Parsed<string> =>
   /^\S+ \S+$/.test(text) ? Result.succeed(text) : fault("is not an issuer and a client_id with a blank between them")
 
@@ -179,7 +182,7 @@ export const sender = (text: string): Parsed<MailSender | null> => {
 export const host = (text: string): Parsed<string> =>
   /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) ? Result.succeed(text.toLowerCase()) : fault("is not a host name")
 
-/** Where to listen: a name, an IPv4 or an IPv6 address. */
+/** An address to listen on: a name, an IPv4 or an IPv6 address. */
 export const listening = (text: string): Parsed<string> =>
   isIP(text) !== 0 || /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/i.test(text)
     ? Result.succeed(text)

@@ -1,4 +1,4 @@
-/** Every variable (docs/configuration.md): how it is read, what stands where it is not set, and an example. */
+/** Every variable (docs/configuration.md): its parser, its default and an example. */
 import { Result } from "effect"
 import { leastAuditDays } from "../../services/platform/observability/AuditDays.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
@@ -248,5 +248,5 @@ type Variables = typeof variables
 type ValueOf<V> = V extends
   { readonly parse: (text: string) => Result.Result<infer A, string>; readonly fallback: infer F } ? A | F
   : never
-/** What the variables say, each by itself. */
+/** The parsed variables, before checks across several of them. */
 export type Values = { readonly [K in keyof Variables]: ValueOf<Variables[K]> }

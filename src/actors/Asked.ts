@@ -1,10 +1,11 @@
 /**
- * A command as an actor takes it: in the name of the request that caused it, and only while its sender waits. Whoever
- * sent it calls the service itself after that (Mailbox), and may have done more since. So what lay in a frozen process's
- * sockets, or waited behind others, is dropped: done late it would undo what came after it.
+ * Runs a command inside an actor: with the origin of the request that caused it, and only while the sender waits. After
+ * its timeout the sender calls the service itself (Mailbox), and may since have made further changes. A command that is
+ * late, from the sockets of a frozen process or from behind others in the mailbox, is therefore dropped: it would undo
+ * those changes.
  *
- * A defect ends the command, too, and its sender asks the service at once. Seen by the cluster it would begin the actor
- * anew, later each time, and do what was sent to it once more.
+ * A defect ends the command as well, and its sender calls the service at once. If the cluster saw the defect, it would
+ * restart the actor, after a growing delay, and run its commands again.
  */
 import { Cause, Clock, Effect } from "effect"
 import { Snowflake } from "effect/cluster"
@@ -12,14 +13,14 @@ import { CurrentRequest } from "../../services/platform/observability/CurrentReq
 import { Mailbox } from "../../services/platform/messaging/Mailbox.ts"
 
 interface Asked<P> {
-  /** Made by the sender: it holds the time, by the clock that all processes share. */
+  /** Made by the sender; it contains the sending time by the database's clock. */
   readonly requestId: Snowflake.Snowflake
   readonly payload: P & { readonly origin: (typeof CurrentRequest)["Service"] }
 }
 
 /**
- * The handler of a command: `call` gets the payload without its origin. Ends as interrupted once it is too late, and
- * where `call` dies.
+ * The handler of a command; `call` gets the payload without its origin. Interrupts when the sender's timeout has
+ * passed, and when `call` dies.
  */
 export const asked =
   <P, A, E, R>(call: (command: Omit<P, "origin">) => Effect.Effect<A, E, R>) =>
@@ -33,7 +34,7 @@ export const asked =
         Effect.provideService(CurrentRequest, origin),
         Effect.timeoutOrElse({ duration: left, orElse: () => Effect.interrupt }),
         Effect.catchDefect((defect) =>
-          Effect.andThen(Effect.logWarning("a command failed at its actor", Cause.die(defect)), Effect.interrupt)
+          Effect.andThen(Effect.logWarning("a command died inside its actor", Cause.die(defect)), Effect.interrupt)
         ),
       )
     })

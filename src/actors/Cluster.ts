@@ -1,13 +1,13 @@
 /**
- * Where actors live. Alone, a process keeps them in its memory: no sockets, no storage. With CLUSTER=on they are sharded
- * over every process on the same database that has the role `actors`; commands travel over sockets, and PostgreSQL holds
- * who is there and who has which shard (advisory locks of a session).
+ * Places the actors. A single process keeps them in memory, without sockets or storage. With CLUSTER=on they are
+ * sharded over all processes with the role `actors` on the same database; commands travel over sockets, and PostgreSQL
+ * records the members and the owner of each shard (advisory locks of a session).
  *
- * Commands are volatile, and an actor is offered each once: where a runner is gone, or no longer has the shard, the
- * sender hears so at once and calls the service itself (Mailbox). So nothing waits for a shard to move, and two owners at
- * a time, which no cluster can exclude, meet at the rows' versions as any two processes do.
+ * Commands are volatile, and each is offered to an actor once: where a runner is gone, or no longer owns the shard, the
+ * sender learns so at once and calls the service itself (Mailbox). So no command waits for a shard to move. Two
+ * simultaneous owners, which no cluster can exclude, are serialised by the rows' versions, as any two processes are.
  *
- * The sockets know no credentials: whoever reaches CLUSTER_PORT is a process of this installation.
+ * The sockets have no authentication: only processes of this installation may be able to reach CLUSTER_PORT.
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import { PgClient } from "@effect/sql-pg"
@@ -37,16 +37,19 @@ export const singleProcess = Sharding.layer.pipe(
 )
 
 export interface ClusterOptions {
-  /** The program's own role: a pool of its own, never multiplexed, since the shards' locks belong to its session. */
+  /**
+   * For the program's own role. The pool is separate and never multiplexed, since the shards' locks belong to its
+   * session.
+   */
   readonly url: Redacted.Redacted
-  /** Under which the other processes reach this one; null: it has no actors of its own and only sends. */
+  /** The address for other processes; null: this process has no actors and only sends. */
   readonly address: { readonly host: string; readonly port: number } | null
 }
 
-/** Enough for a dozen processes, and few enough that a process which ends has given them up within a second. */
+/** Enough for a dozen processes, and few enough that an ending process releases them all within a second. */
 export const shards = 48
 
-/** A killed or frozen process is missed after 4.5 s at most, and in another half its shards are elsewhere. */
+/** A killed or frozen process is detected after at most 4.5 s; half a second later other processes own its shards. */
 const timing = {
   shardLockExpiration: "4500 millis",
   shardLockRefreshInterval: "1500 millis",
@@ -62,12 +65,15 @@ const storage = ({ url }: ClusterOptions) =>
       connectTimeout: "5 seconds",
       stream: watched(Redacted.value(url), 5 + grace),
       maxConnections: 3,
-      // The cluster's times have no zone.
+      // The cluster's columns are timestamps without a zone.
       startupParameters: { statement_timeout: "5s", lock_timeout: "2s", timezone: "UTC" },
     })),
   )
 
-/** Sharding would try a runner that is gone again until the sender's patience ends; a full mailbox it passes on. */
+/**
+ * Reports a missing runner as a full mailbox: Sharding would retry it until the sender's timeout, but passes a full
+ * mailbox on at once.
+ */
 const offeredOnce = Effect.map(Runners.makeRpc, (runners) =>
   Runners.Runners.of({
     ...runners,
@@ -84,8 +90,8 @@ const isSocketError = (reason: Cause.Reason<unknown>): boolean =>
     : Cause.isDieReason(reason) && Socket.isSocketError(reason.defect)
 
 /**
- * The server that peers connect to. The socket of a killed peer ends with a reset, which @effect/platform-node 4.1.0 logs
- * as an error; who is gone is the runners' health to say.
+ * The server for other processes. When a peer is killed its socket ends with a reset, which @effect/platform-node 4.1.0
+ * logs as an error; here it is logged at debug level, since the runners' health check reports dead peers.
  */
 const socketServer = Layer.effect(
   SocketServer.SocketServer,
@@ -105,7 +111,7 @@ const socketServer = Layer.effect(
     })),
 ).pipe(Layer.provide(NodeClusterSocket.layerSocketServer))
 
-/** Over every process on this database. */
+/** Actors sharded over all processes on this database. */
 export const manyProcesses = (options: ClusterOptions) => {
   const { address } = options
   const sharding = address === null

@@ -1,4 +1,4 @@
-/** The behaviour of the `Domain` entity: each command is one call of the service, in its caller's name. */
+/** The handlers of the `Domain` entity: each command is one service call with its request's origin. */
 import { Effect } from "effect"
 import { Entity } from "effect/cluster"
 import { DomainActor } from "../../schemas/actors/Domain.ts"

@@ -1,11 +1,11 @@
-/** Posts what is due to Slack. Mail has a worker of its own, so neither waits for the other. */
+/** Posts due Slack messages. Mail has its own worker, so neither delays the other. */
 import { Effect, Layer } from "effect"
 import { SlackMessages, slackTopic } from "../../services/notifications/SlackMessages.ts"
 import { Bells } from "../../services/platform/messaging/Bells.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { every, loop, sideBySide } from "./Loop.ts"
 
-/** Batches in flight: each holds as many accounts as do not answer, for as long as one post may take. */
+/** Batches in flight. An account that does not answer keeps its batch for as long as one post may take. */
 const posting = 3
 
 export const Channels = {

@@ -1,11 +1,11 @@
 /**
- * Takes the directory from the bus: the mail platform's (`intake.v1.directory.<kind>`) and that of identity management
- * (`intake.v1.identity-directory.<kind>`). A line is acknowledged once it is applied, known to be old, or set aside with
- * its reason. Who may publish what is decided by subject, so a line must be of its subject's kind; and what an identity
- * line may say is decided by IDENTITY_DIRECTORY: what is not followed is set aside as well.
+ * Applies directory lines from the bus: the mail platform's (`intake.v1.directory.<kind>`) and those of identity
+ * management (`intake.v1.identity-directory.<kind>`). A line is acknowledged once it is applied, known to be old, or
+ * set aside with a reason. The broker authorises publishers by subject, so a line must be of its subject's kind.
+ * IDENTITY_DIRECTORY decides what an identity line may change; the rest of the line is set aside.
  *
- * A line of a kind that this program does not know is left for a newer program for an hour, which a rolling upgrade
- * takes, and then set aside too, since what waits counts against what the broker hands out.
+ * A line of an unknown kind waits for a newer program for an hour, which a rolling upgrade takes, and is then set
+ * aside, since waiting messages count against `maxAckPending`.
  */
 import { Array, Clock, Effect, Layer } from "effect"
 import {
@@ -80,7 +80,7 @@ const consume = Effect.fnUntraced(function* ({ durable, filter, kinds, trust }: 
 })
 
 export const DirectoryIntake = {
-  /** `identity`: whose word identity lines of the bus are. */
+  /** `identity`: how far identity lines of the bus are trusted. */
   layer: (options: { readonly identity: Trust }) =>
     Layer.effectDiscard(Effect.all([
       consume({ durable: "directory-intake", filter: directorySubjects, kinds: mailKindNames, trust: "follow" }),

@@ -1,7 +1,7 @@
 /**
- * Retries: a scan announces what is due on the stream DELIVERIES, and whichever Dispatcher fetches an announcement
- * claims what it has room for. What it had no room for it claims when it has, in small bites and after first tries; in
- * any case it is announced again 30 s later.
+ * Retries deliveries: a scan announces due deliveries on the stream DELIVERIES, and any Dispatcher that fetches an
+ * announcement claims as many as it has room for. It claims the rest later, in small batches and after first tries;
+ * whatever is still due is announced again 30 s later.
  */
 import { Effect, Layer, Result, Schema } from "effect"
 import { Announcement } from "../../schemas/bus/Announcement.ts"
@@ -13,7 +13,7 @@ import { faultPoint } from "../../services/platform/Faults.ts"
 import { Deliveries, dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries.ts"
 import { every, loop } from "./Loop.ts"
 
-/** Another process's scan may hold the lane that is due. */
+/** Avoids a busy loop while another process's scan has locked the due lane. */
 const leastSleepMillis = 10
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Announcement))
@@ -48,7 +48,7 @@ export const Dispatcher = {
       }),
     })
 
-    // What the broker does not take is claimed here: retries do not wait for it.
+    // Deliveries whose announcement fails are claimed here, so that retries do not depend on the broker.
     const scan = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
       const due = yield* deliveries.scan

@@ -1,6 +1,7 @@
 /**
- * Email events from the bus. Acknowledged once PostgreSQL has them. While there is no room for their deliveries, the next
- * batch waits on the bus, briefly where endpoints are slow, since these must not hold up another's events.
+ * Takes email events from the bus and acknowledges them once PostgreSQL has them. While their deliveries find no room,
+ * the next batch waits on the bus. The wait is short where endpoints are slow, so that they do not hold up the events
+ * of others.
  */
 import { Effect, Layer } from "effect"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"

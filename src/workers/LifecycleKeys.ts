@@ -1,4 +1,7 @@
-/** Moves signing keys on: what is announced is told, what was acknowledged switches, what has verified long enough ends. */
+/**
+ * Advances signing keys: announces new keys, switches projects that acknowledged them, and retires keys whose
+ * verification period is over.
+ */
 import { Effect, Layer } from "effect"
 import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"

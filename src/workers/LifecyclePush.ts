@@ -1,4 +1,4 @@
-/** Pushes to streams: by bell, every second, and whenever a stream was given back. */
+/** Pushes events to streams: on a wake-up signal, every second, and when a stream's claim is released. */
 import { Effect, Layer } from "effect"
 import { StreamPush } from "../../services/event-streams/StreamPush.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"

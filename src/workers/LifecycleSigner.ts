@@ -1,4 +1,4 @@
-/** Signs lifecycle events as they commit: by bell, and every second. */
+/** Signs lifecycle events after their commit: on a wake-up signal, and every second. */
 import { Effect, Layer } from "effect"
 import { Messages } from "../../services/lifecycle/Messages.ts"
 import { lifecycleTopic } from "../../services/lifecycle/Positions.ts"

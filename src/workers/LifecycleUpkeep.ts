@@ -1,4 +1,7 @@
-/** What is done now and then for the lifecycle: retention, drift, and what metrics say of lag. Any number may do it. */
+/**
+ * Periodic maintenance of the lifecycle: retention, drift detection and lag metrics. Any number of processes may run
+ * it.
+ */
 import { Effect, Layer } from "effect"
 import { Drift } from "../../services/lifecycle/Drift.ts"
 import { gaugeLag } from "../../services/lifecycle/Lag.ts"

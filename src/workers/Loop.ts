@@ -1,11 +1,11 @@
-/** The one shape of a worker: a turn while there is more, then the bell or the poll; a turn that fails is tried again. */
+/** The loops that workers are made of. */
 import { Effect, Scope } from "effect"
 import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
 import type { Bell } from "../../services/platform/messaging/Bells.ts"
 
 /**
- * Forks the loop into the current scope. `turn` gives whether there may be more at once; one that failed is tried again
- * after `failedMillis`.
+ * Forks a worker's loop into the current scope: runs `turn` again while it returns true, else waits for the wake-up
+ * signal or `pollMillis`. A failed turn is logged and run again after `failedMillis`.
  */
 export const loop = <E, R>(
   name: string,
@@ -23,11 +23,11 @@ export const loop = <E, R>(
     Effect.forkScoped,
   )))
 
-/** A loop that no bell wakes. */
+/** A loop without a wake-up signal. */
 export const every = <A, E, R>(name: string, millis: number, turn: Effect.Effect<A, E, R>, failedMillis?: number) =>
   loop(name, { wait: (max) => Effect.sleep(max) }, millis, Effect.as(turn, false), failedMillis)
 
-/** Loops that end side by side with the current scope: what one still waits for is no wait for the others. */
+/** Runs loops that end in parallel when the current scope closes, so that none waits for another to end. */
 export const sideBySide = <A, E, R>(loops: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,

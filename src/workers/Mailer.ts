@@ -1,6 +1,6 @@
 /**
- * The Mailer: sends what waits. MAIL_OUT spreads new mails over all Mailers, a scan finds what is due again (and whatever
- * the broker did not bring); both only claim rows, so nothing is sent twice because it was announced twice.
+ * Sends mails. MAIL_OUT distributes new mails over all Mailers; a scan finds retries, and mails whose message was lost.
+ * Both claim rows before they send, so a mail that is announced twice is sent once.
  */
 import { Deferred, Effect, Layer, Metric, Result, Schedule, Schema } from "effect"
 import { Bells } from "../../services/platform/messaging/Bells.ts"
@@ -18,13 +18,13 @@ import {
 import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
 import { every, loop } from "./Loop.ts"
 
-/** Mails at once; also the transport's connections. */
+/** Mails sent concurrently; also the transport's connections. */
 export const mailConnections = 5
 
-/** One attempt's time; a claim lasts longer. */
+/** The time limit of an attempt, shorter than a claim's lease. */
 const attemptTime = "90 seconds"
 
-/** What an attempt may still take once the process stops. */
+/** The time left to an attempt when the process stops. */
 const stopTime = "4 seconds"
 
 const renderTime = "20 seconds"
@@ -33,7 +33,7 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Struct({ 
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** What is no mail's id is no mail: the rows are the truth. */
+/** Messages without a mail's id are ignored: the rows are the truth. */
 const idsOf = (messages: ReadonlyArray<BusMessage>) =>
   messages.flatMap((message) => {
     const decoded = decode(message.text)
@@ -67,7 +67,7 @@ const run = Effect.gen(function* () {
     }).pipe(
       Effect.timeout(renderTime),
       Effect.map(Result.succeed),
-      // Its words are not ours to write down: they may hold what the mail was about to say.
+      // The cause is not logged: it may contain the mail's text.
       Effect.catchCause(() => Effect.succeed(Result.fail("its template failed"))),
     )
 
@@ -85,7 +85,10 @@ const run = Effect.gen(function* () {
     return yield* transport.deliver({ id, messageId, recipient, subject, text, html, date }, giveUp)
   })
 
-  /** Once the message may leave it runs to its end, soon, where the process stops: what became of it must be written down. */
+  /**
+   * Uninterruptible once the message may have left, so that the outcome is recorded; `giveUp` bounds it when the
+   * process stops.
+   */
   const attempt = (mail: ClaimedMail) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
@@ -100,7 +103,7 @@ const run = Effect.gen(function* () {
         yield* faultPoint("mail.settled")
       })
     ).pipe(
-      // Not settled: the lease ends, and the mark says what may have happened.
+      // The lease ends by itself, and the sending mark tells the next attempt that the mail may have been sent.
       Effect.catchCause(() => Effect.logWarning(`mail ${mail.id} (${mail.kind}): its attempt was not settled`)),
     )
 
@@ -128,7 +131,7 @@ const run = Effect.gen(function* () {
       claimed({
         claim: mailer.claim({ kinds, ids: idsOf(messages), limit: mailConnections }),
         work: Effect.fnUntraced(function* (mails) {
-          // From here on the rows' leases answer for them.
+          // The claims are held: a mail that fails from here on is found by the scan.
           for (const message of messages) message.ack()
           yield* sendAll(mails)
         }),
@@ -138,7 +141,7 @@ const run = Effect.gen(function* () {
   yield* loop("due mails", yield* bells.bell(mailsTopic), 1_000, scan)
   yield* every("mails' leases", 5_000, mailer.free)
   yield* every("ended mails", 3_600_000, mailer.prune)
-  // Added last, so it runs first.
+  // Finalizers run in reverse order: this one must run first, and so is added last.
   yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
 })
 

@@ -1,4 +1,7 @@
-/** Takes notifications of other publishers from the bus. Acknowledged once PostgreSQL has them, told or set aside. */
+/**
+ * Takes notifications of other publishers from the bus and acknowledges them once PostgreSQL has stored or rejected
+ * them.
+ */
 import { Effect, Layer } from "effect"
 import { notificationSubject } from "../../schemas/bus/Notification.ts"
 import { accountsTopic } from "../../services/accounts/MailKinds.ts"

@@ -1,4 +1,4 @@
-/** The identity provider's work: what is due, by bell or poll; leases that ended; and now and then a look for drift. */
+/** Runs the identity provider's jobs, on a wake-up signal or by polling; frees ended leases, and looks for drift. */
 import { Effect, Layer } from "effect"
 import { Bells } from "../../services/platform/messaging/Bells.ts"
 import { ClientDrift } from "../../services/projects/ClientDrift.ts"

@@ -1,4 +1,6 @@
-/** Looks whether this is still the database that it was, and leads a held installation back: every second while it is. */
+/**
+ * Detects a restored or failed-over database, and reopens the installation step by step: every second while it is held.
+ */
 import { Effect, Layer } from "effect"
 import { Recovery } from "../../services/recovery/Recovery.ts"
 import { every } from "./Loop.ts"

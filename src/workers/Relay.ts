@@ -1,7 +1,7 @@
 /**
- * The relay: carries the outbox to the broker. Any number of them may run. Woken by the outbox's bell, looks by itself
- * every second, rests while the broker is away or the clocks disagree. After every new connection it first finds out
- * what the broker has forgotten, so that nothing newer overtakes what goes out again.
+ * Carries the outbox to the broker. Any number of relays may run. A relay acts on the outbox's wake-up signal and every
+ * second, and pauses while the broker is away or the clocks disagree. After each new connection it first detects what
+ * the broker has lost, so that no newer message overtakes those that are published again.
  */
 import { Effect, Layer } from "effect"
 import { Bells } from "../../services/platform/messaging/Bells.ts"
@@ -26,7 +26,7 @@ const run = Effect.gen(function* () {
   const connected = Effect.gen(function* () {
     return (yield* clocks.read).healthy && (yield* bus.connected)
   })
-  /** Turns while there is more, then waits for the bell; a turn that fails is tried again a poll later. */
+  /** Repeats `turn` while there is more, then waits for the wake-up signal; a failed turn is run again a poll later. */
   const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>
     Effect.gen(function* () {
       yield* WorkerSightings.running(`relay, ${name}`)
@@ -62,14 +62,14 @@ const run = Effect.gen(function* () {
     sinceRecall = 0
     const complete = yield* relay.recall
     if (epoch === recalledEpoch) return
-    // One stream that cannot be looked at does not hold up the others for ever.
+    // A stream that cannot be inspected holds up the others for some 10 s only.
     incomplete = complete ? 0 : incomplete + 1
     if (!complete && incomplete < incompleteRecalls) return
     recalledEpoch = epoch
     yield* bells.ring(relay.topic)
   })
 
-  // A relay that cannot publish leaves its lanes to one that can.
+  // A stopping relay releases its outbox lanes to another relay.
   yield* Effect.addFinalizer(() => Effect.ignore(relay.releaseLanes))
   yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.holdLanes : Effect.void))
   yield* sideBySide(Effect.andThen(loop("unordered", relay.publishDue), loop("ordered", relay.publishOrdered)))

@@ -1,7 +1,7 @@
 /**
- * What becomes of requests by itself: those that nobody decided run out, links take effect, held launches ask again. A
- * timer only asks the service, which asks the state; a failure is that one timer's own. Pauses while this machine's clock
- * is far from the database's.
+ * Fires the timers of requests: undecided requests expire, links take effect, held launches are tried again. A timer
+ * only calls the service, which decides by the request's state; a failure concerns that timer alone. Pauses while this
+ * machine's clock is far from the database's.
  */
 import { Effect, Layer } from "effect"
 import { Policies } from "../../services/decisions/Policies.ts"
@@ -27,7 +27,8 @@ export const RequestTimers = {
     const fire = (timer: ClaimedTimer) =>
       transact(policies.settle(timer.aggregate_id)).pipe(
         Effect.provideService(Database, database),
-        // Whatever moved has its timers rewritten, so the claim is gone with them.
+        // A changed request has rewritten its timers, and so has no claim left: only an unchanged request's timer is
+        // retried.
         Effect.andThen(rows.retry([timer], "nothing to do yet")),
         Effect.catchCause((cause) =>
           Effect.andThen(
@@ -39,7 +40,8 @@ export const RequestTimers = {
 
     const scan = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
-      // A held installation does not know what was objected to, withdrawn or decided last.
+      // After a restore, objections, withdrawals and decisions may be missing: fire no timer while the installation is
+      // held.
       if ((yield* readInstallation(database.sql)).state === "held") {
         yield* Effect.sleep(longestSleepMillis)
         return false

@@ -1,6 +1,6 @@
 /**
- * What states do by themselves. A scan claims what is due and asks the service, which asks the state; it sleeps until the
- * next timer, at most a second. It pauses while this machine's clock is far from the database's.
+ * Fires the timers of transfers. A scan claims due timers and calls the service, which decides by the state; then it
+ * sleeps until the next timer, at most a second. Pauses while this machine's clock is far from the database's.
  */
 import { Array, Effect, Layer } from "effect"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
@@ -10,10 +10,10 @@ import { type ClaimedTimer, Timers as TimerRows } from "../../services/platform/
 import { type Settled, Transfers, transferTimers } from "../../services/transfers/Transfers.ts"
 import { every, loop } from "./Loop.ts"
 
-/** In one transaction: beyond this the next hundred costs as much as the last. */
+/** Timers in one transaction: beyond this number the cost of a timer no longer falls. */
 const limit = 400
-/** Lanes that work off a mountain: enough that this program and PostgreSQL do not wait for each other. */
-const lanes = 3
+/** Turns that run in parallel on a backlog: enough that this program and PostgreSQL do not wait for each other. */
+const parallelTurns = 3
 const longestSleepMillis = 1_000
 
 export const Timers = {
@@ -22,7 +22,7 @@ export const Timers = {
     const rows = yield* TimerRows
     const transfers = yield* Transfers
 
-    // Whatever moved has its timers rewritten, so the claims are gone with them; the rest waits a moment.
+    // A changed transfer has rewritten its timers, and so has no claims left; only the others are retried.
     const fire = Effect.fnUntraced(function* (timers: ReadonlyArray<ClaimedTimer>) {
       const settled = yield* transfers.settleMany(timers.map(({ aggregate_id }) => aggregate_id))
       const those = (what: Settled) => timers.filter(({ aggregate_id }) => settled.get(aggregate_id) === what)
@@ -41,18 +41,21 @@ export const Timers = {
       return due.length === limit
     })
 
-    /** Gives whether there may be more at once. */
+    /** Returns whether more timers may be due. */
     const turn = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
       const claim = rows.claim(transferTimers, limit)
       return yield* claimed({ claim, work: batch, giveBack: rows.giveBack })
     })
-    const lane = Effect.repeat(turn, { while: (more) => more })
+    const drain = Effect.repeat(turn, { while: (more) => more })
     const scan = Effect.flatMap(
       turn,
       (more) =>
         more
-          ? Effect.as(Effect.all(Array.replicate(lane, lanes), { concurrency: "unbounded", discard: true }), true)
+          ? Effect.as(
+            Effect.all(Array.replicate(drain, parallelTurns), { concurrency: "unbounded", discard: true }),
+            true,
+          )
           : Effect.succeed(false),
     )
 

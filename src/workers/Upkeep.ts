@@ -1,4 +1,7 @@
-/** What is done now and then: partitions and prunes, folds, jobs, limits. Any number of processes may do it. */
+/**
+ * Periodic maintenance: partitions, retention, count compaction, jobs and rate limits. Any number of processes may run
+ * it.
+ */
 import { Effect, Layer } from "effect"
 import { Retention } from "../../services/notifications/Retention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
@@ -21,7 +24,9 @@ import { every, loop } from "./Loop.ts"
 const minute = 60_000
 const hour = 60 * minute
 
-/** Whichever process keeps the partitions: this one may be without the owner's role. */
+/**
+ * Warns of late partitions: this process may lack the owner's role, and so depend on another process to create them.
+ */
 const watch = Effect.flatMap(latePartitions, (late) => late === null ? Effect.void : Effect.logWarning(late))
 
 export const Upkeep = {
@@ -42,12 +47,14 @@ export const Upkeep = {
     const people = yield* PeopleRetention
     const actions = yield* CredentialActions
 
-    // Before anybody is told that this is ready: a write that was planned while its day's partition was made is refused.
+    // Create partitions before the process reports ready: PostgreSQL refuses a write that was planned while its day's
+    // partition was being created.
     for (const first of [partitions.upkeep, auditMonths.upkeep]) {
       yield* first.pipe(Effect.catchCause((cause) => Effect.logWarning("partitions failed", cause)))
     }
-    // Days are made behind a lock that everybody waits for who waits behind it. Where somebody reads for long, as a backup
-    // does, it is not had, and asked for every second it would stand in the way most of the time; there are days ahead.
+    // Creating a partition takes a lock, and every later statement on the table queues behind that request. During a
+    // long read, such as a backup's, the lock is not granted; requesting it every second would block the table most of
+    // the time. So a failed turn waits a minute; partitions exist days ahead.
     yield* every("partitions", hour, partitions.upkeep, minute)
     yield* every("audit months", hour, auditMonths.upkeep, minute)
     yield* every("partition watch", 0, Effect.delay(watch, hour), minute)

@@ -31,7 +31,11 @@ const urlsOf = (name: string) => {
  */
 const realClock = Layer.succeed(Clock.Clock, Context.get(Context.empty(), Clock.Clock))
 
-const open = (name: string) => Database.layer({ ...urlsOf(name), maxConnections: 8 }).pipe(Layer.provide(realClock))
+/** A test that shares its cores with others waits longer for a statement or a lock than a request may. */
+const patience = 10
+
+const open = (name: string) =>
+  Database.layer({ ...urlsOf(name), maxConnections: 8, patience }).pipe(Layer.provide(realClock))
 
 /** One connection, so that a lock taken by one statement is held for the next. */
 const maintenance = Effect.suspend(() =>

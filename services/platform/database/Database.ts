@@ -25,6 +25,8 @@ export interface DatabaseConfig {
   readonly ownerUrl: Redacted.Redacted | null
   /** Connections of the transaction pool. */
   readonly maxConnections: number
+  /** Multiplies every limit of the server; 1 where it is left out. Tests on a starved machine are patient. */
+  readonly patience?: number
 }
 
 /**
@@ -33,11 +35,11 @@ export interface DatabaseConfig {
  */
 const preparedStatements = 100
 
-/** `seconds`: what one statement may take. */
-const limits = (seconds: number) => ({
-  statement_timeout: `${seconds}s`,
-  lock_timeout: "2s",
-  idle_in_transaction_session_timeout: "5s",
+/** `seconds`: the longest that one statement may run. */
+const limits = (seconds: number, patience: number) => ({
+  statement_timeout: `${seconds * patience}s`,
+  lock_timeout: `${2 * patience}s`,
+  idle_in_transaction_session_timeout: `${5 * patience}s`,
   timezone: "UTC",
 })
 
@@ -65,16 +67,17 @@ export class Database extends Context.Service<Database, {
     Layer.effect(
       Database,
       Effect.gen(function* () {
+        const { patience = 1 } = config
         const pool = Effect.fnUntraced(function* (seconds: number, options: Partial<PgClient.PgPoolConfig>) {
-          const { url = config.url } = options
+          const { url = config.url, startupParameters } = options
           const client = yield* PgClient.make({
             url,
             applicationName: "bailiwick",
-            startupParameters: limits(seconds),
             connectTimeout: "5 seconds",
             preparedStatementCacheSize: preparedStatements,
-            stream: watched(Redacted.value(url), seconds + grace),
+            stream: watched(Redacted.value(url), seconds * patience + grace),
             ...options,
+            startupParameters: { ...limits(seconds, patience), ...startupParameters },
           })
           const { withTransaction } = client
           return Object.assign(client, {
@@ -87,14 +90,14 @@ export class Database extends Context.Service<Database, {
           // One to accept events, one to settle deliveries.
           quick: yield* pool(10, {
             maxConnections: 2,
-            startupParameters: { ...limits(10), plan_cache_mode: "force_generic_plan" },
+            startupParameters: { plan_cache_mode: "force_generic_plan" },
           }),
           reads: yield* pool(2, {
             maxConnections: 4,
             multiplex: true,
             multiplexConcurrency: 4,
             // Lookups by key over daily partitions: planning anew cost more than twice what executing did.
-            startupParameters: { ...limits(2), plan_cache_mode: "force_generic_plan" },
+            startupParameters: { plan_cache_mode: "force_generic_plan" },
           }),
           wide: yield* pool(60, { maxConnections: 2 }),
           owner,

@@ -110,7 +110,11 @@ describe("Vault", () => {
         Effect.andThen(owner`select pg_sleep(2.5)`),
         owner.withTransaction,
       )
-      const started = Effect.andThen(Deferred.await(held), withKeys(ring("k1", { k1: one })))
+      const { ownerUrl, url } = yield* TestDatabase
+      // With the limits of a program: those of the test's own database are longer.
+      const started = Effect.andThen(Deferred.await(held), withKeys(ring("k1", { k1: one }))).pipe(
+        Effect.provide(Layer.fresh(Database.layer({ url, ownerUrl, maxConnections: 2 }))),
+      )
       const [vault] = yield* Effect.all([started, slow], { concurrency: 2 })
       assert.strictEqual(vault.seal(secret, place).kid, "k1")
     })))

@@ -10,6 +10,7 @@
  *
  * Standards: RFC 7515 (JWS), RFC 8417 (SET), Shared Signals Framework 1.0.
  */
+import { isAscii } from "node:buffer"
 import type { Json } from "./Canonical.ts"
 import type { PinnedKeys } from "./Keys.ts"
 import { Refusal, type RefusalStep } from "./Refusal.ts"
@@ -40,7 +41,8 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 /** What a part of a token holds. */
 const objectOf = (part: string, step: RefusalStep): Claims => {
   try {
-    const value: Json = JSON.parse(utf8.decode(Buffer.from(part, "base64url")))
+    const bytes = Buffer.from(part, "base64url")
+    const value: Json = JSON.parse(isAscii(bytes) ? bytes.toString("latin1") : utf8.decode(bytes))
     if (isObject(value)) return value
   } catch {
     // Said below.
@@ -57,14 +59,30 @@ export interface Believed {
   readonly kid: string
 }
 
-/** The kid of a header that says what it should. */
-const kidOf = (head: string, typ: string, pins: Pins): string => {
+interface Header {
+  readonly typ: string | null
+  readonly kid: Json | undefined
+}
+
+/** What a header says, where it says nothing that is refused whatever is asked for. */
+const headerOf = (head: string, typ: string): Header => {
   const header = objectOf(head, "header")
-  if (mediaType(header["typ"]) !== typ) refuse("typ", `not ${typ}`)
+  const said = { typ: mediaType(header["typ"]), kid: header["kid"] }
+  if (said.typ !== typ) refuse("typ", `not ${typ}`)
   if (header["alg"] !== "RS256") refuse("alg", "not RS256")
   const named = foreign.find((name) => name in header)
-  if (named !== undefined) refuse("header", `${named} is not honoured here`)
-  const kid = header["kid"]
+  return named === undefined ? said : refuse("header", `${named} is not honoured here`)
+}
+
+/** The header that was read last, by its very text: all messages of one key have the same. */
+let last: { readonly head: string; readonly said: Header } | null = null
+
+/** The kid of a header that says what it should. */
+const kidOf = (head: string, typ: string, pins: Pins): string => {
+  const said = last?.head === head && last.said.typ === typ ? last.said : headerOf(head, typ)
+  // A copy: what is cut out of a token keeps the whole token.
+  if (last?.said !== said) last = { head: Buffer.from(head, "latin1").toString("latin1"), said }
+  const { kid } = said
   return typeof kid === "string" && pins.keys.pinned(kid) ? kid : refuse("kid", "not a key that was committed to")
 }
 

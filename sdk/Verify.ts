@@ -67,9 +67,6 @@ const digested = (value: Json): string => {
   }
 }
 
-const without = (payload: Claims, name: string): Json =>
-  Object.fromEntries(Object.entries(payload).filter(([key]) => key !== name))
-
 /** The one event of a token, by its type. */
 const theEvent = ({ events }: Claims): readonly [string, Claims] => {
   const told = isObject(events) ? Object.entries(events) : []
@@ -85,16 +82,14 @@ const eventOf = ({ claims, kid }: Believed, pins: Pins): VerifiedEvent => {
   if (typeof member(subId, "format") !== "string") {
     return refuse("sub_id", "without a format")
   }
-  const said = (name: string) => member(body, "lifecycle", name)
-  const [epoch, position, cursor] = [said("epoch"), said("position"), said("cursor")]
-  const [digest, prevDigest] = [said("digest"), said("prev_digest")]
+  const { lifecycle, ...payload } = body
+  const { cursor, digest, epoch, position, prev_digest: prevDigest } = isObject(lifecycle) ? lifecycle : {}
   if (!place(epoch) || !place(position) || position === 0 || !isCursor(cursor)) {
     return refuse("lifecycle", "no place in a history")
   }
   if (typeof digest !== "string" || typeof prevDigest !== "string" || !digestPattern.test(prevDigest)) {
     return refuse("lifecycle", "no place in a chain")
   }
-  const payload = without(body, "lifecycle")
   const made = digested({ sub_id: subId!, events: { [type]: payload } })
   if (sha256(`${prevDigest}\n${epoch}\n${position}\n${made}`) !== digest) {
     refuse("digest", "not of this body")

@@ -1,9 +1,11 @@
-/** RSA signatures by whole numbers, beside what the runtime brings along: the two must be of one mind about everything. */
+/** RSA signatures by whole numbers and by OpenSSL, beside what the runtime brings along: they must be of one mind about everything. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import { execFileSync } from "node:child_process"
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
+import process from "node:process"
 import { keyRing } from "../../sdk/Keys.ts"
-import { native, reckoned, rs256, type RsaKey } from "../../sdk/Rs256.ts"
+import { native, type PublicKey, raised, reckoned, rs256, type RsaKey } from "../../sdk/Rs256.ts"
 
 const jwkOf = (key: KeyObject) => key.export({ format: "jwk" }) as RsaKey & { readonly d: string }
 const big = (bytes: Uint8Array | string) => BigInt(`0x${Buffer.from(bytes as string, "base64url").toString("hex")}`)
@@ -11,25 +13,47 @@ const bytes = (value: bigint, length: number) => Buffer.from(value.toString(16).
 const pair = (modulusLength: number, publicExponent = 65_537) =>
   generateKeyPairSync("rsa", { modulusLength, publicExponent })
 
+/** Each way that there is here; OpenSSL is not there for Node, nor where Deno finds none. */
+const waysOf = (key: RsaKey): ReadonlyArray<PublicKey> => {
+  const byOpenSsl = raised(big(key.n))
+  return [native(key), reckoned(big(key.n)), ...(byOpenSsl === null ? [] : [byOpenSsl])]
+}
+
 const made = (modulusLength: number) => {
   const { privateKey } = pair(modulusLength)
   const { e, n } = jwkOf(privateKey)
   return {
-    ...{ modulus: big(n), size: Math.ceil(modulusLength / 8), by: [reckoned(big(n)), native({ n, e })] as const },
+    ...{ modulus: big(n), size: Math.ceil(modulusLength / 8), by: waysOf({ n, e }) },
     signed: (text: string) => sign("sha256", Buffer.from(text), privateKey),
   }
 }
 
 type Pair = ReturnType<typeof made>
 
-/** What both say; they must say the same. */
-const verdict = ({ by: [reckoned, native] }: Pair, signature: Uint8Array, text: string): boolean => {
-  const said = native.made(signature, text)
-  assert.strictEqual(reckoned.made(signature, text), said, `${Buffer.from(signature).toString("hex")} of ${text}`)
+/** What all say; they must say the same. */
+const verdict = ({ by: [native, ...others] }: Pair, signature: Uint8Array, text: string): boolean => {
+  const said = native!.made(signature, text)
+  for (const other of others) {
+    assert.strictEqual(other.made(signature, text), said, `${Buffer.from(signature).toString("hex")} of ${text}`)
+  }
   return said
 }
 
+const installed = (): boolean => {
+  try {
+    return execFileSync("/sbin/ldconfig", ["-p"], { encoding: "utf8" }).includes("libcrypto.so.3")
+  } catch {
+    return false
+  }
+}
+
 describe("RS256", () => {
+  it("is OpenSSL's under Deno where the system has it, and nowhere else", () => {
+    const expected = "Deno" in globalThis && process.platform === "linux" && installed()
+    assert.strictEqual(raised(made(2_048).modulus) !== null, expected)
+    assert.isNull(raised(made(2_048).modulus - 1n), "a modulus that OpenSSL does not take")
+  })
+
   const keys = [2_048, 2_056, 2_047 + 8, 3_072, 4_096].map(made)
 
   it("a signature is good under its key, over its text, and nowhere else", () => {
@@ -48,7 +72,7 @@ describe("RS256", () => {
     for (let bit = 0; bit < signature.length * 8; bit++) {
       const other = Buffer.from(signature)
       other[bit >> 3]! ^= 1 << (bit & 7)
-      assert.isFalse(key!.by[0].made(other, "good"), String(bit))
+      for (const way of key!.by.slice(1)) assert.isFalse(way.made(other, "good"), String(bit))
     }
   })
 
@@ -70,7 +94,7 @@ describe("RS256", () => {
     }
   })
 
-  it("whatever is given for a signature, both say the same", () => {
+  it("whatever is given for a signature, all say the same", () => {
     const some = fc.oneof(
       fc.uint8Array({ minLength: 0, maxLength: 260 }),
       fc.uint8Array({ minLength: 256, maxLength: 256 }),
@@ -106,7 +130,7 @@ describe("RS256", () => {
     const key = {
       modulus,
       size: 256,
-      by: [reckoned(modulus), native({ n, e })] as const,
+      by: waysOf({ n, e }),
       signed: () => Buffer.alloc(0),
     }
     const by = (padding: string) => verdict(key, bytes(power(block(padding)), 256), "good")

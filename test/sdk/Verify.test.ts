@@ -192,5 +192,7 @@ describe("canonical", () => {
     const sorting = { "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5, "\u0080": 6, "\u00f6": 7 }
     assert.strictEqual(canonical(sorting), '{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}')
     assert.throws(() => canonical("\ud800"))
+    assert.throws(() => canonical({ a: ["\\ud800", "\ud800"] }))
+    assert.strictEqual(canonical("\\ud800"), '"\\\\ud800"')
   })
 })

@@ -1,11 +1,11 @@
 /**
- * How a receiver fetches what its stream has for it (RFC 8936, as Shared Signals Framework 1.0 profiles it): what it
- * acknowledges or refuses is settled first, then it is given what it has not settled yet, in the order of positions where
- * the stream leaves nothing out. Where there is nothing, the answer waits.
+ * Poll delivery of streams (RFC 8936, as Shared Signals Framework 1.0 profiles it): a poll first settles the messages
+ * that the receiver acknowledges or refuses, then returns messages that are not settled, in the order of positions
+ * where the stream leaves nothing out. Where there is none, the answer waits.
  *
- * Each look asks the receiver's grants again, in the middle of a wait, too: from the commit of a revocation on nothing
- * is given. What was given and not acknowledged is given again; an acknowledgement says that it was delivered, and
- * nothing of what the product did with it.
+ * The receiver's grants are checked at each look, also during a wait: from the commit of a revocation on nothing is
+ * returned. A message that was not acknowledged is returned again. An acknowledgement says that the message was
+ * delivered, and nothing about what the product did with it.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -24,7 +24,7 @@ import { type Served, servedStreams } from "./StreamDelivery/Served.ts"
 import { streamStatus } from "./Streams/Status.ts"
 import { visibleStreams } from "./Streams/Visible.ts"
 
-/** The most that one answer holds. */
+/** The most messages that one answer holds. */
 export const mostSets = 1_000
 
 /** One poll. */
@@ -32,18 +32,18 @@ export interface Polling extends Receiver {
   readonly streamId: string
   /** At most `mostSets`; 0: only acknowledge. */
   readonly maxEvents: number
-  /** How long to wait for something where there is nothing. */
+  /** How long to wait for a message where there is none. */
   readonly waitMillis: number
-  /** Ids (`jti`) of what was taken. */
+  /** Ids (`jti`) of messages that the receiver took. */
   readonly ack: ReadonlyArray<string>
-  /** What was refused, by id, and why. */
+  /** Messages that the receiver refused, by id, and why. */
   readonly setErrs: Readonly<Record<string, { readonly err: string; readonly description?: string | undefined }>>
 }
 
 export class StreamDelivery extends Context.Service<StreamDelivery, {
   /**
-   * The answer's JSON: `{"sets": {jti: SET}, "moreAvailable": …}`. NotFound for another's stream and for one that is not
-   * polled, CapabilityRequired where the receiver's grants do not stand.
+   * The answer's JSON: `{"sets": {jti: SET}, "moreAvailable": …}`. NotFound for another receiver's stream and for a
+   * stream that is not polled, CapabilityRequired where the receiver's grants are not effective.
    */
   readonly poll: (polling: Polling) => Effect.Effect<string, NotFound | CapabilityRequired | SqlError.SqlError>
 }>()("bailiwick/services/event-streams/StreamDelivery") {
@@ -64,12 +64,12 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
           const served = !isUuid(streamId) ? null : yield* read(sql`t.id = ${streamId}::uuid
             and t.service_issuer = ${issuer} and t.service_id = ${clientId} and t.delivery = 'poll'`)
           if (served?.granted === true) return served
-          // Says why in the words of the other endpoints; a stream that is pushed is there, and is not here.
+          // Fails as the other endpoints do. Where it does not, the stream is pushed, which is NotFound here.
           yield* visible.one({ issuer, clientId }, streamId, ["events.read"])
           return yield* new NotFound()
         })
 
-        /** Keeps why messages were refused; the first that says that it knows no such key stops the stream. */
+        /** Records why messages were refused; pauses the stream where a refusal says `invalid_key`. */
         const refused = Effect.fnUntraced(function* (served: Served, setErrs: Polling["setErrs"]) {
           const refusals = Object.values(setErrs).map(refusalOf)
           const last = refusals.at(-1)

@@ -1,11 +1,11 @@
 /**
- * Pushes what streams have for their receivers (RFC 8935, as Shared Signals Framework 1.0 profiles it). A stream is
- * claimed (Leases) by one process at a time, many side by side; whoever froze sends nothing once its lease is over.
+ * Push delivery of streams (RFC 8935, as Shared Signals Framework 1.0 profiles it). One process at a time claims a
+ * stream (Leases), many streams side by side; a process that froze sends nothing once its lease is over.
  *
- * A stream is due where it is not failing, or its time has come, and there is something for it: signed events beyond
- * where it was looked at, subjects that are to be tried again, messages of its own. That is asked of the rows themselves
- * by bell, every second, and whenever a stream was given back or has nothing more, so no wake-up can be lost. A claim
- * outlasts its last message by a moment: a stream that is told something now and then is not claimed for each.
+ * A stream is due where it is not failing, or its retry is due, and it has something to push: signed events beyond the
+ * position that it reached, subjects to be tried again, or own messages. The rows themselves are asked, on a wake-up
+ * signal, every second, and whenever a claim was released or has nothing more, so no wake-up can be lost. A claim
+ * outlasts its last message by a moment, so that a stream with a message now and then is not claimed for each.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Scope } from "effect"
 import type { SqlError } from "effect/sql"
@@ -27,9 +27,9 @@ const lingerMillis = 3
 const lingerAtMost = 100
 
 export class StreamPush extends Context.Service<StreamPush, {
-  /** Claims streams that are due and begins to serve them; gives whether there may be more. */
+  /** Claims streams that are due and begins to serve them; returns whether there may be more. */
   readonly turn: Effect.Effect<boolean, SqlError.SqlError>
-  /** Rings where something may have become due: events, signatures, changes of streams, and claims given back. */
+  /** Wakes when a stream may have become due: events, signatures, changes of streams, and released claims. */
   readonly bell: Bell
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
@@ -43,18 +43,18 @@ export class StreamPush extends Context.Service<StreamPush, {
         const limits: Patience = { ...patience, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
-        // A stop ends all runs side by side, and before what they settle by.
+        // A stop ends all runs in parallel, and before the batcher by which they settle.
         const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
         const told = yield* bells.bell(lifecycleTopic)
         const look = Latch.makeUnsafe(false)
         const running = new Set<Claimed>()
         const warm = new Map<string, Held & { readonly next: Deferred.Deferred<Opened | null> }>()
 
-        /** Waits with the claim for what comes next; null where nothing did. */
+        /** Waits, with the claim, for more; null where nothing came. */
         const waiting = (held: Held) =>
           Effect.flatMap(Deferred.make<Opened | null>(), (next) => {
             warm.set(held.id, { ...held, next })
-            // It may have come just before.
+            // Something may have come just before this waiter was registered.
             look.openUnsafe()
             return Deferred.await(next).pipe(
               Effect.timeoutOrElse({ duration: limits.warmMillis, orElse: () => Effect.succeed(null) }),
@@ -78,7 +78,7 @@ export class StreamPush extends Context.Service<StreamPush, {
               running.delete(stream)
               look.openUnsafe()
             })),
-            // At once: a stop that came before its first step would leave the claim.
+            // Starts at once: a stop before the fiber's first step would leave the claim held.
             Effect.forkIn(scope, { startImmediately: true }),
           )
         }
@@ -94,19 +94,20 @@ export class StreamPush extends Context.Service<StreamPush, {
         const claim = Effect.gen(function* () {
           const limit = Math.min(claimedAtOnce, limits.streamsAtOnce - running.size)
           if (limit <= 0) {
-            // Whoever only waits makes room.
+            // Claims that only wait for more make room.
             for (const { next } of warm.values()) yield* Deferred.succeed(next, null)
             return false
           }
           const now = new Date(yield* Clock.currentTimeMillis)
           return yield* claimed({
             claim: claimDue<Claimed>(sql, table, {
-              ...{ leaseMillis: limits.leaseMillis, limit },
+              leaseMillis: limits.leaseMillis,
+              limit,
               also: sql`and t.delivery = 'push' and ${somethingFor(sql, now)}`,
             }),
             work: Effect.fnUntraced(function* (streams) {
               if (streams.length === 0) return false
-              // A stream that could not be read here reads its own record, or gives its claim back.
+              // A stream that could not be read here is read by its own run, or its claim is released.
               const opened = yield* open(streams, false).pipe(
                 Effect.catch(() => Effect.succeed(new Map<string, Opened>())),
               )
@@ -125,8 +126,8 @@ export class StreamPush extends Context.Service<StreamPush, {
           yield* goOn
           const more = yield* claim
           const took = (yield* Clock.currentTimeMillis) - began
-          // What comes due meanwhile is read and claimed together; where there are so many streams that looking takes
-          // long, it is done less often.
+          // Streams that come due during this pause are claimed together. The pause grows with the duration of the last
+          // turn, so that many streams are not polled all the time.
           yield* Effect.sleep(Math.min(lingerAtMost, Math.max(lingerMillis, took)))
           return more
         })

@@ -1,9 +1,9 @@
 /**
- * Streams of the Shared Signals Framework 1.0 (8.1), as their receivers manage them: configuration, status, verification,
- * subjects. How they are served is StreamDelivery's.
+ * Streams of the Shared Signals Framework 1.0 (8.1), as their receivers manage them: configuration, status,
+ * verification, subjects. StreamDelivery and StreamPush deliver them.
  *
- * A stream serves one project and one receiver, a service with a standing grant of `stream.manage`, which is asked at
- * each call. It begins at the head of the project's history as of its creation: what came before is a snapshot's.
+ * A stream serves one project and one receiver, a service with an effective grant of `stream.manage`, which is checked
+ * at each call. It begins at the head of the project's history as of its creation: earlier events are in a snapshot.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
@@ -33,7 +33,7 @@ type Unseen = NotFound | Problems.CapabilityRequired
 type Wrong = MalformedRequest | Problems.SuppliedMismatch
 
 export class Streams extends Context.Service<Streams, {
-  /** A new stream, enabled; polled where no delivery is asked for. */
+  /** Creates an enabled stream; polled where no delivery is asked for. */
   readonly create: (
     receiver: Receiver,
     asked: Wire.StreamCreation,
@@ -47,11 +47,11 @@ export class Streams extends Context.Service<Streams, {
     | DependencyUnavailable
   >
   readonly read: (receiver: Receiver, streamId: string) => Effect.Effect<Wire.StreamConfiguration, Unseen>
-  /** All that the receiver may manage, oldest first. */
+  /** All streams that the receiver may manage, oldest first. */
   readonly list: (
     receiver: Receiver,
   ) => Effect.Effect<ReadonlyArray<Wire.StreamConfiguration>, Problems.CapabilityRequired>
-  /** `update` keeps what the receiver supplies and did not send, `replace` deletes it. */
+  /** `update` keeps the properties that the receiver may set and did not send, `replace` deletes them. */
   readonly change: (
     receiver: Receiver,
     how: "update" | "replace",
@@ -63,9 +63,11 @@ export class Streams extends Context.Service<Streams, {
     receiver: Receiver,
     asked: Wire.StreamState,
   ) => Effect.Effect<Wire.StreamState, Unseen | Held | DependencyUnavailable>
-  /** Queues a verification event; once in 30 seconds a stream. */
+  /** Queues a verification event; at most once in 30 seconds for a stream. */
   readonly verify: (receiver: Receiver, asked: Wire.VerificationRequest) => Effect.Effect<void, Unseen | RateLimited>
-  /** Adds or removes a subject. One that nobody knows is taken like every other: nobody learns here who exists. */
+  /**
+   * Adds or removes a subject. An unknown subject is taken like any other, so that the answer tells no one who exists.
+   */
   readonly say: (
     receiver: Receiver,
     streamId: string,
@@ -80,7 +82,7 @@ export class Streams extends Context.Service<Streams, {
 export interface StreamLimits {
   /** Streams that a receiver may have of one project. */
   readonly perReceiver: number
-  /** Subjects that a stream may have something said of. */
+  /** Subjects that a receiver may have added to or removed from a stream. */
   readonly subjects: number
 }
 
@@ -103,7 +105,7 @@ const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) 
   const changes = yield* streamStatus(publicUrl)
   const { say } = yield* saidSubjects(limits.subjects)
 
-  /** A failing statement is nobody's fault but ours. */
+  /** Turns a failing statement into a defect: the receiver can do nothing about it. */
   const sound = <A, E>(effect: Effect.Effect<A, E, Database>) =>
     effect.pipe(
       Effect.provideService(Database, database),
@@ -134,7 +136,8 @@ const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) 
       const taken = yield* rates.take({ key: `lifecycle.verify:${id}`, ...window })
       if (!taken.allowed) {
         return yield* new RateLimited({
-          ...{ retry_after: taken.retryAfterSeconds, limit: window.limit },
+          retry_after: taken.retryAfterSeconds,
+          limit: window.limit,
           window_seconds: Wire.minVerificationInterval,
         })
       }

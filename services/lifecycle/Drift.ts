@@ -1,10 +1,11 @@
 /**
- * Whether what products are told is what the domain's tables say: the fold of each project's events is
- * compared with Access, owners, grants, reviews, people and the project itself, in one view of the database, since both
- * change in the same transaction. What differs is noted until it does so no more; mending is an operator's decision.
+ * Finds drift: compares the state that each project's events come to with the tables of Access, owners, grants,
+ * reviews, people and the project itself, in one snapshot of the database, since both change in the same transaction. A
+ * difference is noted until it is gone; mending it is an operator's decision.
  *
- * Sessions, identities and keys stand in the fold alone. A person who lost their standing, or has it again, is looked for
- * where they have Access; what a fan-out job has yet to tell is noted until it has.
+ * Sessions, identities and keys are in the state only, so there is nothing to compare them with. A person's status is
+ * compared in the projects where the person has Access; while a fan-out job has yet to append its events, that shows as
+ * drift.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -12,7 +13,7 @@ import { Database } from "../platform/database/Database.ts"
 
 const projectsAtOnce = 20
 const restMillis = 6 * 60 * 60_000
-/** Of one project at once. */
+/** Differences of one project that are noted at most. */
 const mostNoted = 100
 
 interface Found {
@@ -22,7 +23,7 @@ interface Found {
 }
 
 export class Drift extends Context.Service<Drift, {
-  /** Looks at some projects that nobody looked at for six hours; gives whether there may be more of them. */
+  /** Compares some projects that were last compared six hours ago; returns whether there may be more of them. */
   readonly look: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/Drift") {
   static readonly layer = Layer.effect(
@@ -30,7 +31,7 @@ export class Drift extends Context.Service<Drift, {
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
 
-      /** SQL of a person's key in the state. */
+      /** SQL of the state's key of a person's account. */
       const nameOf = (issuer: string, subject: string) =>
         sql.literal(`'person/' || replace(replace(${issuer}, '%', '%25'), ' ', '%20') || ' ' || ${subject}`)
 
@@ -70,11 +71,11 @@ export class Drift extends Context.Service<Drift, {
             from access a join people p on p.id = a.person_id
             where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
               and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
-              -- Whoever has the name of somebody who was removed speaks for it.
+              -- A removed person's identity that another person has now is judged by that person.
               and not (p.removed and exists (
                 select from identities i where i.issuer = p.issuer and i.subject = p.subject and i.person_id <> p.id))
           ), names as (
-            -- What was told of a name is told of those that are the same person's.
+            -- An event about one identity holds for the person's other identities as well.
             select key, iss, sub from barred
             union
             select n.key, o.name ->> 'iss', o.name ->> 'sub' from names n
@@ -83,7 +84,7 @@ export class Drift extends Context.Service<Drift, {
             cross join lateral (values (l.value -> 'previous'), (l.value -> 'linked')) o(name)
             where o.name ->> 'iss' is not null
           ), freed as (
-            -- Who may sign in, by whatever name, and has Access.
+            -- Accounts that the state says are disabled, of persons who are active and have Access.
             select l.key, l.value ->> 'status' as says
             from lifecycle_state l
             join identities i on i.issuer = l.value -> 'user' ->> 'iss' and i.subject = l.value -> 'user' ->> 'sub'

@@ -1,13 +1,14 @@
 /**
- * Epochs: a database that took another's place begins a new one before it tells anything (docs/recovery.md).
+ * Epochs: a database that was restored or failed over begins a new epoch before it appends any event
+ * (docs/recovery.md).
  *
- * Found out by the server's identifier and timeline, and by the mark of a restore; compared at start, and by every
- * transaction that tells a fact, before it takes a place in any history. In the transaction that finds it out every
- * project's history begins anew at position 0 of the new epoch, from the state that is there, which a snapshot tells;
- * cursors of before are refused. The installation is held, every sign-in of before is dead, and so is every link that
- * was mailed: what they did since is not known. Recovery does the rest.
+ * The server's identifier and timeline, and the mark that a restore leaves, show that it was. They are compared at
+ * start, and by every transaction that appends an event, before the event gets a position. The transaction that finds a
+ * difference begins every project's history anew at position 0 of the new epoch, from the state that is there, which a
+ * snapshot carries; cursors of earlier epochs are refused. It also holds the installation and ends all sessions and all
+ * mailed links, since what was done with these in the lost time is not known. Recovery does the rest.
  *
- * Killed anywhere: the transaction is there or it is not, and the next start finds out the same.
+ * Killed anywhere: the transaction committed or it did not, and then the next start finds the same difference.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer } from "effect"
@@ -17,10 +18,10 @@ import { Database } from "../platform/database/Database.ts"
 import { allowLonger } from "../platform/database/Database/Watched.ts"
 import { readInstallation } from "../platform/database/Installation.ts"
 
-/** How much longer before the loss than is known streams are asked: clocks, replicas and backups lag. */
+/** How far before the known time of the loss the streams are read: clocks, replicas and backups lag. */
 const doubtMillis = 3_600_000
 
-/** More changes of one domain than can have been lost. */
+/** Added to the revision of each domain: more changes than one domain can have lost. */
 const beyond = 1_000_000
 
 interface Compared {
@@ -31,19 +32,19 @@ interface Compared {
   readonly server: string
 }
 
-/** Statements of the new epoch, over rows that nobody else can change meanwhile. */
+/** Begins the new epoch. The caller holds the lock on `installation`. */
 const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom: Date | null) {
   const millis = yield* Clock.currentTimeMillis
   const now = new Date(millis)
-  // Rows of every project: more than a command's statement may take.
+  // These statements change rows of every project, which takes longer than a command's statement may.
   yield* sql`set local statement_timeout = '5min'`
-  // A process that came over before us has been seen on this server already: then only the doubt itself is known.
+  // Where another process has already reported itself on this server, `alive` is about now, and only the doubt is left.
   const [{ alive } = { alive: null }] = yield* sql<{ alive: Date | null }>`
     select least((select at from audit_records order by id desc limit 1),
       (select max(last_seen_at) from worker_sightings)) as alive`
   const known = restoredFrom ?? alive ?? now
   const since = new Date(Math.min(known.getTime(), millis) - doubtMillis)
-  // Of a time when nothing was lost.
+  // The broker's losses of a time when this database had lost nothing do not belong to this loss.
   yield* sql`
     update relay_streams set went_back_to = null
     where went_back_to is not null and exists (select from installation where state = 'open' or lost_since is null)`
@@ -53,14 +54,14 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
       lost_since = case when state = 'held' then least(lost_since, ${since}) else ${since} end,
       streams = coalesce((select jsonb_object_agg(stream, created) from relay_streams), '{}'),
       told = coalesce((
-        -- The lowest of what was known in holds that followed each other.
+        -- The lowest sequence known, over holds that followed each other.
         select jsonb_object_agg(r.stream,
           least(r.last_seq, case when i.state = 'held' and i.lost_since is not null then (i.told ->> r.stream)::bigint end))
         from relay_streams r), '{}'), missing = '[]',
       sessions_before = ${now}, intake_rewound_at = null, tokens_renewed_at = null, reapplied_at = null,
       opened_at = null`
   yield* sql`select from lifecycle_heads order by project_id for update`
-  // What was signed to its end goes on in the new epoch; what was not is signed in its own first.
+  // A fully signed project goes on in the new epoch; unsigned events of the old epoch are signed in that first.
   yield* sql`
     update lifecycle_signed s set epoch = i.epoch, position = 0
     from lifecycle_heads h, installation i
@@ -71,7 +72,7 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
       was_position = case when h.position > 0 then h.position else h.was_position end,
       was_digest = case when h.position > 0 then h.digest else h.was_digest end
     from installation i`
-  // Products end the sessions of everybody whom they let in: the state says so, before any event does.
+  // Products end the sessions of every person with Access: the next snapshot says so, before any event does.
   yield* sql`
     insert into lifecycle_state (project_id, key, value, position)
     select distinct a.project_id,
@@ -81,7 +82,7 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     from access a join people p on p.id = a.person_id and p.issuer is not null
     where a.state = 'active' and not a.removed and a.access_version > 0
     on conflict (project_id, key) do update set value = excluded.value, position = excluded.position`
-  // One-shot tokens may have been used since. Recovery makes new ones, and mails them.
+  // One-time tokens may have been used in the lost time. Recovery makes new ones, and mails them.
   yield* sql`
     update transfers set
       accept_hash = case when accept_hash is not null then sha256(uuid_send(gen_random_uuid())) end,
@@ -92,15 +93,16 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     where kind = 'enrollment' and state = 'invited' and token_hash is not null`
   yield* sql`update credential_intents set state = 'expired', ended_at = ${now}, challenge = null, kid = null, secret = null
     where state = 'pending'`
-  // Places that were told since must not be told again: TRANSFERS goes on beyond them, streams of inboxes begin anew.
+  // Positions that were published in the lost time must not be used again: TRANSFERS goes on beyond them, and the live
+  // streams of inboxes begin anew.
   yield* sql`update domains set revision = revision + ${beyond}`
   yield* sql`update inboxes set epoch = left(md5(random()::text), 12)`
   yield* sql`update link_proofs set consumed_at = ${now} where consumed_at is null`
 })
 
 /**
- * Begins a new epoch where this database is not the one that the last one began on; gives whether it did. In the current
- * transaction. `same`: what the caller has just been told by `isSame`.
+ * Begins a new epoch, in the current transaction, where this database is not the one on which the last epoch began;
+ * returns whether it did.
  */
 export const settleEpoch = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -119,11 +121,11 @@ export const settleEpoch = Effect.fnUntraced(function* (
   return another
 })
 
-/** SQL of a condition over `installation i`: it was compared with the server that answers. */
+/** SQL of a condition over `installation i`: it was compared with the server that answers, and no restore followed. */
 export const isSame = (sql: PgClient.PgClient) =>
   sql.literal("(i.server is not distinct from running_on() and i.restored_from is null)")
 
-/** `settleEpoch` where it is not known to be the same. */
+/** Compares the database with the epoch where `isSame` is false; returns whether a new epoch began. */
 export const ensureEpoch = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<boolean, SqlError.SqlError> {
@@ -132,14 +134,14 @@ export const ensureEpoch = Effect.fnUntraced(function* (
 })
 
 export const Epochs = {
-  /** Compares at start, before anything else happens. */
+  /** Compares the database with the epoch at start, before anything else happens. */
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* Database
     if (yield* ensureEpoch(sql)) {
       const { epoch, held_reason } = yield* readInstallation(sql)
       yield* Effect.logWarning(
-        `this database took another's place (${held_reason}): epoch ${epoch} begins, and nothing new is activated ` +
-          "until what was revoked meanwhile is revoked again",
+        `this database was restored or failed over (${held_reason}): epoch ${epoch} begins, and nothing new is ` +
+          "activated until what was revoked in the lost time is revoked again",
       )
     }
   })),

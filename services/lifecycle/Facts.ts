@@ -1,6 +1,6 @@
 /**
- * What became of an event, as read now: whether a consumer of its project has it, and whether one has acknowledged it
- * after committing it. Kept apart from each other and from the decision.
+ * The delivery status of an event, as read now: whether a consumer of its project has it, and whether a consumer has
+ * acknowledged it after committing it. The two are kept apart from each other and from the decision.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
@@ -8,8 +8,8 @@ import type { FactKind } from "../../schemas/identity/Facts.ts"
 import { type Acknowledgement, type Delivery, undelivered } from "../../schemas/identity/Lifecycle.ts"
 
 /**
- * Kinds of whose delivery somebody is told. Where a stream leaves something out, it is written down of each of these that
- * it was given: its place says nothing.
+ * Kinds of events whose delivery the API reports. A stream that leaves out some subjects or events has no position that
+ * proves a delivery, so each event of these kinds that it delivered is recorded.
  */
 export const reported: ReadonlyArray<FactKind> = [
   "access-review-approved",
@@ -18,20 +18,21 @@ export const reported: ReadonlyArray<FactKind> = [
   "service-grant-revoked",
 ]
 
-/** Pushes of an event that were not taken, over all streams; the time as PostgreSQL's JSON has it. */
+/** The pushes of an event that failed, over all streams; the time as PostgreSQL's JSON has it. */
 export interface Attempted {
   readonly attempts: number
   readonly last_attempt_at: string
-  /** Some stream has not taken it to this day; `failing`: and its receiver is still owed it. */
+  /** Some stream's receiver has not taken the event yet. */
   readonly untaken: boolean
+  /** Some stream's receiver has not taken the event yet, and the stream still owes it. */
   readonly failing: boolean
-  /** A receiver may have it whose answer was not heard. */
+  /** A receiver whose answer did not arrive may have the event. */
   readonly unanswered: boolean
 }
 
 /**
- * SQL of the attempts `t` that `where` names, a row for each event. A receiver that has the event by another way, that
- * disabled its stream or lost its grant is owed nothing by the stream.
+ * SQL of the attempts `t` that `where` selects, a row for each event. The stream owes nothing to a receiver that has
+ * the event by another way, that disabled its stream or that lost its grant.
  */
 export const attemptsOf = (where: string) =>
   `select t.project_id, t.epoch, t.position, sum(t.attempts)::int as attempts, max(t.last_attempt_at) as last_attempt_at,
@@ -43,9 +44,9 @@ export const attemptsOf = (where: string) =>
   left join lifecycle_consumers c on c.project_id = t.project_id and c.consumer = t.consumer
   where ${where} group by t.project_id, t.epoch, t.position`
 
-/** Columns of `factsOf`, beside whatever else a statement selects. */
+/** The columns of `factsOf` in a row. */
 export interface FactRow {
-  /** The event; null where nothing was told yet. */
+  /** The event's id; null where no event was appended yet. */
   readonly told: string | null
   readonly queued_at: Date | null
   readonly delivered_at: Date | null
@@ -85,14 +86,14 @@ export const factsOf = (sql: PgClient.PgClient) => ({
     ) done on true`),
 })
 
-/** Where an event stands in its project's history. */
+/** An event's position in its project's history. */
 export interface Stood {
   readonly project_id: string
   readonly epoch: number
   readonly position: number
 }
 
-/** How far a project's product has come; times as PostgreSQL's JSON has them. */
+/** How far a consumer of a project has come; times as PostgreSQL's JSON has them. */
 export interface Consumer {
   readonly project_id: string
   readonly delivered_epoch: number | null
@@ -104,7 +105,7 @@ export interface Consumer {
   readonly installed_version: string | null
 }
 
-/** A decision that was given by a stream which leaves something out; the time as PostgreSQL's JSON has it. */
+/** An event that was delivered by a stream which leaves something out; the time as PostgreSQL's JSON has it. */
 export interface Given extends Stood {
   readonly given_at: string
 }
@@ -127,8 +128,8 @@ const reachedBy = (
 const earliestFirst = (one: Reached, other: Reached) => one.at.getTime() - other.at.getTime()
 
 /**
- * What `factsOf` asks for each event, for many events of few projects at once: the consumers are read once, and looked
- * through here.
+ * Answers what `factsOf` asks, for many events of few projects at once: the consumers are read once and searched in
+ * memory.
  */
 export const factsAmong = (
   consumers: ReadonlyArray<Consumer>,
@@ -146,13 +147,13 @@ export const factsAmong = (
       else known.push(...reached(consumer))
     }
     for (const all of projects.values()) all.sort(earliestFirst)
-    /** Who was first of those that have come as far as the event. */
+    /** The first consumer that reached the event's position. */
     return ({ epoch, position, project_id }: Stood): Reached | undefined =>
       projects.get(project_id)?.find((one) => one.epoch > epoch || one.epoch === epoch && one.position >= position)
   }
   const delivered = of((c) => reachedBy(c.delivered_epoch, c.delivered_position, c.delivered_at, null))
   return {
-    /** When an event was first had by somebody; null where nobody has it. */
+    /** When the first consumer had the event; null where no consumer has it. */
     delivered: (event: Stood): Date | null => {
       const [all, one] = [delivered(event)?.at, alone.get(placeOf(event))]
       return all === undefined ? one ?? null : one === undefined || all < one ? all : one
@@ -164,7 +165,7 @@ export const factsAmong = (
   }
 }
 
-/** A receiver that is still owed the event outweighs another that has it. */
+/** The event counts as failed while a stream owes it to a receiver, even where another receiver has it. */
 const stateOf = (delivered: boolean, attempted: Attempted | null): Delivery["state"] => {
   if (attempted === null || !attempted.untaken || delivered && !attempted.failing) {
     return delivered ? "delivered" : "queued"

@@ -1,13 +1,13 @@
 /**
- * What a product knows after an event: the fold of a project's history, kept in `lifecycle_state` by whoever appends, so
- * that a snapshot is exactly what the events before it come to. An event writes keys and takes keys
- * away, whatever they held before.
+ * The state projection: what a product knows after an event, as the fold of its project's history. Each append keeps it
+ * in `lifecycle_state`, so that a snapshot is exactly what the events before it come to. An event sets keys and deletes
+ * keys, whatever they held before.
  */
 import type { FactKind } from "../../schemas/identity/Facts.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-/** One key of the state; null takes it away. */
+/** A new value of one key of the state; null deletes the key. */
 export interface Change {
   readonly key: string
   readonly value: Json
@@ -31,11 +31,11 @@ const member = (value: Json | undefined, ...path: ReadonlyArray<string>): Json |
 /** The subject's person, whatever the format. */
 const userOf = (subId: Json): Json => member(subId, "user") ?? (member(subId, "format") === "iss_sub" ? subId : null)
 
-/** Of one person alone, even where an issuer's name has a space in it. */
+/** A key of one identity; escaped, so that an issuer with a space in it cannot make the key of another identity. */
 const nameOf = (user: Json): string =>
   `${String(member(user, "iss")).replaceAll("%", "%25").replaceAll(" ", "%20")} ${member(user, "sub")}`
 
-/** The key of what a product was told of a person's account. */
+/** The state's key of a person's account. */
 export const accountKey = ({ issuer, subject }: { readonly issuer: string; readonly subject: string }): string =>
   `person/${nameOf({ iss: issuer, sub: subject })}`
 
@@ -69,7 +69,7 @@ export const changesOf = ({ kind, payload, subId }: Told): ReadonlyArray<Change>
         })
     }
     case "identity-linked": {
-      // A name that took another's place, or one that stands beside it; a person may have several of either.
+      // An identity that replaced another one, or was added beside it; a person may have several of either.
       const previous = member(payload, "previous") ?? null
       const linked = member(payload, "linked") ?? null
       const names = [user, linked ?? previous].flatMap((name) => [member(name, "iss"), member(name, "sub")])

@@ -2,16 +2,16 @@
  * How far each service has followed a project: one definition for the consumers that a change of keys waits for
  * (Keys/Waiting.ts) and for the lag that is reported (Lag.ts).
  *
- * A service that may acknowledge has followed up to its acknowledgement, any other one up to what was delivered: by its
- * cursor, or by all of its streams. A stream that leaves something out promises no positions, so the acknowledgements of
- * a service whose streams all do are asked for only if one has come since they do.
+ * A service that may acknowledge has followed up to its acknowledgement, any other service up to what was delivered: by
+ * its cursor, or by all of its streams. A stream that leaves out subjects or events promises no positions. So a service
+ * whose streams all leave something out must acknowledge only if it has acknowledged since the streams do.
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
 import { eventsSupported } from "../../schemas/identity/Facts.ts"
 
 /**
- * SQL of a query for the services with a standing grant, of the projects `gp` that `which` selects: project_id,
+ * SQL of a query for the services with an effective grant, of the projects `gp` that `which` selects: project_id,
  * service_issuer, service_id, consumer (`<issuer> <client>`) and the capabilities of all its grants.
  */
 export const followers = (sql: PgClient.PgClient, now: Date, which: Statement.Fragment) =>
@@ -25,12 +25,12 @@ export const followers = (sql: PgClient.PgClient, now: Date, which: Statement.Fr
     group by g.project_id, g.service_issuer, g.service_id`
 
 /**
- * SQL of a query for the one row of what a follower `f` with the consumer row `c` (which may be absent) has come to:
- * delivered_epoch and delivered_position, null where nothing was; `acknowledges`, whether its acknowledgements are asked
- * for; `moves`, whether the consumer row can still move.
+ * SQL of a query for the one row that says how far a follower `f` with the consumer row `c` (which may be absent) has
+ * come: delivered_epoch and delivered_position, null where nothing was delivered; `acknowledges`, whether it must
+ * acknowledge; `moves`, whether the consumer row can still move.
  *
- * A row that has come no further than streams of which each is stopped or leaves something out is left over from the
- * time before, and moves no more.
+ * A consumer row moves no more where all streams are stopped or leave something out and the row has come no further
+ * than these streams: it is left over from the time before they were.
  */
 export const progress = (sql: PgClient.PgClient) =>
   sql`
@@ -57,7 +57,7 @@ export const progress = (sql: PgClient.PgClient) =>
       select p.epoch, p.position from (
         select c.delivered_epoch as epoch, c.delivered_position as position where c.delivered_epoch is not null
         union all (
-          -- What lies before the places of all its streams was delivered, or was not for it.
+          -- Events before the positions of all its streams were delivered, or were not for this service.
           select st.epoch, st.position from lifecycle_streams st
           where st.project_id = f.project_id and st.service_issuer = f.service_issuer and st.service_id = f.service_id
             and st.status <> 'disabled'

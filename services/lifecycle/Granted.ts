@@ -1,6 +1,7 @@
 /**
- * Whether a service may do something about a project's lifecycle now: an approved grant that stands, for this project,
- * its environment and this capability. Asked at each call, so that a revoked one is refused from its commit on.
+ * Checks whether a service may use a capability on a project's lifecycle now: it needs an approved grant for this
+ * project, its environment and this capability that has not ended. Checked at each call, so that a revocation holds
+ * from its commit.
  */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../schemas/problems/Floor.ts"
@@ -14,7 +15,7 @@ export interface Receiver {
   readonly clientId: string
 }
 
-/** Who asks, about which project. */
+/** The service that asks, and the project. */
 export interface Asking extends Receiver {
   readonly projectId: string
 }
@@ -22,12 +23,12 @@ export interface Asking extends Receiver {
 export const grants = Effect.gen(function* () {
   const { sql } = yield* Database
 
-  /** SQL of whether the grant `g` of the project `p` is worth `capability` at `now`. */
+  /** SQL of whether the grant `g` of the project `p` is effective for `capability` at `now`. */
   const stands = (capability: Capability, now: Date) =>
     sql`(g.state = 'approved' and g.environment = p.environment and p.state <> 'withdrawn'
       and coalesce(g.expires_at > ${now}, true) and ${capability} = any(g.capabilities))`
 
-  /** SQL of one row (`stands`), or of none for who never had a grant: for statements that ask for more at once. */
+  /** SQL of one row (`stands`), or of no row for a service that never had a grant; a part for larger statements. */
   const asked = (asking: Asking, capability: Capability, now: Date) =>
     sql`select bool_or(${stands(capability, now)}) as stands
       from service_grants g join projects p on p.id = g.project_id and not p.removed
@@ -35,7 +36,9 @@ export const grants = Effect.gen(function* () {
         and g.service_id = ${asking.clientId} and (g.approved_at is not null)
       having count(*) > 0`
 
-  /** The first of the rows that came of `asked`; fails with NotFound where there is none, else with RoleRequired. */
+  /**
+   * The row of `asked`; fails with NotFound where there is none, with RoleRequired where its grant is not effective.
+   */
   const admitted = <A extends { readonly stands: boolean }>(
     rows: ReadonlyArray<A>,
   ): Effect.Effect<A, NotFound | RoleRequired> => {
@@ -49,7 +52,9 @@ export const grants = Effect.gen(function* () {
     )
   }
 
-  /** Fails with NotFound for who never had a grant, with RoleRequired for whose grant does not say this, or no more. */
+  /**
+   * Fails with NotFound for a service that never had a grant, with RoleRequired where no grant of it allows this now.
+   */
   const granted = Effect.fnUntraced(function* (asking: Asking, capability: Capability) {
     const now = new Date(yield* Clock.currentTimeMillis)
     yield* admitted(yield* sql<{ stands: boolean }>`${asked(asking, capability, now)}`)

@@ -1,18 +1,19 @@
 /**
- * How signing keys follow each other: announced -> published -> active -> retiring -> retired, or compromised. Consumers
- * believe only what they had committed to earlier, so the two keys after the one that signs are always known by their
- * thumbprints, and each key's first message says which two follow it (docs/keys.md).
+ * Rotation of signing keys: announced -> published -> active -> retiring -> retired, or compromised. Consumers believe
+ * only keys that they had committed to earlier, so the two keys after the signing one are always known by their
+ * thumbprints, and each key's first message names the two that follow it (docs/keys.md).
  *
- * A transition is announced to every project with a time before which nothing switches; once all have heard it, the next
- * key is published. From that time on each project goes over by itself, at a place of its own history, as soon as its
- * consumers have acknowledged the announcement, and at the deadline in any case: then who has not is served no more until
- * it took a snapshot. When the last project has gone over, the key before it only verifies (Keys/Retiring), and then its
- * private key is destroyed.
+ * A transition is announced to every project with a time before which no project switches; once every project has the
+ * announcement in its history, the next key is published. From that time on each project switches by itself, at a
+ * position of its own history, as soon as its consumers have acknowledged the announcement, and at the deadline in any
+ * case: a consumer that has not acknowledged by then is refused until it takes a snapshot. When the last project has
+ * switched, the old key only verifies (Keys/Retiring), and later its private key is destroyed.
  *
- * A stolen key leaves the key set at once and signs nothing more. Projects go over to the next key with the event that
- * says so, every consumer takes a snapshot, and whatever the thief may have announced is void.
+ * A compromised key leaves the key set at once and signs nothing more. Projects switch to the next key with the event
+ * that says so, every consumer takes a snapshot, and whatever the thief may have announced is void.
  *
- * What is due is read from the state, at any time and by any number of processes (`advance`); who is killed leaves it due.
+ * Due steps are read from the tables, at any time and by any number of processes (`advance`); a step whose process was
+ * killed stays due.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,7 +30,7 @@ import { SigningKeys } from "./SigningKeys.ts"
 
 export type { KeyStanding, Standings, TransitionStanding } from "./Keys/Standing.ts"
 
-/** Why a key cannot be moved so: one line for whoever operates it. */
+/** The key cannot change its state so; the message is a line for the operator. */
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", { message: Schema.String }) {}
 
 type Refusable<A = void> = Effect.Effect<A, KeyRefused | SqlError.SqlError>
@@ -46,25 +47,29 @@ const refused = (message: string) => new KeyRefused({ message })
 
 export class KeyRotation extends Context.Service<KeyRotation, {
   readonly list: Effect.Effect<Standings, SqlError.SqlError>
-  /** Begins a transition to the next key, no earlier than `notBefore` (milliseconds since the epoch); gives its kid. */
+  /**
+   * Begins a transition to the next key, no earlier than `notBefore` (milliseconds since 1970); returns the key's kid.
+   */
   readonly announce: (notBefore: number) => Refusable<string>
-  /** Puts the announced successor into the key set now, whoever has heard of it; gives its kid. */
+  /** Puts the announced successor into the key set now, even where projects lack the announcement; returns its kid. */
   readonly publish: Refusable<string>
-  /** Lets projects go over from now on; with `force`, whoever has not acknowledged. Gives the successor's kid. */
+  /**
+   * Lets projects switch from now on; with `force`, without waiting for acknowledgements. Returns the successor's kid.
+   */
   readonly activate: (options: { readonly force: boolean }) => Refusable<string>
-  /** Destroys the private key of one that has verified long enough. */
+  /** Destroys the private key of a retiring key that has verified long enough. */
   readonly retire: (kid: string) => Refusable
-  /** Takes a stolen key out of use, whatever its state; gives the kid of the key that is active then. */
+  /** Takes a stolen key out of use, whatever its state; returns the kid of the key that is active then. */
   readonly compromise: (kid: string, reason: string) => Refusable<string>
   /**
-   * Goes over at once to the latest of these keys, where it is one that is still to come: whoever has lost some history
-   * in which it signed must not sign by the one before it again. Gives whether it does.
+   * Switches at once to the latest of these keys, where it is not in use here yet: it signed events of a history that
+   * this database lost, so the key before it must not sign again. Returns whether it switches.
    */
   readonly resume: (kids: ReadonlyArray<string>) => Effect.Effect<boolean, SqlError.SqlError>
-  /** Does some of what is due; gives whether there may be more at once. */
+  /** Does some of the due steps; returns whether more may be due at once. */
   readonly advance: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/KeyRotation") {
-  /** `deadlineMillis`: how long after `notBefore` a project's consumers are waited for. */
+  /** `deadlineMillis`: how long after `notBefore` a project waits for its consumers. */
   static readonly layer = ({ deadlineMillis }: { readonly deadlineMillis: number }) =>
     Layer.effect(
       KeyRotation,
@@ -78,7 +83,10 @@ export class KeyRotation extends Context.Service<KeyRotation, {
 
         const recorded = (action: string, kid: string, actor: "operator" | "system", reason?: string) =>
           audit.append({
-            ...{ action: `signing-key.${action}`, actor, subject: `signing-key:${kid}`, outcome: "done" },
+            action: `signing-key.${action}`,
+            actor,
+            subject: `signing-key:${kid}`,
+            outcome: "done",
             ...(reason === undefined ? {} : { details: { reason } }),
           })
 
@@ -98,7 +106,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
         )
         const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-        /** Adds what every project has to be told; with a successor it is a transition. */
+        /** Adds an announcement for every project; with a successor it is a transition. */
         const inform = Effect.fnUntraced(
           function* (compromised: string | null, successor: string | null, notBefore: Date, waits = deadlineMillis) {
             const at = yield* now
@@ -176,7 +184,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           changing(
             3,
             Effect.fnUntraced(function* (follow) {
-              // Whoever is storing what it signed comes first, or finds it gone.
+              // A process that is storing messages of this key either stores them first, or finds the key gone.
               const [key] = yield* sql<Pick<KeyRow, "state">>`
               select state from signing_keys where kid = ${kid} for no key update`
               if (key === undefined) return yield* refused("there is no such key")
@@ -187,9 +195,10 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               const under = yield* open
               const [next] = key.state === "active" || under?.successor === kid ? yield* follow(kid) : []
               yield* move(kid, "compromised", at)
-              // Nobody believes it any more: a receiver that is given it would stop its stream, again and again.
+              // No receiver believes these messages any more: each delivery would stop its stream again.
               yield* sql`delete from lifecycle_stream_messages o where ${unsaidUnder(sql, kid)}`
-              // The key that takes the lost one's place: at once where it signed for all, else in a transition of its own.
+              // The key that replaces the compromised one: at once where that was active, else in a transition of its
+              // own.
               const lead = key.state === "active" ? under?.successor ?? next! : under?.successor === kid ? next! : null
               if (lead !== null && under !== null) {
                 yield* sql`update lifecycle_key_news set ended_at = ${at} where id = ${under.id}`
@@ -218,7 +227,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               if (latest === undefined) return false
               const at = yield* now
               yield* sql`update lifecycle_key_news set ended_at = ${at} where ended_at is null`
-              // What came before it was in use, too, and verifies what is still on its way.
+              // The keys before the latest were in use as well, and verify messages that are still on their way.
               yield* sql`
                 update signing_keys k set state = 'retiring', changed_at = ${at} from signing_keys l
                 where l.kid = ${latest.kid} and k.succession < l.succession and k.state in ('announced', 'published')`
@@ -231,10 +240,10 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           )
         })
 
-        /** Ends a transition that every project has gone over by, and whose old key has nothing left to sign. */
+        /** Ends a transition once every project has switched and the old key has nothing left to sign. */
         const settle = ({ id, successor }: TransitionRow) =>
           alone(Effect.gen(function* () {
-            // Projects begin with a key under its lock: from here on none begins with the old one.
+            // A new project takes its first key under that key's lock: from here on none takes the old one.
             const old = yield* sql<{ kid: string }>`
               select kid from signing_keys where state = 'active' for no key update`
             const at = yield* now
@@ -266,7 +275,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
         const transit = Effect.fnUntraced(function* (row: TransitionRow) {
           if (row.state === "announced") return yield* Effect.as(publishTold(row), true)
           if ((yield* now) < row.not_before) return false
-          // What follows the new key is said by its first message.
+          // The new key's first message names the two keys that follow it, so these have to exist.
           if ((yield* after(row.successor)).length < 2) yield* changing(3, (follow) => follow(row.successor))
           return (yield* switchSome(row)) > 0 || (yield* settle(row))
         })

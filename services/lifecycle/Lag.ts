@@ -1,7 +1,7 @@
 /**
- * How far a project's consumers are behind its decisions (docs/lifecycle.md): what was delivered, what is
- * acknowledged by which version, and how long each step took. Delivered, acknowledged and decided are facts of their
- * own; none is made up from another.
+ * How far a project's consumers are behind its decisions (docs/lifecycle.md): what was delivered, what was
+ * acknowledged by which version, and how long each step took. Each of decided, delivered and acknowledged is recorded
+ * by itself; none is inferred from another.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric } from "effect"
@@ -11,7 +11,7 @@ import { floorOf } from "./Keys/Floor.ts"
 import { p99Of } from "./Measures.ts"
 
 const most = 500
-/** Of so many messages at the head is said how long they took to be signed. */
+/** The messages at the head over which the time until the signature is computed. */
 const sampled = 200
 
 interface LagRow {
@@ -26,10 +26,10 @@ interface LagRow {
   readonly to_acknowledgement: ReadonlyArray<number> | null
   readonly waiting_position: bigint | null
   readonly waiting_since: Date | null
-  /** Acknowledged a place of this epoch, and none that it may not go on from. */
+  /** The consumer acknowledged a position of this epoch that is not before its minimum cursor. */
   readonly placed: boolean
   readonly signed_p99: number | null
-  /** Its acknowledgements are asked for. */
+  /** The consumer has to acknowledge. */
   readonly acknowledges: boolean
 }
 
@@ -52,7 +52,7 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
     delivered_position: delivered,
     acknowledged_position: acknowledged,
     installed_version: row.installed_version,
-    // Nothing is waited for from a service whose acknowledgements are not asked for, as those that only have streams.
+    // A service that does not have to acknowledge, for example one with streams only, owes no acknowledgement.
     oldest_unacknowledged_seconds: row.acknowledges ? seconds(row.waiting_since, now) : null,
     decision_to_queue_ms_p99: row.signed_p99,
     queue_to_delivery_ms_p99: p99Of(row.to_delivery ?? []),
@@ -64,7 +64,10 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
   }
 }
 
-/** Consumers whose grant stands, the furthest behind first; of one project, or of all. On the pool for long statements. */
+/**
+ * Consumers with an effective grant, the furthest behind first; of one project, or of all. `wide` is the pool for long
+ * statements.
+ */
 export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgClient, projectId: string | null) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* wide<LagRow>`
@@ -112,7 +115,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
   return rows.map((row) => lagOf(row, now))
 })
 
-/** Streams, those that fail first; of one project, or of all. */
+/** Streams, failing streams first; of one project, or of all. */
 export const streaming = Effect.fn("Lag.streams")(function* (wide: PgClient.PgClient, projectId: string | null) {
   const rows = yield* wide<StreamRow>`
     select t.id::text as stream_id, t.project_id, t.service_issuer || ' ' || t.service_id as consumer_id, t.delivery,
@@ -128,7 +131,7 @@ export const streaming = Effect.fn("Lag.streams")(function* (wide: PgClient.PgCl
   }))
 })
 
-/** Where the fold is not what the domain's own tables say, the longest known first. */
+/** Noted drift, the oldest first; of one project, or of all. */
 export const drifting = Effect.fn("Lag.drift")(function* (wide: PgClient.PgClient, projectId: string | null) {
   const rows = yield* wide<DriftRow>`
     select project_id, key, expected, observed, first_seen_at from lifecycle_drift
@@ -145,7 +148,9 @@ const gauges = {
   failing: gauge("streams_failing", "Streams whose receiver takes nothing just now, 500 at most"),
 }
 
-/** Says of all consumers together how far they are behind: a gauge of each would be as many as there are products. */
+/**
+ * Sets the gauges of lag over all consumers together: a gauge for each consumer would be as many as there are products.
+ */
 export const gaugeLag = Effect.fn("Lag.gauge")(function* (wide: PgClient.PgClient) {
   const lags = yield* lagging(wide, null)
   const streams = yield* streaming(wide, null)

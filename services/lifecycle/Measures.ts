@@ -1,15 +1,15 @@
 /**
- * How long an event takes from its decision: until it is signed, has come to a consumer by whatever way, and is
- * acknowledged. As histograms of this process (from its signature to the broker's acknowledgement it is the outbox's), as
- * counts that are kept with each consumer, and as spans of the request that decided.
+ * Measures the time from an event's decision until it is signed, delivered to a consumer by any way, and acknowledged:
+ * as histograms of this process, as counts that are kept with each consumer, and as spans of the request that decided.
+ * (The time from the signature to the broker's acknowledgement is measured by the outbox.)
  */
 import { type Context, Effect, Metric } from "effect"
 import { note } from "../platform/observability/Traces.ts"
 
-/** How a message came to its consumer. */
+/** The way by which a message was delivered to its consumer. */
 export type Way = "cursor" | "push" | "poll"
 
-/** A message that has gone somewhere: where it stands, when it was decided and signed, and for whose trace. */
+/** The times of a delivered message: when it was decided and signed, and the trace of the request that decided. */
 export interface Travelled {
   readonly jti: string
   readonly decided_at: Date | null
@@ -30,7 +30,7 @@ const ways = {
   poll: Metric.withAttributes(delivered, { way: "poll" }),
 } as const satisfies Record<Way, unknown>
 
-/** A page is a thousand of them: no effect for each. */
+/** Updates a histogram without an effect for each message, since a page has a thousand of them. */
 const observe = (metric: Metric.Histogram<number>, times: ReadonlyArray<Date | null>, now: number) =>
   Effect.contextWith((context: Context.Context<never>) =>
     Effect.sync(() => {
@@ -38,11 +38,11 @@ const observe = (metric: Metric.Histogram<number>, times: ReadonlyArray<Date | n
     })
   )
 
-/** Messages of these decisions are signed and stored, at `now` (milliseconds since the epoch). */
+/** Records that the messages of these decisions were signed and stored at `now` (milliseconds since 1970). */
 export const measureSigned = (decidedAt: ReadonlyArray<Date>, now: number): Effect.Effect<void> =>
   observe(signed, decidedAt, now)
 
-/** Messages are with a consumer. */
+/** Records that messages were delivered to a consumer. */
 export const measureDelivered = Effect.fnUntraced(function* (
   way: Way,
   messages: ReadonlyArray<Travelled>,
@@ -55,7 +55,7 @@ export const measureDelivered = Effect.fnUntraced(function* (
   }
 })
 
-/** Messages are acknowledged by a product that committed them. */
+/** Records that messages were acknowledged by a product that committed them. */
 export const measureAcknowledged = Effect.fnUntraced(function* (messages: ReadonlyArray<Travelled>, now: number) {
   yield* observe(acknowledged, messages.map(({ decided_at }) => decided_at), now)
   for (const { jti, traceparent } of messages) {
@@ -66,14 +66,16 @@ export const measureAcknowledged = Effect.fnUntraced(function* (messages: Readon
 
 const steps = 48
 
-/** Durations counted by powers of the square root of two, in milliseconds: what `lifecycle_counted` adds up. */
+/**
+ * A histogram of durations, in buckets of powers of the square root of two milliseconds; `lifecycle_counted` adds two.
+ */
 export const countsOf = (millis: ReadonlyArray<number>): ReadonlyArray<number> => {
   const counts = Array.from({ length: steps }, () => 0)
   for (const ms of millis) counts[Math.min(steps - 1, Math.max(0, Math.ceil(2 * Math.log2(Math.max(1, ms)))))]! += 1
   return counts
 }
 
-/** What 99 of 100 took at most, in milliseconds, as exact as the counts are; null where nothing was counted. */
+/** The 99th percentile in milliseconds, as exact as the buckets are; null where nothing was counted. */
 export const p99Of = (counts: ReadonlyArray<number>): number | null => {
   const all = counts.reduce((sum, n) => sum + n, 0)
   if (all === 0) return null

@@ -1,10 +1,11 @@
 /**
- * Signed messages: each lifecycle event becomes one security event token (RFC 8417), signed once after its commit, outside
- * any transaction, stored, and published on `lifecycle.v1.<project_id>.<kind>` in the order of positions. Whoever signs the
- * same event at the same time loses: the first stored bytes are the message, everywhere. By which key is a matter of its
- * place alone (SigningKeys); where that key was stolen it waits until the project has the next one.
+ * Signs lifecycle events: each becomes one security event token (RFC 8417), signed once after its commit, outside any
+ * transaction, stored, and published on `lifecycle.v1.<project_id>.<kind>` in the order of positions. Where two
+ * processes sign the same event, the first stored bytes are the message everywhere. The key depends on the event's
+ * position only (SigningKeys); where that key was stolen the event waits until the project has the next key.
  *
- * Killed before the store commits: nothing is stored, the event is signed again. After it: the relay publishes.
+ * Killed before the store commits: nothing is stored, and the event is signed again. Killed after it: the relay
+ * publishes.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,7 +30,7 @@ export const lifecycleIssuer = (publicUrl: URL): string => new URL("/lifecycle",
 /** `aud` of a project's messages: one for all of its receivers. */
 export const audienceOf = (projectId: string): string => `urn:bailiwick:project:${projectId}`
 
-/** A sequence number that grows over epochs: what orders a project's messages on the bus. */
+/** A sequence number that grows over epochs and orders a project's messages on the broker. */
 export const seqOf = (epoch: number, position: number | bigint): bigint => (BigInt(epoch) << 44n) + BigInt(position)
 
 interface EventRow {
@@ -45,7 +46,7 @@ interface EventRow {
   readonly payload: object
   readonly created_at: Date
   readonly traceparent: string | null
-  /** Up to where its project's history was signed when this was read. */
+  /** The position up to which its project's history was signed when this row was read. */
   readonly from_epoch: number
   readonly from_position: bigint
 }
@@ -70,7 +71,7 @@ export const claimsOf = (event: EventRow, issuer: string) => ({
       lifecycle: {
         epoch: event.epoch,
         position: Number(event.position),
-        // For whoever is pushed to: acknowledgements are of cursors, and a page is not all that brings events.
+        // A receiver of pushes has no page that names a cursor, and an acknowledgement needs a cursor.
         cursor: encodeCursor({ epoch: event.epoch, position: Number(event.position) }),
         digest: event.digest,
         prev_digest: event.prev_digest,
@@ -80,7 +81,7 @@ export const claimsOf = (event: EventRow, issuer: string) => ({
 })
 
 export class Messages extends Context.Service<Messages, {
-  /** Signs what is unsigned, in order, some 200 events; gives whether there may be more. */
+  /** Signs up to 200 unsigned events, in order; returns whether there may be more. */
   readonly signDue: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/Messages") {
   static readonly layer = (publicUrl: URL) =>
@@ -93,14 +94,14 @@ export class Messages extends Context.Service<Messages, {
         const outbox = yield* Outbox
         const issuer = lifecycleIssuer(publicUrl)
 
-        // All that are behind, before any of them is taken: for fifty at a time the planner would look each project up by
-        // key, and there are as many blocks a project where two hundred projects lie in one.
+        // Finds all projects that are behind before it takes fifty of them: with the limit inside, the planner looks up
+        // each project by key, which reads blocks for every project although two hundred projects lie in one block.
         const unsigned = sql<EventRow>`
           with behind as materialized (
             select h.project_id, coalesce(s.epoch, 0) as epoch, coalesce(s.position, 0) as position
             from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
             where (s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position))
-              -- A new epoch in which nothing was told yet is ahead of what is signed, with nothing to sign.
+              -- The head of a new epoch without events is ahead of the signed position, but there is nothing to sign.
               and (h.position > 0 or exists (select from lifecycle_events e
                 where e.project_id = h.project_id
                   and (e.epoch, e.position) > (coalesce(s.epoch, 0), coalesce(s.position, 0))))
@@ -116,7 +117,7 @@ export class Messages extends Context.Service<Messages, {
           ) e
           limit ${batch}`
 
-        /** Gives whether it did: nothing is stored that a key signed which was stolen meanwhile. */
+        /** Stores signed messages; returns false, and stores none, where one of their keys was stolen meanwhile. */
         const store = Effect.fnUntraced(function* (signed: ReadonlyArray<Signed>) {
           if (!(yield* keys.holdUsable([...new Set(signed.map(({ kid }) => kid))]))) return false
           const now = new Date(yield* Clock.currentTimeMillis)
@@ -151,7 +152,7 @@ export class Messages extends Context.Service<Messages, {
                   'Content-Type', 'application/secevent+jwt', 'traceparent', traceparent)),
                 event_id::text, project_id, seq, ${now}, ${now}
               from signed where event_id in (select event_id from kept)
-              -- Signed anew after a key was stolen.
+              -- Signed again because the key of the first signature was stolen.
               on conflict (id) do update set payload = excluded.payload where outbox.published_at is null
             )
             insert into lifecycle_signed as t (project_id, epoch, position)
@@ -159,7 +160,7 @@ export class Messages extends Context.Service<Messages, {
             order by project_id, epoch desc, position desc
             on conflict (project_id) do update set epoch = excluded.epoch, position = excluded.position
             where (excluded.epoch, excluded.position) > (t.epoch, t.position)
-              -- What was taken back meanwhile (Keys) lies before these, and is signed first.
+              -- Messages deleted meanwhile for a stolen key (Keys/Moving) lie before these: sign those first.
               and exists (select from signed s where s.project_id = t.project_id
                 and (t.epoch, t.position) >= (s.from_epoch, s.from_position))`
           yield* outbox.ringAfterCommit

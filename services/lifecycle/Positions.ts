@@ -1,11 +1,11 @@
 /**
- * Lifecycle facts and their places. A fact is told by the transition that makes it, in its transaction; its position in
- * the project's history is given at the very end of that transaction, under the lock of the project's head, which is
- * held to the commit: positions have no gaps and follow the order of commits (docs/lock-order.md).
+ * The log of lifecycle events. The transition that causes an event appends it, in its own transaction. The event gets
+ * its position in the project's history at the very end of that transaction, under the lock of the project's head,
+ * which is held to the commit: positions have no gaps and follow the order of commits (docs/lock-order.md).
  *
- * Each event chains the one before: `digest` = SHA-256 over the ASCII lines prev_digest, epoch, position, body_digest,
- * where body_digest is that of the event's `{sub_id, events}` without its `lifecycle` member, in canonical JSON.
- * Whoever has the events can check that none was left out, changed or moved.
+ * Each event is chained to the one before: `digest` = SHA-256 over the ASCII lines prev_digest, epoch, position,
+ * body_digest, where body_digest is that of the event's `{sub_id, events}` without its `lifecycle` member, in canonical
+ * JSON. With these a consumer can check that no event was left out, changed or moved.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -24,18 +24,18 @@ import { accountKey, changesOf } from "./Fold.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-/** Something that a project's products must know. */
+/** An event to append: a change that a project's products must know. */
 export interface Fact {
   readonly kind: FactKind
   readonly projectId: string
   readonly institutionId: string
-  /** The person that it is about, where it is about one: canonical id and first identity. */
+  /** The person that the event is about, if any: canonical id and first identity. */
   readonly person?: { readonly id: string; readonly issuer: string; readonly subject: string }
-  /** The issuer's name of the one session that it is about (`sid`). */
+  /** The one session that the event is about, by the issuer's name of it (`sid`). */
   readonly session?: string
-  /** Members of the event beside the common ones: codes and ids, never what a person wrote. */
+  /** Members of the event beside the common ones: codes and ids, never text that a person wrote. */
   readonly payload?: { readonly [key: string]: Json }
-  /** Who began it. */
+  /** The event's `initiating_entity`. */
   readonly initiatedBy: "admin" | "user" | "policy" | "system"
 }
 
@@ -49,7 +49,7 @@ interface Placed {
   readonly payload: Json
   readonly bodyDigest: string
   readonly at: Date
-  /** The trace of the request that decided; no part of the event. */
+  /** The trace of the request that decided; not a part of the event. */
   readonly traceparent: string | null
 }
 
@@ -62,25 +62,27 @@ const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Jso
   return {
     format: "complex",
     ...(user === null ? {} : { user }),
-    // Claims change for a person in an institution.
+    // Claims belong to a person in an institution, not to one project.
     ...(kind === "token-claims-change" ? {} : { application: opaque(projectId) }),
     tenant: opaque(institutionId),
   }
 }
 
-/** The bell that rings for a project after facts of it committed, and after they were signed. */
+/**
+ * The topic of the wake-up signals that a project's events send when they committed, and again when they were signed.
+ */
 export const lifecycleTopic = "lifecycle"
 
-/** Whoever waits for it looks by itself so often, in milliseconds: what a ring that got lost costs. */
+/** The interval, in milliseconds, at which a waiter looks by itself: the delay that a lost wake-up signal costs. */
 export const lifecycleNetMillis = 5_000
 
 export class Positions extends Context.Service<Positions, {
   /**
-   * Tells facts in the current transaction, which must be one of `Transact`, and gives their event ids in order. Facts
-   * of one call have one cause.
+   * Appends events in the current transaction, which must be one of `Transact`; returns their ids in order. The events
+   * of one call have one cause (`txn`).
    */
   readonly append: (...facts: ReadonlyArray<Fact>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
-  /** Whether the last that a project was told of a person's account is that it is disabled. */
+  /** Whether the state of a project says that a person's account is disabled. */
   readonly toldDisabled: (
     projectId: string,
     person: { readonly issuer: string; readonly subject: string },
@@ -93,7 +95,7 @@ export class Positions extends Context.Service<Positions, {
       const bells = yield* Bells
       const same = isSame(sql)
 
-      // A history of this many events at once is one statement: places are counted up from each head.
+      // All events of a transaction are appended by one statement, which counts positions up from each head.
       const placing = (events: ReadonlyArray<Placed>, heads: Statement.Fragment) => {
         const rows = events.map((event, i) => ({
           nth: i,
@@ -159,13 +161,13 @@ export class Positions extends Context.Service<Positions, {
       const projectsOf = (events: ReadonlyArray<Placed>) =>
         [...new Set(events.map(({ projectId }) => projectId))].sort()
 
-      // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+      // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each time.
       const those = (projects: ReadonlyArray<string>) =>
         projects.length === 1 ? sql`= ${projects[0]!}` : sql`= any(${[...projects]}::text[])`
 
       /**
-       * Makes the heads that are missing. A place of an epoch that is over is never given: a database that took another's
-       * place begins a new one first.
+       * Makes the heads that are missing, and begins a new epoch first where the database was restored or failed over,
+       * so that no event gets a position of an epoch that is over.
        */
       const prepare = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
         const [compared] = yield* sql<{ same: boolean }>`
@@ -187,8 +189,8 @@ export class Positions extends Context.Service<Positions, {
       })
 
       /**
-       * The same as a part of a fenced write, whose last fence locks the heads. What a fold takes away is of an aggregate
-       * that the write's other fences hold, so its snapshot has it.
+       * The same as a part of a fenced write, whose last fence locks the heads. The keys of the state that are deleted
+       * belong to aggregates that the write's other fences hold, so the statement's snapshot sees them.
        */
       const places: Kind<Placed> = {
         name: "lifecycle",
@@ -208,7 +210,7 @@ export class Positions extends Context.Service<Positions, {
 
       const placeFenced = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
         const projects = projectsOf(events)
-        // A head may be why the command was not written: the first fact of a project finds none.
+        // A missing head may be why the first attempt was not written: a project has none before its first event.
         if (yield* isRepeated) yield* sql.withTransaction(prepare(projects))
         yield* fenceLast(sql, headsHeld(projects))
         yield* write(sql, places, events)

@@ -1,10 +1,10 @@
 /**
- * How long the lifecycle is kept (docs/lifecycle.md): events and their messages ninety days, parts of snapshots a
- * day after the last one that named them, messages of one stream alone ninety days, and a day once they were delivered.
+ * Prunes the lifecycle (docs/lifecycle.md): events and their messages are kept for ninety days, parts of snapshots for
+ * a day after the last snapshot that named them, messages of single streams for ninety days, or a day once delivered.
  *
- * A project's history is cut from its beginning, so that what is left has no gap whatever order clocks gave: an event
- * goes with all that came before it, and only once it is signed. A cursor before what is left answers `cursor_expired`.
- * Of events that Access versions, reviews and grants refer to, the place stays.
+ * A project's history is cut from its beginning, so that the rest has no gap whatever the clocks said: an event is
+ * deleted with all events before it, and only once it is signed. A cursor before the rest answers `cursor_expired`. The
+ * positions of events that Access versions, reviews and grants refer to are kept.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -14,7 +14,9 @@ import { floorOf } from "../platform/Ids.ts"
 
 const dayMillis = 24 * 60 * 60_000
 const keptMillis = 90 * dayMillis
-/** The trigger judges by the database's clock, and ours may be a little ahead of it. */
+/**
+ * The trigger checks an event's age by the database's clock, and this process's clock may be a little ahead of that.
+ */
 const marginMillis = 60_000
 const partsKeptMillis = dayMillis
 const deliveredKeptMillis = dayMillis
@@ -24,7 +26,7 @@ const eventsAtOnce = 2_000
 const partsAtOnce = 50
 const ownAtOnce = 1_000
 
-/** Kinds that something refers to by the event's id. */
+/** Kinds of events to which other rows refer by the event's id. */
 const referredTo: ReadonlyArray<FactKind> = [
   "access-granted",
   "access-revoked",
@@ -36,7 +38,7 @@ const referredTo: ReadonlyArray<FactKind> = [
 ]
 
 export class Retention extends Context.Service<Retention, {
-  /** Prunes everything that is over, in steps of some thousand rows; gives how many events went. */
+  /** Prunes everything that is old enough, in steps of some thousand rows; returns how many events were deleted. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/Retention") {
   static readonly layer = Layer.effect(
@@ -44,7 +46,7 @@ export class Retention extends Context.Service<Retention, {
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
 
-      /** Cuts the histories of some projects after `after`; gives how many events went, and where it stopped looking. */
+      /** Cuts the histories of some projects after `after`; returns how many events went, and the last project. */
       const cut = (after: string, before: Date) =>
         Effect.map(
           owner<{ n: number; last: string | null }>`
@@ -87,13 +89,13 @@ export class Retention extends Context.Service<Retention, {
         for (;;) {
           const { last, n } = yield* cut(after, before)
           gone += n
-          // Nothing of these went: what is left of them is not signed, or has something younger before it.
+          // Nothing of these projects went: their old events are unsigned or have a younger event before them.
           if (n === 0 && last === null) return gone
           if (n === 0) after = last!
         }
       })
 
-      /** Deletes by the page until there is nothing left to delete. */
+      /** Repeats a step that deletes at most `atOnce` rows until it finds fewer. */
       const whole = <E>(step: Effect.Effect<ReadonlyArray<unknown>, E>, atOnce: number) =>
         Effect.repeat(step, { until: (rows) => rows.length < atOnce })
 
@@ -113,7 +115,7 @@ export class Retention extends Context.Service<Retention, {
         yield* whole(
           sql`
             delete from lifecycle_stream_messages where id in (
-              -- By their ids, which tell when they were made, and by when they were delivered.
+              -- By age, which the id tells, and by the time of delivery.
               (select id from lifecycle_stream_messages where id < ${floorOf(own.getTime())}::uuid
                 order by id limit ${ownAtOnce})
               union all

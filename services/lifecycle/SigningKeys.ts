@@ -1,12 +1,12 @@
 /**
- * The keys that lifecycle messages are signed with: RSA, RS256, apart from whatever signs OIDC tokens
- * (docs/keys.md). A kid is the RFC 7638 thumbprint. Private keys are sealed by the Vault.
+ * The keys that sign lifecycle messages: RSA, RS256, apart from the keys that sign OIDC tokens (docs/keys.md). A kid is
+ * the RFC 7638 thumbprint. Private keys are sealed by the Vault.
  *
- * An installation begins with one active key and the two that come after it, announced by their thumbprints before they
- * are ever used: a consumer accepts only a kid that it had committed earlier. Which key signs is a
- * matter of the project and of the place in its history (`lifecycle_key_places`), the same for whoever signs: a project
- * begins with the key that is active when it is first signed for, and `KeyRotation` moves it on. A compromised key signs
- * nothing more; what it had not signed yet is the next one's.
+ * An installation begins with one active key and the two keys after it, announced by their thumbprints before they are
+ * used: a consumer accepts only a kid that it had committed earlier. The project and the position in its history decide
+ * which key signs (`lifecycle_key_places`), the same in every process: a project begins with the key that is active
+ * when its first message is signed, and `KeyRotation` moves the project on. A compromised key signs nothing more; the
+ * next key signs the events that it had not signed yet.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -18,7 +18,7 @@ import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys
 
 export type { KeyState, Signer } from "./Keys/Making.ts"
 
-/** A place in a project's history. */
+/** A position in a project's history. */
 export interface KeyPlace {
   readonly project_id: string
   readonly epoch: number
@@ -35,18 +35,20 @@ const notAfter = (a: KeyPlace, b: KeyPlace) => a.epoch < b.epoch || a.epoch === 
 export class SigningKeys extends Context.Service<SigningKeys, {
   /** Makes the first keys where there are none. */
   readonly ensure: Effect.Effect<void, SqlError.SqlError>
-  /** The key that signs now whatever is said to a project's consumers beside its history: snapshots, streams' own messages. */
+  /** The key that signs now what is no part of a project's history: snapshots, and messages of single streams. */
   readonly signerOf: (projectId: string) => Effect.Effect<Signer, SqlError.SqlError>
   /**
-   * The keys that sign these places, in their order. Null: its key was stolen, and the project has not gone over to the
-   * next one yet; neither has it for any later place.
+   * The keys that sign the events at these positions, in their order. Null: the key was stolen and the project has not
+   * switched to the next key yet; then it is null for all later positions of the project as well.
    */
   readonly signersOf: (
     places: ReadonlyArray<KeyPlace>,
   ) => Effect.Effect<ReadonlyArray<Signer | null>, SqlError.SqlError>
-  /** Holds these keys usable to the end of the current transaction; gives whether all of them are. */
+  /**
+   * Locks these keys to the end of the current transaction, so that they stay usable; returns whether all of them are.
+   */
   readonly holdUsable: (kids: ReadonlyArray<string>) => Effect.Effect<boolean, SqlError.SqlError>
-  /** What `/v1/lifecycle/jwks` serves: keys that are in use or about to be, and those that still verify. */
+  /** The keys that `/v1/lifecycle/jwks` serves: in use, about to be used, or still verifying. */
   readonly jwks: Effect.Effect<{ readonly keys: ReadonlyArray<JWK> }, SqlError.SqlError>
   /** The kids that a consumer may commit to: in use, still verifying, or announced. */
   readonly keySet: Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
@@ -75,8 +77,8 @@ export class SigningKeys extends Context.Service<SigningKeys, {
       }).pipe(Effect.withSpan("SigningKeys.ensure"))
 
       /**
-       * Gives projects their first key. The active one is held meanwhile, so that a project either has it before it is
-       * active no more, and is moved on like the others, or gets the next one.
+       * Gives projects their first key. The active key is locked meanwhile, so that a project either has it before the
+       * key stops being active, and is switched like the others, or gets the next key.
        */
       const begin = (projectIds: ReadonlyArray<string>, since: Date) =>
         sql`
@@ -108,7 +110,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
       const signersOf = Effect.fn("SigningKeys.signersOf")(function* (places: ReadonlyArray<KeyPlace>) {
         const projects = [...new Set(places.map(({ project_id }) => project_id))]
         let known = yield* placesOf(projects)
-        // Once more where the key that was active just then is active no more.
+        // Repeated where the active key stopped being active in between.
         while (known.size < projects.length) {
           yield* bind(projects.filter((id) => !known.has(id)))
           known = yield* placesOf(projects)
@@ -121,7 +123,10 @@ export class SigningKeys extends Context.Service<SigningKeys, {
         })
       })
 
-      /** The project's own key, or, for the moment between the loss of it and the project's next, the installation's. */
+      /**
+       * The project's own key; where that was stolen and the project has not switched yet, the installation's active
+       * key.
+       */
       const current = Effect.fnUntraced(function* (projectId: string) {
         const [row] = yield* sql<{ kid: string }>`
           select coalesce(k.kid, a.kid) as kid from lifecycle_project_keys p

@@ -1,10 +1,9 @@
 /**
  * The canonical JSON (RFC 8785) of a project's state, written row by row and cut into pieces, so that neither side ever
- * holds the whole of a large one. All pieces in their order are the text; its SHA-256 is the state's digest.
+ * holds the whole of a large state. All pieces in their order are the text; its SHA-256 is the state's digest.
  *
  * A piece ends just before an item of a list, where a hash of the item's key says so once the piece is large enough:
- * the same state is cut into the same pieces, and a state that changed a little shares most of its pieces with the one
- * before.
+ * the same state is cut into the same pieces, and after a small change most pieces stay the same.
  */
 import { createHash } from "node:crypto"
 import { canonical } from "../platform/security/Canonical.ts"
@@ -20,7 +19,10 @@ export interface Piece {
   readonly bytes: number
 }
 
-/** Members of the state by name, and what begins their keys; keys and names come in the same order. Lists, or one thing. */
+/**
+ * The members of the state: the name, the first part of their rows' keys, and whether the member is a list or one
+ * value. Keys and names have the same order.
+ */
 const members = [
   { name: "access", head: "access", list: true },
   { name: "identities", head: "identity", list: true },
@@ -38,9 +40,9 @@ const nth = new Map<string, number>(members.map(({ head }, i) => [head, i]))
 
 /** In UTF-16 code units, which are bytes of most texts. */
 export interface Sizes {
-  /** A piece has at least so many, unless it is the last. */
+  /** A piece has at least so many units, unless it is the last. */
   readonly least: number
-  /** And is cut at the next item where it has so many. */
+  /** A piece that has so many units is cut at the next item. */
   readonly most: number
 }
 
@@ -85,7 +87,7 @@ export const piecesOf = ({ least, most }: Sizes = sizes) => {
     return taken
   }
 
-  /** Opens members up to the one with this number; what is passed over is empty. */
+  /** Opens members up to the one with this number; members in between are empty. */
   const open = (to: number) => {
     while (at < to) {
       if (at >= 0) write(`${members[at]!.list ? "]" : first ? "null" : ""},`)
@@ -97,7 +99,7 @@ export const piecesOf = ({ least, most }: Sizes = sizes) => {
   }
 
   return {
-    /** Adds a row and gives the pieces that are whole now. */
+    /** Adds a row; returns the pieces that are complete now. */
     add: ({ key, value }: Row): ReadonlyArray<Piece> => {
       const member = nth.get(key.split("/", 1)[0]!)
       if (member === undefined) return []
@@ -109,7 +111,7 @@ export const piecesOf = ({ least, most }: Sizes = sizes) => {
       write(canonical(value))
       return take()
     },
-    /** Ends the text; gives the last pieces and the digest of all. */
+    /** Ends the text; returns the last pieces and the digest of the whole text. */
     end: (): { readonly pieces: ReadonlyArray<Piece>; readonly digest: string } => {
       open(members.length - 1)
       write(`${members[at]!.list ? "]" : first ? "null" : ""}}`)

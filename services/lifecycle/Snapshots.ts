@@ -1,10 +1,10 @@
 /**
- * A signed snapshot: the fold of a project's events up to its cursor, head and state read in one view of the database, so
- * that going on from its cursor misses and repeats nothing.
+ * Signed snapshots: the fold of a project's events up to a cursor. Head and state are read in one snapshot of the
+ * database, so a consumer that goes on from the cursor misses and repeats nothing.
  *
- * The state is read and written row by row and never held as a whole. One of up to a mebibyte stands in the message
- * itself (`state`); of a larger one the message is a manifest that names its pieces (`parts`), which are kept for a day
- * and had by their digest. Either way `state_digest` is that of the state's canonical JSON.
+ * The state is read and written row by row and never held as a whole. A state of up to a mebibyte is a part of the
+ * message (`state`); for a larger state the message is a manifest that names its pieces (`parts`), which are kept for a
+ * day and fetched by their digest. Either way `state_digest` is that of the state's canonical JSON.
  */
 import { Clock, Effect } from "effect"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
@@ -24,18 +24,18 @@ interface Head {
 const rowsAtOnce = 2_000
 const inlineBytes = 1024 * 1024
 
-/** Where a part is had. */
+/** The path under which a part is fetched. */
 const hrefOf = (projectId: string, digest: string): string =>
   `/v1/projects/${encodeURIComponent(projectId)}/lifecycle/snapshot/parts/${digest}`
 
-/** Makes snapshots of a project, a compact JWS of type `lifecycle-snapshot+jwt` each, and gives parts of them. */
+/** Makes snapshots of a project, each a compact JWS of type `lifecycle-snapshot+jwt`, and returns their parts. */
 export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
   const { sql, wide } = yield* Database
   const ids = yield* Ids
   const keys = yield* SigningKeys
   const issuer = lifecycleIssuer(publicUrl)
 
-  /** A part that an earlier snapshot named is named anew. */
+  /** Stores a part, or, where an earlier snapshot stored it, keeps it for another day. */
   const keep = Effect.fnUntraced(function* (projectId: string, { digest, text }: Piece) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const known = yield* sql`
@@ -58,7 +58,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
         select epoch, position, digest from lifecycle_heads where project_id = ${projectId}`
       const writer = piecesOf()
       const parts: Array<Omit<Piece, "text">> = []
-      /** Of what is still small enough to stand in the message. */
+      /** The pieces so far, as long as they are small enough for the message itself. */
       let small: Array<Piece> = []
       let bytes = 0
 
@@ -109,7 +109,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
     return yield* Effect.promise(() => signer.sign("lifecycle-snapshot+jwt", payload))
   })
 
-  /** A part by its digest; null where it is kept no longer. */
+  /** A part by its digest; null where it is no longer kept. */
   const part = Effect.fn("Snapshots.part")(function* (projectId: string, digest: string) {
     const [row] = yield* sql<{ content: string }>`
       select content from lifecycle_snapshot_parts where project_id = ${projectId} and digest = ${digest}`

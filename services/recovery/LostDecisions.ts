@@ -1,7 +1,8 @@
 /**
- * What the lost time took away that stands in nobody's lifecycle: API keys, memberships, authenticators, as the stream
- * DIRECTORY told the platform. Of each our last word counts; what is gone already stays as it is. Whether the directory
- * gave back meanwhile what we had ended is not known: it stays ended until the directory says it once more.
+ * Ends again what was ended in the lost time and has no lifecycle events: API keys, memberships, authenticators, as
+ * this program had published it on the stream DIRECTORY. The last message about each counts; what is gone already stays
+ * as it is. Whether the directory has given back since what was ended is not known: it stays ended until the directory
+ * sends it once more.
  */
 import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
@@ -19,14 +20,18 @@ const kinds: ReadonlySet<string> = new Set(["api_key", "institution_membership",
 const json = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ kind: Schema.String })))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Decision))
 
-/** A decision; `other` for what is none of these, null for what cannot be read. */
+/**
+ * The decision in a message of DIRECTORY; `other` where the message is of another kind, null where it cannot be read.
+ */
 export const toldDecision = (text: string): Decision | "other" | null => {
   const kind = Option.getOrUndefined(json(text))?.kind
   if (kind === undefined) return null
   return kinds.has(kind) ? Option.getOrNull(decode(text)) : "other"
 }
 
-/** What it is about: one membership goes by several ids, where it was lost and decided again. */
+/**
+ * The key of a decision's object: a membership that was lost and decided again has several ids, so its members name it.
+ */
 const aboutOf = (told: Decision) =>
   told.kind === "institution_membership"
     ? [told.kind, told.institution_id, told.person_id, told.role].join("\n")
@@ -42,7 +47,7 @@ export const lostDecisions = Effect.gen(function* () {
   const audit = yield* Audit
   const bus = yield* Bus
 
-  /** What was told since then. */
+  /** The last decision about each object since `sinceMillis`, and the number of unreadable messages. */
   const read = Effect.fn("LostDecisions.read")(function* (sinceMillis: number) {
     const told = new Map<string, Decision>()
     let unreadable = 0
@@ -70,12 +75,15 @@ export const lostDecisions = Effect.gen(function* () {
     }
   }
 
-  /** Takes away again what a decision took away; gives whether it was there. */
+  /** Ends again what a decision had ended; returns whether it was there. */
   const reapply = Effect.fn("LostDecisions.reapply")((told: Decision) =>
     transact(Effect.gen(function* () {
       if (!(yield* one(told))) return false
       yield* audit.append({
-        ...{ action: "recovery.reapplied", actor: "system", outcome: "done", details: { kind: told.kind } },
+        action: "recovery.reapplied",
+        actor: "system",
+        outcome: "done",
+        details: { kind: told.kind },
         subject: `${told.kind.replaceAll("_", "-")}:${told.id}`,
       })
       return true

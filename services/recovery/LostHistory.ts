@@ -1,7 +1,7 @@
 /**
- * What was told and is lost: messages of the stream LIFECYCLE whose events this database does not have. Each is believed
- * by the signature of a key of ours alone. They are folded as any history is, so that only what they came to counts:
- * whatever was given back after it was taken away is not taken away again.
+ * Reads the lost history: messages of the stream LIFECYCLE whose events this database does not have. A message is
+ * believed only by the signature of a key of this installation. The events are folded as any history is, so that only
+ * the last state counts: what was revoked and then granted again is not revoked again.
  */
 import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
@@ -16,7 +16,7 @@ import type { LostPlace } from "./MissingMessages.ts"
 type Told = Parameters<typeof changesOf>[0]
 type Value = ReturnType<typeof changesOf>[number]["value"]
 
-/** One key of a project's state as the lost history left it, and the event that did. */
+/** One key of a project's state as the lost history left it, and the event that last changed it. */
 export interface LostChange {
   readonly projectId: string
   readonly key: string
@@ -26,19 +26,19 @@ export interface LostChange {
 
 export interface Lost {
   readonly changes: ReadonlyArray<LostChange>
-  /** Events that were told and are lost. */
+  /** The number of lost events. */
   readonly events: number
-  /** Messages that no key of ours verifies. */
+  /** Messages that no key of this installation verifies. */
   readonly unverifiable: number
-  /** Where they stand, each once. */
+  /** The positions of the lost events, each once. */
   readonly places: ReadonlyArray<LostPlace>
-  /** The highest epoch among them. */
+  /** The highest epoch among the lost events. */
   readonly epoch: number
   /** Projects whose rollout failed since. */
   readonly failedRollouts: ReadonlySet<string>
-  /** Keys of ours that were found to be stolen since. */
+  /** Keys that the lost history says are compromised. */
   readonly stolenKeys: ReadonlySet<string>
-  /** Keys that signed. */
+  /** Keys that signed lost events. */
   readonly keys: ReadonlySet<string>
 }
 
@@ -61,7 +61,7 @@ const kinds = new Map<string, FactKind>(
   Object.entries(factKinds).map(([kind, { uri }]) => [uri, kind as FactKind]),
 )
 
-/** What a message claims, before anybody has checked it; null for what is no message of ours. */
+/** The claims of a message, not verified yet; null where it is no lifecycle message. */
 const claimed = (token: string) => {
   try {
     const claims = Option.getOrNull(claimsOf(decodeJwt(token)))
@@ -101,7 +101,7 @@ export const lostHistory = Effect.gen(function* () {
       ),
   )
 
-  /** What was told since then and is not known here. */
+  /** The history that was published since `sinceMillis` and is not known here. */
   const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number) {
     const keys = yield* keyRing
     const changes = new Map<string, LostChange>()

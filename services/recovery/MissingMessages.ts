@@ -2,10 +2,10 @@
  * Finds messages that were published in the lost time and that the broker lost. Revocations may be among them, so the
  * installation stays held until the messages are there again or an operator opens it.
  *
- * - Of the streams: sequences after the last that this database had known. A message up to that one was committed here
- *   before it was published, so nothing of it was lost.
- * - Of projects: each event names the digest of the one before it. An event whose predecessor neither this database nor the
- *   stream has leaves a hole, whatever the stream's sequence says.
+ * - In the streams: sequences after the last that this database had known. A message up to that sequence was committed
+ *   here before it was published, so it is not lost.
+ * - In the projects' histories: each event names the digest of the one before it. An event whose predecessor neither
+ *   this database nor the stream has shows a gap, whatever the stream's sequence says.
  */
 import { Effect } from "effect"
 import { Bus } from "../platform/messaging/Bus.ts"
@@ -13,7 +13,7 @@ import { genesis } from "../platform/security/Canonical.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InstallationRow, MissingMessages } from "../platform/database/Installation.ts"
 
-/** Where an event that is not known here stands in its project's history. */
+/** The position, in its project's history, of an event that is not known here. */
 export interface LostPlace {
   readonly projectId: string
   readonly epoch: number
@@ -22,7 +22,7 @@ export interface LostPlace {
   readonly prevDigest: string
 }
 
-/** The streams that say what was decided in the lost time. */
+/** The streams that carry what was decided in the lost time. */
 export const tellingStreams = ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const
 
 const nameOf = ({ epoch, projectId }: LostPlace) => `${projectId}\n${epoch}`
@@ -49,7 +49,7 @@ export const missingMessages = Effect.gen(function* () {
     return found
   })
 
-  /** Of events whose predecessors are not among them, those whose predecessors are not known here either. */
+  /** Of events whose predecessor is not among the lost ones, those whose predecessor this database lacks as well. */
   const withoutPredecessor = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
     const rows = places.map((place, n) => ({ n, ...place }))
     return yield* sql<{ n: number; known: bigint }>`
@@ -69,7 +69,7 @@ export const missingMessages = Effect.gen(function* () {
       order by l.n`
   })
 
-  /** Positions that lack between events which are not known here, or before them. */
+  /** The positions that are missing before or between the lost events. */
   const ofProjects = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
     const digests = new Set(places.map(({ digest }) => digest))
     const open = places.filter(({ position, prevDigest }) =>
@@ -85,8 +85,10 @@ export const missingMessages = Effect.gen(function* () {
       const last = place.position - 1
       const { epoch, position, projectId } = place
       found.push({
-        ...{ stream: "LIFECYCLE", project_id: projectId, epoch },
-        // It is there, and is not the one that this event follows.
+        stream: "LIFECYCLE",
+        project_id: projectId,
+        epoch,
+        // An event is there at the position before, but with another digest than this event names.
         ...(before === last ? { first: position, last: position } : { first: before + 1, last }),
       })
     }

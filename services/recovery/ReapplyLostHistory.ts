@@ -1,6 +1,6 @@
 /**
- * What the lost history took away is taken away again, each by the service whose it is, in a transaction of its own that
- * also tells it in the new epoch and records it. Done twice it is done once: whatever is gone already stays as it is.
+ * Revokes again what the lost history had revoked, each by the service that owns it, in a transaction of its own that
+ * also appends the event in the new epoch and records it. May be repeated: what is gone already stays as it is.
  */
 import { Clock, Effect } from "effect"
 import { AccessReviews } from "../access/AccessReviews.ts"
@@ -14,7 +14,7 @@ import { removals } from "../projects/Removals.ts"
 import { Rollouts } from "../projects/Rollouts.ts"
 import type { LostChange } from "./LostHistory.ts"
 
-/** In the audit and wherever a reason is asked for. */
+/** The reason, in the audit and for commands that ask for a reason. */
 const reason = "decided before the database was put back"
 
 type Json = LostChange["value"] | undefined
@@ -31,7 +31,7 @@ const text = (value: Json): string | null => typeof value === "string" ? value :
 
 const roleIn = (payload: Json): string => text(at(payload, "access", "role")) ?? "user"
 
-/** No person's id. */
+/** The `person_id` of an Access whose person is not known. No person has it. */
 const nobody = ""
 
 interface Access {
@@ -70,7 +70,8 @@ export const reapplying = Effect.gen(function* () {
   })
 
   /**
-   * Of somebody who is lost, too: whenever the directory tells of them and of this Access again, it is a revoked one.
+   * Records an Access as revoked whose person was lost as well: should the directory send the person and this Access
+   * again, it stays revoked.
    */
   const foreclose = Effect.fnUntraced(function* (
     accessId: string,
@@ -89,8 +90,9 @@ export const reapplying = Effect.gen(function* () {
   })
 
   /**
-   * Gone, or of another role than stands here: which of two roles is meant is for people to decide. One that came to be
-   * and ended in the lost time is kept as one that ended, lest the directory bring it back.
+   * Revokes an Access that the lost history revoked, or that had another role there than it has here: which of two
+   * roles is meant is for people to decide. An Access that was granted and revoked in the lost time is recorded as
+   * revoked, lest the directory bring it back.
    */
   const access = Effect.fnUntraced(function* (accessId: string, { event, projectId, value }: LostChange) {
     const [row] = yield* sql<Access>`
@@ -103,13 +105,19 @@ export const reapplying = Effect.gen(function* () {
     if (institutionId === null) return false
     if (personId === null) return yield* foreclose(accessId, institutionId, projectId, event)
     yield* accessVersions.record({
-      ...{ accessId, institutionId, personId, projectId: row?.project_id ?? projectId, state: "revoked" },
-      ...{ role: row?.role ?? roleIn(event.payload), madeBy: null, approvedBy: [] },
+      accessId,
+      institutionId,
+      personId,
+      projectId: row?.project_id ?? projectId,
+      state: "revoked",
+      role: row?.role ?? roleIn(event.payload),
+      madeBy: null,
+      approvedBy: [],
     })
     return true
   })
 
-  /** Gives whether it changed anything. */
+  /** Applies one change of the lost history; returns whether it changed anything. */
   const one = Effect.fnUntraced(function* (change: LostChange) {
     const { event, key, projectId, value } = change
     const [what, ...rest] = key.split("/")
@@ -137,7 +145,7 @@ export const reapplying = Effect.gen(function* () {
   const recorded = (subject: string, details: Readonly<Record<string, string>>) =>
     audit.append({ action: "recovery.reapplied", actor: "system", subject, outcome: "done", details })
 
-  /** Takes away again what a change of the lost history took away. */
+  /** Revokes again what a change of the lost history had revoked; returns whether it was there. */
   const reapply = Effect.fn("Reapplied.reapply")((change: LostChange) =>
     transact(Effect.gen(function* () {
       if (!(yield* one(change))) return false
@@ -147,7 +155,7 @@ export const reapplying = Effect.gen(function* () {
     })).pipe(Effect.provideService(Database, database))
   )
 
-  /** A project whose rollout failed in the lost time activates nothing until somebody has looked. */
+  /** Holds a project whose rollout failed in the lost time: it activates nothing until an operator has looked. */
   const hold = Effect.fn("Reapplied.hold")((projectId: string) =>
     transact(Effect.gen(function* () {
       const held = yield* rollouts.set(projectId, "hold", reason).pipe(

@@ -1,10 +1,10 @@
 /**
- * The way back of a held installation (docs/recovery.md): what came in during the lost time is taken in again,
- * links that were mailed are made and mailed anew, what was taken away is taken away again, and then, by itself, it opens.
+ * Recovers a held installation (docs/recovery.md): takes in again what came in during the lost time, makes and mails
+ * links anew, revokes again what was revoked, and then opens the installation.
  *
- * It opens only when all of it was seen: while the broker is away, or the stream that would know is not the one that
- * this database told, or some of its messages are missing or cannot be verified, it stays held until an operator says
- * otherwise (`cli installation open`). Every step may be repeated: killed anywhere, it begins again, and what is done is found done.
+ * The installation opens only when all of the lost history was read: while the broker is away, or a stream is not the
+ * one to which this database had published, or messages are missing or cannot be verified, it stays held until an
+ * operator opens it (`cli installation open`). Killed anywhere: recovery begins again; every step may be repeated.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -28,12 +28,12 @@ import { missingMessages, tellingStreams } from "./MissingMessages.ts"
 import { KeyRotation } from "../lifecycle/KeyRotation.ts"
 import { reapplying } from "./ReapplyLostHistory.ts"
 
-/** Streams whose messages are taken in again. */
+/** Streams from which the intake reads the lost time again. */
 const taken = ["DIRECTORY_IN", "EVENTS"] as const
 
 const leaseMillis = 30_000
 
-/** Stretches of missing messages that are named. */
+/** Gaps of missing messages that are named at most. */
 const namedAtMost = 100
 
 const keyOf = (holes: ReadonlyArray<MissingMessages>) =>
@@ -44,7 +44,9 @@ const keyOf = (holes: ReadonlyArray<MissingMessages>) =>
 type Failure = SqlError.SqlError | BusError | DependencyUnavailable
 
 export class Recovery extends Context.Service<Recovery, {
-  /** Goes as far as it can; gives whether the installation is open. One process does, the others are told `false`. */
+  /**
+   * Recovers as far as possible now; returns whether the installation is open. One process works, the others get false.
+   */
   readonly advance: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/recovery/Recovery") {
   static readonly layer = Layer.effect(
@@ -61,7 +63,7 @@ export class Recovery extends Context.Service<Recovery, {
       const transfers = yield* lostTransfers
       const { hold, reapply } = yield* reapplying
       const mine = crypto.randomUUID()
-      // What the streams lacked when this process read them last: they are read again once that changes.
+      // The gaps that this process found last: the streams are read again once these change.
       let lackedBefore: string | null = null
 
       const stays = (because: HeldReason) =>
@@ -80,11 +82,16 @@ export class Recovery extends Context.Service<Recovery, {
 
       const recorded = (action: string, epoch: number, details: Readonly<Record<string, string | number>>) =>
         audit.append({
-          ...{ action, actor: "system", subject: `installation:${epoch}`, outcome: "done" },
+          action,
+          actor: "system",
+          subject: `installation:${epoch}`,
+          outcome: "done",
           details,
         })
 
-      /** Whether the stream is the one that this database told, or it had told none. */
+      /**
+       * Whether the stream is the one to which this database had published, or it had published nothing to that stream.
+       */
       const knows = Effect.fnUntraced(function* (
         { streams }: InstallationRow,
         stream: typeof tellingStreams[number],
@@ -98,7 +105,7 @@ export class Recovery extends Context.Service<Recovery, {
         return told.length === 0
       })
 
-      /** A history that somebody told under our number, or a later one, is never gone on with. */
+      /** Begins an epoch after `epoch`, which the lost history already used: two histories must not share an epoch. */
       const overtake = (epoch: number) =>
         sql.withTransaction(Effect.gen(function* () {
           yield* sql`update installation set restored_from = lost_since + interval '1 hour', epoch = ${epoch}`
@@ -116,14 +123,14 @@ export class Recovery extends Context.Service<Recovery, {
           if (yield* reapply(change)) reapplied++
           yield* faultPoint("recovery.reapplied")
         }
-        // A thief signs nothing that anybody believes; that the key is gone already is no news.
+        // Consumers must not believe what a thief signs. KeyRefused: the key is out of use already.
         for (const kid of lost.stolenKeys) {
           yield* keys.compromise(kid, "it was compromised before the database was put back").pipe(
             Effect.andThen(Effect.sync(() => void reapplied++)),
             Effect.catchTag("KeyRefused", () => Effect.void),
           )
         }
-        // Consumers may have gone over meanwhile, and believe the old key no more.
+        // Consumers may have followed a switch of keys in the lost time, and believe the old key no more.
         if (yield* keys.resume([...lost.keys])) reapplied++
         for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
         const decided = yield* decisions.read(since)
@@ -148,13 +155,19 @@ export class Recovery extends Context.Service<Recovery, {
           if (became !== "unknown") continue
           unknown++
           yield* audit.append({
-            ...{ action: "recovery.transfer-unknown", actor: "system", subject: `domain:${transfer.domain_id}` },
-            ...{ outcome: "failed", details: { transfer_id: transfer.id, status: transfer.status } },
+            action: "recovery.transfer-unknown",
+            actor: "system",
+            subject: `domain:${transfer.domain_id}`,
+            outcome: "failed",
+            details: { transfer_id: transfer.id, status: transfer.status },
           })
         }
         const unverifiable = lost.unverifiable + unreadable
         yield* recorded("recovery.looked-back", found.epoch, {
-          ...{ lost_events: lost.events, reapplied, unverifiable, unknown_transfers: unknown },
+          lost_events: lost.events,
+          reapplied,
+          unverifiable,
+          unknown_transfers: unknown,
         })
         return { unverifiable, places: lost.places }
       })
@@ -168,11 +181,14 @@ export class Recovery extends Context.Service<Recovery, {
           where epoch = ${epoch} and state = 'held'`
         if (keyOf(missing) === keyOf(named)) return false
         yield* audit.append(...named.map((hole) => ({
-          ...{ action: "recovery.messages-missing", actor: "system", subject: `installation:${epoch}` },
-          ...{ outcome: "failed" as const, details: { ...hole } },
+          action: "recovery.messages-missing",
+          actor: "system" as const,
+          subject: `installation:${epoch}`,
+          outcome: "failed" as const,
+          details: { ...hole },
         })))
         yield* Effect.logWarning(
-          `epoch ${epoch}: ${holes.length} stretches of messages are missing: type "deno task cli installation show"`,
+          `epoch ${epoch}: messages are missing, in ${holes.length} gaps: type "deno task cli installation show"`,
         )
         return false
       }, sql.withTransaction)
@@ -195,7 +211,8 @@ export class Recovery extends Context.Service<Recovery, {
           yield* sql.withTransaction(Effect.gen(function* () {
             yield* done("intake_rewound_at", epoch)
             yield* recorded("installation.held", epoch, {
-              ...{ held_reason: found.held_reason!, lost_since: new Date(since).toISOString() },
+              held_reason: found.held_reason!,
+              lost_since: new Date(since).toISOString(),
             })
           }))
         }
@@ -210,7 +227,7 @@ export class Recovery extends Context.Service<Recovery, {
         }
         const gaps = yield* missing.ofStreams(found, since)
         if (found.held_reason === "messages_missing" && lackedBefore === keyOf(gaps)) return false
-        // Once at once, and once more when all that came in meanwhile is there to be taken away from.
+        // Revokes once at once, and once more when the intake has caught up: it may have brought back revoked rows.
         const waiting = yield* bus.unanswered("DIRECTORY_IN")
         if (found.reapplied_at !== null && waiting > 0) return yield* stays("intake_behind")
         const seen = yield* again(found, since)
@@ -224,11 +241,13 @@ export class Recovery extends Context.Service<Recovery, {
           return yield* lacks(found, holes)
         }
         yield* open(epoch)
-        yield* Effect.logWarning(`epoch ${epoch}: all that was revoked in the lost time is; the installation is open`)
+        yield* Effect.logWarning(
+          `epoch ${epoch}: everything that was revoked in the lost time is revoked again; the installation is open`,
+        )
         return true
       })
 
-      /** One process is at it, for as long as it says so. */
+      /** Takes or renews the lease of the one process that recovers; returns whether this process has it. */
       const lease = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const taken = yield* sql`
@@ -237,7 +256,7 @@ export class Recovery extends Context.Service<Recovery, {
           returning 1`
         return taken.length === 1
       })
-      // Held from look to look, not by one look alone: the end of this process gives it back.
+      // The lease is kept between calls of `advance`; the end of this process gives it back.
       yield* Effect.addFinalizer(() =>
         sql`update installation set recovering = null, recovering_until = null where recovering = ${mine}::uuid`.pipe(
           Effect.interruptible,
@@ -256,7 +275,7 @@ export class Recovery extends Context.Service<Recovery, {
           Effect.catchTags({
             BusError: ({ message }) =>
               Effect.andThen(
-                // Said once, however long it lasts.
+                // Logged once, however long the broker is away.
                 found.held_reason === "event_bus_unavailable"
                   ? Effect.void
                   : Effect.logWarning(`recovery: the broker cannot be asked: ${message}`),

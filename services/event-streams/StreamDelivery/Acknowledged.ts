@@ -1,6 +1,6 @@
 /**
- * What a receiver that polls has taken (RFC 8936, 2.2): settled in whatever order it says so, and folded into the stream's
- * place as far as there is no gap. What is settled already, or not known, changes nothing.
+ * Settles the messages that a polling receiver acknowledges (RFC 8936, 2.2), in any order, and moves the stream's
+ * position over them as far as there is no gap. An id that is settled already, or not known, changes nothing.
  */
 import { Clock, Effect } from "effect"
 import { isUuid } from "../../../schemas/Wire.ts"
@@ -23,7 +23,7 @@ export const acknowledged = Effect.gen(function* () {
       update lifecycle_streams set verified_at = ${now}
       where id = ${streamId}::uuid and exists (select from taken where kind = 'verification')`
 
-  /** Settles events beyond the place, and moves it over what is settled without a gap; gives where it is now. */
+  /** Settles events beyond the stream's position and moves that over settled events without a gap; returns it. */
   const takeEvents = Effect.fnUntraced(function* (stream: Served, ids: ReadonlyArray<string>) {
     const [row] = yield* sql<{ position: bigint }>`
       with acked as materialized (
@@ -52,7 +52,7 @@ export const acknowledged = Effect.gen(function* () {
     return row === undefined ? stream.position : Number(row.position)
   })
 
-  /** Of what is reported, that the receiver has it: the place of a stream that leaves something out says nothing. */
+  /** Records that the receiver has these events: the position of a stream that leaves something out does not say so. */
   const given = (stream: Served, ids: ReadonlyArray<string>, now: Date) =>
     sql`
       with taken as (
@@ -65,7 +65,7 @@ export const acknowledged = Effect.gen(function* () {
       where id = any(${[...ids]}::uuid[]) and project_id = ${stream.project_id} and kind = any(${[...reported]}::text[])
       on conflict do nothing`
 
-  /** Moves the place over what is settled or not for the stream. */
+  /** Moves the position over events that are settled or not for the stream. */
   const passTo = Effect.fnUntraced(function* (stream: Served, position: number) {
     yield* sql`
       update lifecycle_streams set position = ${position}
@@ -75,12 +75,12 @@ export const acknowledged = Effect.gen(function* () {
       where stream_id = ${stream.id}::uuid and (epoch, position) <= (${stream.epoch}, ${position})`
   }, sql.withTransaction)
 
-  /** Settles what goes by these ids, in one transaction. */
+  /** Settles the messages with these ids, in one transaction. */
   const settle = Effect.fn("StreamDelivery.settle")(function* (stream: Served, jtis: ReadonlyArray<string>) {
     const ids = [...new Set(jtis.filter(isUuid))]
     if (ids.length === 0) return
     const now = new Date(yield* Clock.currentTimeMillis)
-    // Whoever acknowledges at the same time comes after this, and reads what it left.
+    // A concurrent acknowledgement waits for this lock, and then reads what this one wrote.
     const [at] = yield* sql<{ epoch: number; position: bigint }>`
       select epoch, position from lifecycle_streams where id = ${stream.id}::uuid for update`
     if (at === undefined || at.epoch !== stream.epoch) return

@@ -1,7 +1,7 @@
 /**
- * What one page of a push consists of, in order: the stream's own messages where their time has come, what held-up
- * subjects are due to be tried again with, and what is new. A stream that leaves nothing out has one order, that of
- * positions; any other has one for each subject.
+ * Builds the batch of one push, in order: the stream's own messages that are due, retries of held-up subjects, and new
+ * events. A stream that leaves nothing out keeps one order, that of positions; any other stream keeps an order for each
+ * subject.
  */
 import { Clock, Effect } from "effect"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
@@ -18,33 +18,33 @@ import type { Served } from "./Served.ts"
 
 const pageEvents = 100
 const retriesOfSubject = 50
-/** What was taken back is signed again soon. */
+/** The delay until an event is tried whose message was deleted for a stolen key: it is signed again soon. */
 const unsignedMillis = 1_000
 
 export interface Item {
   readonly id: string
   readonly message: string
   readonly kind: "event" | OwnKind
-  /** Of an event. */
+  /** The event's position; 0 for the stream's own messages. */
   readonly position: number
   readonly travelled?: Travelled
-  /** Of an event of a stream that keeps order per subject. */
+  /** The event's subject, where the stream keeps an order per subject. */
   readonly order: { readonly key: string; readonly subject: unknown } | null
-  /** Of an event that was held up: from where its subject is, once this is done with; null: it is held up no more. */
+  /** Of a retry: the position from which its subject is held up after this event; null: held up no more. */
   readonly again?: { readonly heldFrom: number | null }
 }
 
 export interface Agenda {
   readonly items: ReadonlyArray<Item>
-  /** Where the stream has come once every item is done with. */
+  /** The position that the stream reaches once every item is done. */
   readonly upTo: number
-  /** There may be more at once. */
+  /** More items may be due at once. */
   readonly more: boolean
 }
 
 const ownItem = ({ id, kind, message }: OwnMessage): Item => ({ id, kind, message, position: 0, order: null })
 
-/** Own messages behind the events that they wait for. */
+/** Merges own messages into the events, each behind the position that it waits for. */
 const woven = (
   events: ReadonlyArray<Item>,
   own: ReadonlyArray<OwnMessage>,
@@ -79,7 +79,7 @@ export const agendas = Effect.gen(function* () {
   ) {
     course.held.clear()
     if (served.reached !== null) {
-      // It left something out until now: what was held up comes again, with all that is behind it.
+      // Until now the stream left something out: held-up events come again, with all events after them.
       yield* sql`
         with own as (
           update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim} returning id
@@ -95,7 +95,7 @@ export const agendas = Effect.gen(function* () {
     return { items: woven(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
   })
 
-  /** What is held up, as it was last settled. */
+  /** Loads the held-up subjects as they were last settled. */
   const loadHeld = Effect.fnUntraced(function* (course: Course, served: Served) {
     const rows = yield* sql<{
       readonly subject_digest: string
@@ -110,13 +110,19 @@ export const agendas = Effect.gen(function* () {
     course.held.clear()
     for (const row of rows) {
       course.held.set(row.subject_digest, {
-        ...{ subject: row.subject, position: Number(row.position), attempts: row.attempts },
-        ...{ notBefore: row.not_before.getTime(), error: row.last_error ?? "" },
+        subject: row.subject,
+        position: Number(row.position),
+        attempts: row.attempts,
+        notBefore: row.not_before.getTime(),
+        error: row.last_error ?? "",
       })
     }
   })
 
-  /** Messages of one subject from where it is held up, as far as the stream has looked; it is released where it has none. */
+  /**
+   * Retries of one held-up subject, up to the position that the stream has reached; the subject is released where it
+   * has none.
+   */
   const retried = Effect.fnUntraced(function* (
     course: Course,
     served: Served,
@@ -142,7 +148,9 @@ export const agendas = Effect.gen(function* () {
     }
     const order = { key, subject: held.subject }
     return messages.map((told, i): Item => ({
-      ...{ ...told, kind: "event", order },
+      ...told,
+      kind: "event",
+      order,
       again: { heldFrom: i < messages.length - 1 ? messages[i + 1]!.position : end },
     }))
   })
@@ -166,7 +174,7 @@ export const agendas = Effect.gen(function* () {
     return { items, upTo, more: upTo === stretch.upTo && !stretch.atEnd || due.length > 0 } satisfies Agenda
   })
 
-  /** `opened`: what was read together with the stream, where it was. */
+  /** `opened`: messages that were read together with the stream, if any. */
   return Effect.fnUntraced(function* (served: Served, course: Course, opened: Opened | null) {
     const own = opened?.own ?? (served.own_waiting ? yield* ownOf(served.id) : [])
     if (served.status !== "enabled") {

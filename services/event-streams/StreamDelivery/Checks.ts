@@ -1,6 +1,6 @@
 /**
- * The last question before anything leaves: may this stream still be served, by us, as it was read? Asked for each POST,
- * so that nothing begins after a revocation, a pause or another endpoint has committed.
+ * The last check before each POST: whether the stream may still be served, by this process, as it was read. So no POST
+ * begins after a revocation, a pause or a change of the endpoint has committed.
  */
 import { Effect } from "effect"
 import { servedStreams } from "./Served.ts"
@@ -8,7 +8,7 @@ import { together } from "./Together.ts"
 
 const most = 200
 
-/** Asks for a stream's standing; null where it is gone. Runs until the scope ends. */
+/** Reads a stream's status, many streams in one statement; null where the stream is gone. Runs until the scope ends. */
 export const checks = Effect.gen(function* () {
   const { standings } = yield* servedStreams
   return yield* together(

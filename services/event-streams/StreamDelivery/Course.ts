@@ -1,17 +1,17 @@
 /**
- * One claim's memory of a stream while it is pushed: what was taken and is not settled yet, what failed, and which
- * subjects are held up. All of it is written by `Settle`, and by nobody else while the claim holds.
+ * The state of one claim while it pushes a stream: deliveries that are not settled yet, failures, and the subjects that
+ * are held up. `Settle` writes all of it, and while the claim holds nothing else does.
  */
 import { createHash } from "node:crypto"
 import type { Subject } from "../../../schemas/identity/Subjects.ts"
 import { canonical } from "../../platform/security/Canonical.ts"
 import type { OwnKind } from "../Streams/Own.ts"
 
-/** What is claimed, as far as a course begins with it. */
+/** The claimed row's columns with which a course begins. */
 export interface Claimed {
   readonly id: string
   readonly claim: bigint
-  /** Failures in a row, and one for this claim. */
+  /** Failures in a row, plus one for this claim. */
   readonly attempts: number
   readonly lease_until: Date
   readonly failing_since: Date | null
@@ -27,13 +27,13 @@ export interface HeldUp {
   readonly error: string
 }
 
-/** What a filtered stream keeps in order: a person's events, or those of one other subject. */
+/** The subject within which a filtered stream keeps the order of events: a person, or another subject. */
 export const orderedBy = (subId: Subject): { readonly key: string; readonly subject: unknown } => {
   const subject = subId["user"] ?? subId
   return { key: createHash("sha256").update(canonical(subject)).digest("hex"), subject }
 }
 
-/** Pushes of one event that were not taken. */
+/** Failed pushes of one event. */
 export interface Missed {
   readonly position: number
   readonly attempts: number
@@ -45,30 +45,35 @@ export class Course {
   readonly id: string
   readonly claim: bigint
   leaseUntil: number
-  /** In a row. */
+  /** Failures in a row. */
   failures: number
   /** Failures in a row under this claim. */
   misses = 0
   failingSince: number | null
   error: string | null
-  /** How far everything was delivered, held up, or not for the stream. Null: no further than was read. */
+  /**
+   * Every event up to here was delivered, is held up, or is not for the stream. Null: no change since the stream was
+   * read.
+   */
   reached: number | null = null
-  /** An event of an unfiltered stream was delivered up to here since the last settlement. */
+  /** The last event that an unfiltered stream delivered since the last settlement. */
   delivered: number | null = null
-  /** Events that a stream which leaves something out delivered since then. */
+  /** Events that a filtered stream delivered since the last settlement. */
   given: Array<number> = []
-  /** Events that were not taken since then, by position. */
+  /** Events whose pushes failed since the last settlement, by position. */
   readonly missed = new Map<number, Missed>()
-  /** What events took from their signatures since then, in milliseconds. */
+  /** The times from signature to delivery since the last settlement, in milliseconds. */
   took: Array<number> = []
-  /** Own messages that are done with. */
+  /** Own messages that are done. */
   own: Array<string> = []
   verified = false
+  /** Deliveries since the last settlement. */
   unsettled = 0
-  /** When the first of them was taken. */
+  /** When the first unsettled delivery was taken. */
   unsettledSince = 0
-  /** Subjects that were held up when the stream was read last, or are by now; and of which it changed since. */
+  /** Subjects that are held up. */
   readonly held = new Map<string, HeldUp>()
+  /** Subjects that were held up or released since the last settlement. */
   readonly changed = new Set<string>()
 
   constructor({ attempts, claim, failing_since, id, last_error, lease_until }: Claimed) {
@@ -80,7 +85,7 @@ export class Course {
     this.error = last_error
   }
 
-  /** `stopped`: it was told that it is, and why stays to be seen. */
+  /** A message was taken. `stopped`: the stream is not enabled; then the error that stopped it stays visible. */
   succeeded(stopped: boolean, now: number): void {
     if (this.unsettled++ === 0) this.unsettledSince = now
     this.misses = 0
@@ -88,7 +93,7 @@ export class Course {
     if (!stopped) this.error = null
   }
 
-  /** Nothing has failed any more; what went wrong last is still said. */
+  /** Resets the count of failures; the last error stays visible. */
   forgive(): void {
     this.failures = 0
     this.failingSince = null
@@ -101,7 +106,9 @@ export class Course {
     this.error = error
   }
 
-  /** An event was not taken. A receiver that may have it may have it still after a try that came to nothing. */
+  /**
+   * An event was not taken. `ambiguous` stays after a try that certainly failed: the receiver may have the first one.
+   */
   miss(position: number, outcome: Missed["outcome"], now: number): void {
     const known = this.missed.get(position)
     this.missed.set(position, {
@@ -122,7 +129,7 @@ export class Course {
     this.changed.add(key)
   }
 
-  /** What a subject was held up at was taken: the rest of it is due from this position on. */
+  /** The event at which a subject was held up was taken: its events from this position on are due. */
   advance(key: string, position: number): void {
     const held = this.held.get(key)
     if (held !== undefined) this.hold(key, { ...held, position, attempts: 0, notBefore: 0 })
@@ -133,7 +140,7 @@ export class Course {
     this.changed.add(key)
   }
 
-  /** The stream's place: before whatever is held up first. */
+  /** The stream's position: before the first event that is held up. */
   placeFrom(reached: number): number {
     return Math.min(reached, ...[...this.held.values()].map(({ position }) => position - 1))
   }

@@ -1,12 +1,12 @@
 /**
- * What a receiver's consumer row says of delivery, moved on by its streams as by its cursor. Only a stream that leaves
- * nothing out has positions: what another one delivered says nothing of what came before.
+ * Moves the delivered position of a receiver's consumer row, as reads by cursor do. Only for a stream that leaves
+ * nothing out: a delivery by another stream says nothing about the events before it.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { countsOf, type Travelled } from "../../lifecycle/Measures.ts"
 import type { Served } from "./Served.ts"
 
-/** `messages`: those that were delivered, of which is counted how long they took from their signatures. */
+/** `messages`: the delivered messages, whose times from the signature are counted. */
 export const deliveredTo = (
   sql: PgClient.PgClient,
   { consumer, epoch, project_id }: Pick<Served, "consumer" | "epoch" | "project_id">,

@@ -1,7 +1,7 @@
 /**
- * Keeps the claims of streams whose message is on its way: their leases are short, so that what a killed process held is
- * soon another's, and receivers may take longer than that. Whoever could not renew a lease in time, or whose claim is
- * another's by now, is cut off before it ends: of a stream one process pushes at a time.
+ * Renews the leases of streams while a POST is under way: leases are short, so that another process soon gets what a
+ * killed process held, and receivers may take longer than a lease. Where a lease could not be renewed in time, or
+ * another process has the claim, the POST is cut off before the lease ends: only one process pushes a stream at a time.
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
@@ -10,7 +10,7 @@ import type { Course } from "./Course.ts"
 /** Steps of a lease: it is renewed at its half, by a statement of at most one step, and cut off at the last one. */
 const steps = 6
 
-/** Runs until the scope ends; gives what sends a message of a course, null where it was cut off. */
+/** Runs until the scope ends; returns a function that sends a message of a course, with null where it was cut off. */
 export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
   const { sql } = yield* Database
   const under = new Map<Course, AbortController>()

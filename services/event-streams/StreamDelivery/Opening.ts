@@ -1,7 +1,6 @@
 /**
- * What claimed streams begin with, and go on with, in one statement for all of them: the stream as it is, its own
- * messages, and of a stream that leaves nothing out what comes next. Most have little to be told at a time, and ask no
- * more than this.
+ * Reads claimed streams, all in one statement: the stream's row, its own messages, and, for a stream that leaves
+ * nothing out, its next messages. Most streams have few messages at a time and need no other read.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -11,15 +10,15 @@ import type { OwnMessage, Told } from "./Reader.ts"
 import { type Served, servedOf, type ServedRow, servedStreams } from "./Served.ts"
 
 const ownAtOnce = 100
-/** Messages of one stream: no more than a claim of many may hold in memory. */
+/** Messages of one stream that are read so: a claim of many streams holds all of them in memory. */
 export const openingMessages = 20
 
 export interface Opened {
   readonly served: Served
-  /** When this was asked; milliseconds since the epoch. */
+  /** When this was read; milliseconds since 1970. */
   readonly at: number
   readonly own: ReadonlyArray<OwnMessage>
-  /** Null where it is not known which are for the stream; `openingMessages` may not be all. */
+  /** Null for a stream that leaves something out. Where there are `openingMessages`, there may be more. */
   readonly messages: ReadonlyArray<Told> | null
 }
 
@@ -29,7 +28,7 @@ export interface Held {
   readonly claim: bigint
 }
 
-/** SQL of whether there is something for the stream `t`, over the rows themselves. */
+/** SQL of whether the stream `t` has something to push, asked of the rows themselves. */
 export const somethingFor = (sql: PgClient.PgClient, now: Date) =>
   sql`(
     exists (
@@ -67,7 +66,9 @@ const ownOf = ({ after_epoch: epoch, after_position: position, ...own }: OwnJson
 })
 
 const toldOf = ({ decided_at, id, message, position, signed_at, traceparent }: ToldJson): Told => ({
-  ...{ id, message, position },
+  id,
+  message,
+  position,
   travelled: {
     jti: id,
     decided_at: decided_at === null ? null : new Date(decided_at),
@@ -81,7 +82,9 @@ export const openings = Effect.gen(function* () {
   const { columns, joins } = yield* servedStreams
   const sqlTrue = reads`true`
 
-  /** By id; what its claim no longer holds is left out, and, where that is asked, for what there is nothing. */
+  /**
+   * Streams by id, without those whose claim no longer holds and, with `ifSomething`, without those that have nothing.
+   */
   return Effect.fnUntraced(function* (held: ReadonlyArray<Held>, ifSomething: boolean) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* reads<

@@ -1,6 +1,6 @@
 /**
- * One answer to a poll (RFC 8936, 2.5), made of stored text: a page of a thousand messages is one row of the database,
- * and none of them is decoded on its way.
+ * Builds the answer to a poll (RFC 8936, 2.5) from stored text: a page of a thousand messages is one row of the
+ * database, and no message is decoded on its way.
  */
 import { Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
@@ -9,7 +9,7 @@ import { isDue, type OwnMessage, reader } from "./Reader.ts"
 import type { Served } from "./Served.ts"
 
 interface Gathered {
-  /** Members of the JSON object, by commas. */
+  /** Members of the JSON object, joined by commas. */
   readonly members: string
   readonly count: number
   readonly more: boolean
@@ -73,8 +73,11 @@ export const pages = Effect.gen(function* () {
         const more = found > taken
         const end = Math.max(position, Number(signed ?? 0))
         return {
-          ...{ members, count: taken, more, upTo: more ? Number(last ?? position) : end },
-          // What is kept no longer stands in nobody's way.
+          members,
+          count: taken,
+          more,
+          upTo: more ? Number(last ?? position) : end,
+          // A message that is no longer kept does not stop the position.
           passed: first === null ? end : Number(first) - 1,
         }
       },
@@ -97,7 +100,7 @@ export const pages = Effect.gen(function* () {
     } satisfies Gathered
   })
 
-  /** At most `most` messages; all of a stream that is enabled, otherwise only that it stopped. */
+  /** At most `most` messages; of a stream that is not enabled only `stream-updated`. */
   return Effect.fnUntraced(function* (served: Served, most: number) {
     const { position, signed } = served
     if (!served.own_waiting && signed <= position) return nothing(position)

@@ -1,16 +1,19 @@
-/** How long and how often a push is tried. */
+/** The retry policy of pushes. */
 export interface Patience {
-  /** How long what a killed process held is nobody's. While a POST lasts it is renewed, however long that takes. */
+  /**
+   * The lease of a claim: the time until another process gets what a killed process held. Renewed while a POST lasts.
+   */
   readonly leaseMillis: number
-  /** After the first failure in a row; doubled by each, and up to a tenth more. */
+  /** The delay after the first failure in a row; doubled by each further failure, plus up to a tenth. */
   readonly firstDelayMillis: number
   readonly maxDelayMillis: number
-  /** A stream that fails this often in a row, or has taken nothing for so long, is paused. */
+  /** A stream that fails this often in a row is paused. */
   readonly failuresInARow: number
+  /** A stream that has taken nothing for so long is paused. */
   readonly silentMillis: number
-  /** How often it is tried to tell a stream that it was stopped. */
+  /** Tries of the message that tells the receiver that its stream was stopped. */
   readonly partingTries: number
-  /** How long a claim is kept for more to come. */
+  /** How long a claim is kept after its last message, in case more comes. */
   readonly warmMillis: number
   /** Streams that one process pushes to at once. */
   readonly streamsAtOnce: number

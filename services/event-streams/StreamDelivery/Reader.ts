@@ -1,6 +1,6 @@
 /**
- * What a stream has to be told next, read from its place on: signed events that are for it and not settled, and its own
- * messages. Long stretches that are not for it are passed over in bounded steps.
+ * Reads the next messages of a stream, from its position on: signed events that are for the stream and not settled, and
+ * its own messages. Many events in a row that are not for the stream are skipped in bounded steps.
  */
 import { Effect } from "effect"
 import type { FactKind } from "../../../schemas/identity/Facts.ts"
@@ -11,7 +11,7 @@ import type { OwnKind } from "../Streams/Own.ts"
 import { filterOf } from "../Streams/Subjects.ts"
 import type { Served } from "./Served.ts"
 
-/** Events that one step looks at. */
+/** Events that one step reads. */
 const stepEvents = 500
 /** Steps of one page, so that no request and no claim is held for long. */
 const stepsAtOnce = 8
@@ -22,7 +22,7 @@ export interface OwnMessage {
   readonly id: string
   readonly kind: OwnKind
   readonly message: string
-  /** Delivered once the stream has come to here; null: before everything else. */
+  /** The message waits until the stream has reached this position; null: it goes before everything else. */
   readonly after: { readonly epoch: number; readonly position: number } | null
 }
 
@@ -34,11 +34,11 @@ export interface Chosen {
 
 export interface Stretch {
   readonly chosen: ReadonlyArray<Chosen>
-  /** Everything up to here is among the chosen, settled, or not for the stream. */
+  /** Every event up to here is among the chosen, settled, or not for the stream. */
   readonly upTo: number
-  /** Everything up to here is settled or not for the stream. */
+  /** Every event up to here is settled or not for the stream. */
   readonly passed: number
-  /** There is nothing signed beyond `upTo`. */
+  /** There is no signed event beyond `upTo`. */
   readonly atEnd: boolean
 }
 
@@ -50,8 +50,9 @@ export interface Told {
 }
 
 /**
- * Messages, and up to where the history was signed as they were read: what is missing up to there is kept no longer, what
- * lies beyond was taken back, and will be signed again (Keys).
+ * Messages, and the position up to which the history was signed when they were read. A message that is missing up to
+ * there is no longer kept; beyond it messages were deleted because their key was stolen, and are signed again
+ * (Keys/Moving).
  */
 export interface Signed {
   readonly messages: ReadonlyArray<Told>
@@ -74,18 +75,20 @@ interface EventRow {
 }
 
 const toldOf = ({ id, message, position, ...times }: ToldRow): Told => ({
-  ...{ id, message, position: Number(position) },
+  id,
+  message,
+  position: Number(position),
   travelled: { jti: id, ...times },
 })
 
-/** Whether what an own message waits for has come. */
+/** Whether the stream has reached the position that an own message waits for. */
 export const isDue = ({ after }: OwnMessage, epoch: number, position: number): boolean =>
   after === null || after.epoch < epoch || after.epoch === epoch && after.position <= position
 
 export const reader = Effect.gen(function* () {
   const { sql } = yield* Database
 
-  /** Own messages that were not delivered, in the order in which they will be. */
+  /** Own messages that were not delivered, in the order of their delivery. */
   const ownOf = (streamId: string) =>
     Effect.map(
       sql<Omit<OwnMessage, "after"> & { readonly after_epoch: number | null; readonly after_position: bigint | null }>`
@@ -147,7 +150,7 @@ export const reader = Effect.gen(function* () {
       signedOf,
     )
 
-  /** At most `most` messages after a stream's place, for one that leaves nothing out. */
+  /** At most `most` messages after the position of a stream that leaves nothing out. */
   const messagesAfter = ({ epoch, id, position, project_id }: Served, most: number) =>
     Effect.map(
       sql<SignedRow>`

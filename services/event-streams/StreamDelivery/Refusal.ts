@@ -1,6 +1,6 @@
-/** Why a receiver refused a message (RFC 8935, 2.4; RFC 8936, 2.6): what is kept of what it says. */
+/** Why a receiver refused a message (RFC 8935, 2.4; RFC 8936, 2.6): the code and a line for the operator. */
 
-/** The codes of both, and of the Shared Signals Framework. */
+/** The codes of both RFCs and of the Shared Signals Framework. */
 const codes: ReadonlySet<string> = new Set([
   "invalid_request",
   "invalid_key",
@@ -11,7 +11,7 @@ const codes: ReadonlySet<string> = new Set([
   "invalid_state",
 ])
 
-/** Code points of what a receiver says. */
+/** Code points of the receiver's text that are kept. */
 const longest = 300
 
 export interface Refusal {

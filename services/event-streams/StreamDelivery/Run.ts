@@ -1,11 +1,12 @@
 /**
- * One claim of one stream: its agenda is posted item by item, each only after the lease, the stream and the receiver's
- * grants were looked at once more. What was taken is settled every hundred messages or 100 ms, so that no more than
- * those come twice after a crash.
+ * Runs one claim of one stream: posts its batch item by item, each only after the lease, the stream and the receiver's
+ * grants were checked again. Deliveries are settled every hundred messages or 100 ms, so that no more than those come
+ * twice after a crash.
  *
- * A stream that leaves nothing out stops at what is not taken and tries it again; there are no dead letters. Any other
- * one holds up that subject alone, and stops after some failures in a row. A receiver that knows no such key, or that has
- * taken nothing for long, is paused; the grant's end stops everything, even that this is told.
+ * A stream that leaves nothing out stops at an event that is not taken and tries it again; there are no dead letters.
+ * Any other stream holds up only that event's subject, and stops after some failures in a row. A stream is paused where
+ * its receiver answers `invalid_key` or has taken nothing for long. Once the grant has ended nothing is sent, not even
+ * the message that says so.
  */
 import { Cause, Clock, Effect, Metric, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,13 +30,15 @@ import { type Verdict, verdictOf } from "./Verdict.ts"
 
 const unsettledAtMost = 100
 const settleMillis = 100
-/** So that streams which always have more make room for others. */
+/** The longest run of a claim, so that streams which always have more make room for others. */
 const runMillis = 10_000
+/** A stream that was read so recently is not checked again before a POST. */
 const justNowMillis = 25
-/** A claim under which nothing could be done, which should not be. */
+/** The delay after a claim that found nothing to do, which is not expected: it keeps such a stream from a busy loop. */
 const idleMillis = 1_000
-/** Subjects in a row that fail, or that are held up at all, before the whole stream waits. */
+/** Failures in a row after which the whole stream waits. */
 const missesInARow = 3
+/** Held-up subjects beyond which the whole stream waits. */
 const heldAtMost = 1_000
 const keepOnFailure = 4 * 1024
 
@@ -46,7 +49,7 @@ const pushes = Metric.counter("bailiwick_stream_pushes_total", {
 const missOf = (verdict: Exclude<Verdict, { readonly _tag: "delivered" }>) =>
   verdict._tag === "refused" ? "refused" : verdict.unanswered ? "ambiguous" : "failed"
 
-/** What follows an item: the next one, another look at the stream, or nothing more under this claim. */
+/** What follows an item: the next item, another read of the stream, or the end of this claim. */
 type Next = "next" | "again" | "over"
 type Step = Effect.fn.Return<Next, SqlError.SqlError>
 
@@ -61,7 +64,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   const { setStatus } = yield* streamStatus(publicUrl)
 
   const keep = { leaseMillis: patience.leaseMillis }
-  /** What is left of a lease where a POST begins; while it lasts the lease is renewed. */
+  /** The least that is left of a lease when a POST begins; during the POST the lease is renewed. */
   const room = patience.leaseMillis / 2
   const kept = yield* keeping(patience.leaseMillis)
 
@@ -72,7 +75,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
       ),
     }
 
-  /** Null: it was cut off, since the claim may be another's by now. */
+  /** Posts one item. Null: the POST was cut off, since another process may have the claim by now. */
   const post = Effect.fnUntraced(function* (course: Course, served: Served, { message }: Item) {
     yield* faultPoint("push.before")
     const outcome = yield* kept(course, (signal) =>
@@ -96,13 +99,13 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     return verdict
   })
 
-  /** Gives the claim back, and whatever was not settled with it. */
+  /** Settles what is not settled yet and releases the claim. */
   const giveBack = (course: Course, served: Served, dueInMillis = 0): Effect.Effect<Next, SqlError.SqlError> =>
     Effect.as(settle(course, served, { dueInMillis }), "over")
 
   const pause = Effect.fnUntraced(function* (course: Course, served: Served, reason: string): Step {
     const paused = yield* setStatus(served.id, "paused", { by: "transmitter", reason, claim: course.claim })
-    // That it stops is tried anew.
+    // The message that the stream was paused has a count of failures of its own.
     if (paused) course.forgive()
     return yield* giveBack(course, served)
   })
@@ -117,7 +120,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     return yield* giveBack(course, served)
   })
 
-  /** Whether the next POST may begin; nothing is asked again of a stream that was read just now. */
+  /** Whether the next POST may begin; a stream that was read just now is not checked again. */
   const mayLeave = Effect.fnUntraced(function* (course: Course, served: Served, readAt: number): Step {
     const now = yield* Clock.currentTimeMillis
     if (course.leaseUntil - now < room && !(yield* settle(course, served, keep))) return "over"
@@ -185,7 +188,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
       return yield* pause(course, served, "invalid_key")
     }
     if (item.kind === "event") return yield* notTaken(course, served, item, said)
-    // Nobody is helped by asking a receiver again what it does not want to hear of its own stream.
+    // A refused message about the stream itself is not tried again: the receiver would refuse it again.
     course.own.push(item.id)
     course.error = said
     return "next"
@@ -207,7 +210,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         if (may !== "next") return may
         asOf = -Infinity
         const before = course.failures
-        // A stop waits a moment for what the receiver says: what it has taken is not told again.
+        // A stop waits a moment for the receiver's answer, so that a delivered message is not sent again.
         const next = yield* soonDone(handle(course, served, item), stopTime)
         if (next !== "next") return next
         if (course.failures > before && item.order !== null) failed.add(item.order.key)
@@ -218,15 +221,15 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   )
 
   /**
-   * Serves a stream until nothing more comes for it, it fails, or it is another's. `opened`: as it was just read.
-   * `waiting` gives what comes next, or null where nothing does.
+   * Serves a stream until it has nothing more, it fails, or another process has the claim. `opened`: the stream as it
+   * was just read. `waiting` waits for more; null where nothing came.
    */
   return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null, waiting: Effect.Effect<Opened | null>) {
     const started = yield* Clock.currentTimeMillis
     const course = new Course(claimed)
     let last: Served | null = null
     let ready = opened
-    /** Nothing was found to be done since there was said to be something. */
+    /** The claim, or `waiting`, said that there is something to do, and nothing was found since. */
     let idle = true
     const turns = Effect.gen(function* () {
       for (;;) {
@@ -260,7 +263,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
         return
       }
     })
-    // Stopped, or something went wrong: what was taken is not told again if that can be helped.
+    // On a stop or a failure settle what was delivered, so that it is not sent again.
     yield* Effect.onError(
       turns,
       (cause) =>

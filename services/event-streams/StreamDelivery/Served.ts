@@ -1,7 +1,7 @@
 /**
- * A stream as whoever serves it reads it: how far it was served, what it leaves out, and whether its receiver may have
- * anything now. The service needs a standing grant for `stream.manage` and for `events.read` (asked
- * again at each delivery).
+ * A stream as delivery reads it: how far it was served, what it leaves out, and whether its receiver may have anything
+ * now. The receiver needs an effective grant for `stream.manage` and for `events.read` (checked again at each
+ * delivery).
  */
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
@@ -10,13 +10,13 @@ import { Database } from "../../platform/database/Database.ts"
 import { grants } from "../../lifecycle/Granted.ts"
 import type { Wanted } from "../Streams/Subjects.ts"
 
-/** What may have changed since a page was read. */
+/** The columns that are checked again before each POST. */
 export interface Standing {
   readonly id: string
   readonly status: StreamStatus
   readonly claim: bigint | null
   readonly updated_at: Date
-  /** The receiver's grants stand. */
+  /** The receiver's grants are effective. */
   readonly granted: boolean
   /** The history is of a newer epoch than the stream. */
   readonly stale: boolean
@@ -32,11 +32,11 @@ export interface Served extends Standing, Wanted {
   readonly vault_kid: string | null
   readonly epoch: number
   readonly position: number
-  /** Of push, where subjects are held up: how far it was looked at. */
+  /** Of a pushed stream with held-up subjects: the position up to which its events were read. */
   readonly reached: number | null
-  /** It has messages of its own that were not delivered. */
+  /** The stream has own messages that were not delivered. */
   readonly own_waiting: boolean
-  /** Up to where the history of this epoch is signed. */
+  /** The position up to which the history of this epoch is signed. */
   readonly signed: number
 }
 
@@ -65,7 +65,7 @@ export const servedStreams = Effect.gen(function* () {
         where g.project_id = t.project_id and g.service_issuer = t.service_issuer and g.service_id = t.service_id
       ), false) as granted`
 
-  /** SQL of a row, over the alias `t` and what `joins` brings. */
+  /** SQL of a row's columns, over the alias `t` and the aliases of `joins`. */
   const columns = (now: Date) =>
     sql`${standing(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery, t.endpoint_url,
       t.authorization_header, t.vault_kid, t.epoch, t.position, t.reached, t.events_requested,
@@ -88,7 +88,7 @@ export const servedStreams = Effect.gen(function* () {
     return row === undefined ? null : servedOf(row)
   })
 
-  /** The standings of these streams, in one statement, in no order. */
+  /** The status of these streams, in one statement, in no order. */
   const standings = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const now = new Date(yield* Clock.currentTimeMillis)
     return yield* reads<Standing>`

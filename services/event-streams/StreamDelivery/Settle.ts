@@ -1,6 +1,6 @@
 /**
- * Writes what a course has come to, fenced by its claim: the stream's place, what was held up, its own messages that are
- * done with, and how it fares. A course whose claim no longer holds changes nothing.
+ * Writes the state of a course, fenced by its claim: the stream's position, held-up subjects, own messages that are
+ * done, and failures. A course whose claim no longer holds changes nothing.
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
@@ -10,17 +10,17 @@ import type { Course, Missed } from "./Course.ts"
 import type { Served } from "./Served.ts"
 import { together } from "./Together.ts"
 
-/** What becomes of the claim: kept for so long, or given back, due again after so long. */
+/** What becomes of the claim: kept for so long, or released, with the stream due again after so long. */
 export type Ending = { readonly leaseMillis: number } | { readonly dueInMillis: number }
 
-/** What is written of one stream. */
+/** The changes of one stream. */
 interface Row {
   readonly id: string
   readonly claim: string
   readonly epoch: number
   readonly project_id: string
   readonly consumer: string
-  /** `position` and `reached` are told; otherwise they stay. */
+  /** `position` and `reached` are written; otherwise they stay. */
   readonly moved: boolean
   readonly position: number
   readonly reached: number | null
@@ -28,21 +28,23 @@ interface Row {
   readonly failing_since: string | null
   readonly last_error: string | null
   readonly verified: boolean
-  /** The claim, until then; otherwise it is given back, and due again then. */
+  /** The claim is kept until `until`; otherwise it is released, and the stream is due again at `until`. */
   readonly kept: boolean
   readonly until: string
   readonly own: ReadonlyArray<string>
   readonly delivered: number | null
-  /** Positions of events, where it leaves something out. */
+  /** Positions of delivered events, of a stream that leaves something out. */
   readonly given: ReadonlyArray<number>
   readonly took: ReadonlyArray<number>
   readonly missed: ReadonlyArray<Missed>
 }
 
-/** Streams that are settled at about the same time are settled by one statement. */
+/** How long a settlement waits for others, so that one statement writes them together. */
 const lingerMillis = 2
 
-/** A lease is renewed at its half: until then the row's indexes have nothing to be told. */
+/**
+ * The end of the lease, renewed only once half of it is over: an unchanged value spares the row's indexes an update.
+ */
 const untilOf = ({ leaseUntil }: Course, ending: Ending, now: number) => {
   if ("dueInMillis" in ending) return now + ending.dueInMillis
   return leaseUntil - now > ending.leaseMillis / 2 ? leaseUntil : now + ending.leaseMillis
@@ -51,7 +53,7 @@ const untilOf = ({ leaseUntil }: Course, ending: Ending, now: number) => {
 export const settlements = Effect.gen(function* () {
   const { sql } = yield* Database
 
-  /** Gives of each row whether its claim held. */
+  /** Writes rows; returns for each whether its claim held. */
   const write = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const written = yield* sql<{ id: string }>`
@@ -120,8 +122,13 @@ export const settlements = Effect.gen(function* () {
       if (one === undefined) gone.push(key)
       else {
         held.push({
-          ...{ subject_digest: key, subject: one.subject, epoch, position: one.position, attempts: one.attempts },
-          ...{ not_before: new Date(one.notBefore).toISOString(), last_error: one.error },
+          subject_digest: key,
+          subject: one.subject,
+          epoch,
+          position: one.position,
+          attempts: one.attempts,
+          not_before: new Date(one.notBefore).toISOString(),
+          last_error: one.error,
         })
       }
     }
@@ -147,8 +154,11 @@ export const settlements = Effect.gen(function* () {
     const kept = "leaseMillis" in ending
     const reached = course.reached ?? served.reached ?? served.position
     return {
-      ...{ id: course.id, claim: String(course.claim), epoch: served.epoch },
-      ...{ project_id: served.project_id, consumer: served.consumer },
+      id: course.id,
+      claim: String(course.claim),
+      epoch: served.epoch,
+      project_id: served.project_id,
+      consumer: served.consumer,
       moved: course.reached !== null || course.changed.size > 0,
       position: course.placeFrom(reached),
       reached: course.held.size === 0 ? null : reached,
@@ -166,7 +176,7 @@ export const settlements = Effect.gen(function* () {
     }
   }
 
-  /** Gives whether the claim held. What was settled is forgotten by the course. */
+  /** Settles a course and resets what was settled; returns whether the claim held. */
   return Effect.fnUntraced(function* (course: Course, served: Served, ending: Ending) {
     const now = yield* Clock.currentTimeMillis
     const row = rowOf(course, served, ending, now)

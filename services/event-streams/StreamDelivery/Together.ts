@@ -1,6 +1,6 @@
 /**
- * Questions that many fibers ask at the same time, answered together: those that come while a batch is under way are the
- * next one. A batch that fails is asked again one by one, so that nobody is failed by another's question.
+ * Batches the questions of many fibers: questions that come while a batch is under way make up the next batch. The
+ * questions of a batch that fails are asked again one by one, so that no fiber fails for another's question.
  */
 import { Deferred, Effect, Latch } from "effect"
 
@@ -9,7 +9,7 @@ interface Asked<Q, A, E> {
   readonly answer: Deferred.Deferred<A, E>
 }
 
-/** `answer` gives what each question is answered with, in order. Runs until the scope ends. */
+/** `answer` returns the answers of a batch, in the order of its questions. Runs until the scope ends. */
 export const together = Effect.fnUntraced(function* <Q, A, E>(
   answer: (questions: ReadonlyArray<Q>) => Effect.Effect<ReadonlyArray<A>, E>,
   options: { readonly most: number; readonly lingerMillis: number },

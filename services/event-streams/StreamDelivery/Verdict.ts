@@ -1,12 +1,12 @@
-/** What became of a push (RFC 8935, 2.2 to 2.4): 202 is the only yes, whatever else comes with it. */
+/** The outcome of a push (RFC 8935, 2.2 to 2.4): only status 202 means delivered, whatever else the answer holds. */
 import type { Outcome } from "../../platform/Outbound.ts"
 import { type Refusal, refusalIn } from "./Refusal.ts"
 
 export type Verdict =
   | { readonly _tag: "delivered" }
-  /** The receiver looked at it and says why it does not take it. */
+  /** The receiver read the message and says why it refuses it. */
   | { readonly _tag: "refused"; readonly refusal: Refusal }
-  /** `unanswered`: nothing was said, and the receiver may have it all the same. */
+  /** `unanswered`: no answer came, and the receiver may have the message all the same. */
   | { readonly _tag: "failed"; readonly reason: string; readonly unanswered: boolean }
 
 /** Faults after which no byte of the request has left. */

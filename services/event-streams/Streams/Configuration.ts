@@ -1,7 +1,7 @@
 /**
- * A stream's configuration (Shared Signals Framework 1.0, 8.1.1): made, shown, changed, ended. Each change and its audit
- * are one transaction, in which the receiver's grants are locked before the stream. While the installation is held nobody
- * is told anything at a place that is new: the grant behind it may be one that was revoked.
+ * A stream's configuration (Shared Signals Framework 1.0, 8.1.1): creates, shows, changes and deletes it. Each change
+ * and its audit record are one transaction, in which the receiver's grants are locked before the stream. While the
+ * installation is held no message may go to a new endpoint: the grant may be one that was revoked in the lost time.
  */
 import { Clock, Effect, Redacted, Result } from "effect"
 import * as Wire from "../../../schemas/identity/Streams.ts"
@@ -22,7 +22,7 @@ import { authorizationPlace, type StreamRow } from "./Rows.ts"
 import { visibleStreams } from "./Visible.ts"
 import { configurationOf, mismatchesOf, pollUrl, projectOf } from "./Wire.ts"
 
-/** How a receiver wants to be served, checked. */
+/** The delivery that a receiver asks for, checked. */
 interface Wanted {
   readonly delivery: "push" | "poll"
   readonly endpoint_url: string | null
@@ -34,7 +34,7 @@ const polled: Wanted = { delivery: "poll", endpoint_url: null, authorization: nu
 const secretOf = (authorization: Redacted.Redacted | null) =>
   authorization === null ? null : Redacted.value(authorization)
 
-/** Audits what a receiver did to a stream. */
+/** Records a receiver's change of a stream in the audit. */
 export const streamAudit = Effect.map(
   Audit,
   (audit) =>
@@ -85,11 +85,11 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
     return properties.length === 0 ? Effect.void : Effect.fail(new Problems.SuppliedMismatch({ properties }))
   }
 
-  /** SQL of an array of texts, or of none. */
+  /** SQL of an array of texts, or of null. */
   const texts = (list: ReadonlyArray<string> | null) =>
     list === null ? sql`null::text[]` : sql`array(select jsonb_array_elements_text(${sql.json(list)}))`
 
-  /** The project whose audience is named, or the only one that there is. */
+  /** The project whose audience is named, or the only project of the receiver. */
   const projectFor = Effect.fnUntraced(function* (receiver: Receiver, aud: Wire.StreamCreation["aud"]) {
     const projects = yield* visible.projectsOf(receiver)
     const [only, ...others] = projects
@@ -99,7 +99,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
     const [named, ...more] = new Set(typeof aud === "string" ? [aud] : aud)
     const project = named === undefined || more.length > 0 ? null : projectOf(named)
     if (aud !== undefined && project === null) return yield* new Problems.SuppliedMismatch({ properties: ["aud"] })
-    // Whoever may not is told the same, whether there is such a project or not.
+    // The answer is the same whether such a project exists or not.
     return projects.find((id) => id === project) ?? (yield* new Problems.CapabilityRequired({ scope: "stream.manage" }))
   })
 
@@ -118,7 +118,10 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
       const id = yield* ids.next
       const now = new Date(yield* Clock.currentTimeMillis)
       const made = {
-        ...{ id, project_id: projectId, delivery: wanted.delivery, endpoint_url: wanted.endpoint_url },
+        id,
+        project_id: projectId,
+        delivery: wanted.delivery,
+        endpoint_url: wanted.endpoint_url,
         events_requested: asked.events_requested === undefined ? null : [...new Set(asked.events_requested)],
         description: asked.description ?? null,
       }
@@ -150,7 +153,10 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
         const wanted = delivery ?? { ...row, authorization: before }
         const kept = how === "update" ? row : { events_requested: null, description: null }
         const made = {
-          ...{ id, project_id: row.project_id, delivery: wanted.delivery, endpoint_url: wanted.endpoint_url },
+          id,
+          project_id: row.project_id,
+          delivery: wanted.delivery,
+          endpoint_url: wanted.endpoint_url,
           events_requested: asked.events_requested === undefined
             ? kept.events_requested
             : [...new Set(asked.events_requested)],
@@ -168,7 +174,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
           secretOf(wanted.authorization) !== secretOf(before)
         if (moved) {
           yield* mustBeOpen(sql)
-          // What failed there says nothing of the new place, and what is under way there settles nothing any more.
+          // Failures of the old endpoint say nothing about the new one, and a POST under way to it must settle nothing.
           yield* sql`
             update lifecycle_streams set attempts = 0, not_before = 'epoch', last_error = null, failing_since = null,
               reached = null, claim = null, lease_until = null

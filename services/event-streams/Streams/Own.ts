@@ -1,8 +1,8 @@
 /**
- * Messages for one stream alone (Shared Signals Framework 1.0, 8.1.4.1 and 8.1.5): verification, and that the
- * transmitter changed its status. They are signed before they are stored, outside any transaction, have no place in the
- * project's history and wait beside it: a verification until the stream has come to where the history stood when it was
- * asked for, `stream-updated` for nothing.
+ * Own messages of a stream (Shared Signals Framework 1.0, 8.1.4.1 and 8.1.5): verification, and the notice that the
+ * transmitter changed the stream's status. They are signed before they are stored, outside any transaction, and have no
+ * position in the project's history. A verification waits until the stream has reached the head that the history had
+ * when it was requested; `stream-updated` waits for nothing.
  */
 import { Clock, Effect } from "effect"
 import { Bells } from "../../platform/messaging/Bells.ts"
@@ -25,7 +25,7 @@ export interface Signed {
   readonly message: string
 }
 
-/** Verifications that wait for a receiver who does not come; older ones make room. */
+/** Undelivered verifications that a stream keeps; older ones are deleted. */
 const waiting = 100
 
 export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
@@ -63,10 +63,12 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
     return { id, kid: signer.kid, message } satisfies Signed
   })
 
-  /** First in the transaction that stores it; false where its key was stolen since: then it is signed anew. */
+  /**
+   * The first step of the transaction that stores a message; false where its key was stolen since: then sign it again.
+   */
   const isSound = ({ kid }: Signed) => keys.holdUsable([kid])
 
-  /** One attempt at it; gives whether there is nothing left to do. */
+  /** One attempt to queue a verification; returns whether nothing is left to do. */
   const queue = Effect.fnUntraced(function* (streamId: string, state: string | null) {
     const projectId = yield* projectOf(streamId)
     if (projectId === null) return true
@@ -92,8 +94,8 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
   })
 
   /**
-   * Queues a verification behind everything that the project has told so far; `state` is the receiver's, null for one
-   * that nobody asked for. A stream that is disabled holds nothing, so there it does nothing, as where there is none.
+   * Queues a verification behind all events of the project so far; `state` is the receiver's, null for a verification
+   * that the receiver did not request. Does nothing for a stream that is disabled or gone.
    */
   const addVerification = Effect.fn("Streams.addVerification")(function* (streamId: string, state: string | null) {
     while (!(yield* queue(streamId, state)));

@@ -1,4 +1,4 @@
-/** Rows of streams, with what each is for. */
+/** Rows of streams, with the events and subjects that each delivers. */
 import type { PgClient } from "@effect/sql-pg"
 import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
 import type { Wanted } from "./Subjects.ts"
@@ -12,7 +12,7 @@ export interface StreamRow extends Wanted {
   readonly status_by: "receiver" | "transmitter"
   readonly status_reason: string | null
   readonly delivery: "push" | "poll"
-  /** The receiver's, of push alone. */
+  /** The receiver's endpoint, of a pushed stream only. */
   readonly endpoint_url: string | null
   /** Sealed: `authorizationPlace`. */
   readonly authorization_header: Uint8Array | null

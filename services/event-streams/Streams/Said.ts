@@ -1,6 +1,6 @@
 /**
- * What a receiver said of subjects, as rows: only what differs from the default, which is that all are included. A
- * subject that is added where none was removed leaves no row.
+ * Stores the subjects that a receiver added to or removed from its stream: only what differs from the default, which is
+ * that all are included. A subject that is added where no subject was removed leaves no row.
  */
 import { Clock, Effect } from "effect"
 import type { Subject } from "../../../schemas/identity/Subjects.ts"
@@ -9,18 +9,18 @@ import { digestOf } from "../../platform/security/Canonical.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { StreamRow } from "./Rows.ts"
 
-/** `most`: subjects that a stream may have something said of. */
+/** `most`: subjects that a receiver may have added to or removed from a stream. */
 export const saidSubjects = Effect.fnUntraced(function* (most: number) {
   const { sql } = yield* Database
 
-  /** For a stream that is locked; gives whether it changed anything. */
+  /** Adds or removes a subject of a locked stream; returns whether anything changed. */
   const say = Effect.fnUntraced(function* ({ id, subjects }: StreamRow, subject: Subject, included: boolean) {
     const digest = digestOf(subject)
     const others = subjects.filter((one) => digestOf(one.subject) !== digest)
     const forgotten = included && others.every((one) => one.included)
     if (forgotten && subjects.length === 0) return false
     if (!forgotten && others.length >= most) {
-      return yield* new SubjectLimit({ detail: `A stream may have something said of ${most} subjects.` })
+      return yield* new SubjectLimit({ detail: `A stream may have ${most} subjects added or removed.` })
     }
     const now = new Date(yield* Clock.currentTimeMillis)
     yield* sql`

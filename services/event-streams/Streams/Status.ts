@@ -1,13 +1,13 @@
 /**
- * The one way in which a stream's status changes (Shared Signals Framework 1.0, 8.1.2). Enabled delivers; paused holds
- * what comes, as long as events are kept; disabled drops it.
+ * Changes a stream's status (Shared Signals Framework 1.0, 8.1.2); nothing else does. An enabled stream delivers; a
+ * paused stream holds its messages, as long as events are kept; a disabled stream drops them.
  *
- * - A change by the transmitter is told by a `stream-updated` before everything else that waits, whatever the status; a
- *   newer change takes back one that was not delivered yet. A change by the receiver is told to nobody.
- * - A stream that was disabled, or is of an older epoch, goes on at the head of the history: what lies between was
- *   dropped, or is told by a snapshot alone.
- * - Whoever pushes just then keeps its claim where the place stays, and so settles what was delivered; where the place
- *   jumps, or everything is dropped, the claim is taken away.
+ * - The receiver gets a `stream-updated` of a change by the transmitter, before everything else that waits, whatever
+ *   the status; a newer change replaces one that was not delivered yet. A change by the receiver sends no message.
+ * - A stream that was disabled, or is of an older epoch, goes on at the head of the history: the events in between were
+ *   dropped, or are in a snapshot only.
+ * - A process that is pushing the stream keeps its claim where the position stays, and so settles what was delivered;
+ *   where the position jumps, or everything is dropped, it loses the claim.
  */
 import { Clock, Effect } from "effect"
 import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
@@ -19,11 +19,11 @@ import { ownMessages } from "./Own.ts"
 
 export interface StatusChange {
   readonly by: "receiver" | "transmitter"
-  /** The receiver's words, or a code of ours. */
+  /** The receiver's words, or a code of the transmitter. */
   readonly reason: string | null
-  /** Of the transmitter: nothing may leave any more, not even that it stops. */
+  /** Of a change by the transmitter: send nothing any more, not even `stream-updated`. */
   readonly untold?: boolean
-  /** Of the transmitter: only while this claim holds. */
+  /** Of a change by the transmitter: change the status only while this claim holds. */
   readonly claim?: bigint
 }
 
@@ -51,7 +51,7 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
       ([row]) => row ?? null,
     )
 
-  /** Forgets what waits or is settled beyond the place. */
+  /** Deletes waiting messages and everything that was settled or held up beyond the position. */
   const drop = Effect.fnUntraced(function* (streamId: string) {
     yield* sql`
       delete from lifecycle_stream_messages
@@ -61,7 +61,7 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
     yield* sql`update lifecycle_streams set reached = null, claim = null, lease_until = null where id = ${streamId}::uuid`
   })
 
-  /** One attempt at it; null where what it would tell was signed by a key that was stolen since. */
+  /** One attempt to change the status; null where the key of its `stream-updated` was stolen since: then try again. */
   const attempt = Effect.fnUntraced(
     function* (streamId: string, status: StreamStatus, { by, claim, reason, untold = false }: StatusChange) {
       const projectId = yield* own.projectOf(streamId)
@@ -111,8 +111,9 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
   )
 
   /**
-   * Changes the status of a stream; gives whether it did. It does not where there is no such stream, and the transmitter
-   * changes nothing that is so already, that the receiver disabled, or that its claim no longer holds.
+   * Changes the status of a stream; returns whether it did. Nothing changes where there is no such stream. A change by
+   * the transmitter does nothing where the stream has that status, was disabled by its receiver, or `claim` no longer
+   * holds.
    */
   const setStatus = Effect.fn("Streams.setStatus")(
     function* (streamId: string, status: StreamStatus, change: StatusChange) {

@@ -1,6 +1,7 @@
 /**
- * Streams as their receivers see them: each its own, by issuer and client, and only while a grant for the project says
- * so. Asked at each call. Another's stream is not there; whoever may manage no stream at all is told so first.
+ * Reads streams for their receivers: each receiver sees its own, by issuer and client, and only while a grant for the
+ * project allows it, which is checked at each call. Another receiver's stream is NotFound; a receiver that may manage
+ * no stream at all gets CapabilityRequired first.
  */
 import { Clock, Effect } from "effect"
 import type { Capability } from "../../../schemas/identity/ServiceGrants.ts"
@@ -20,7 +21,7 @@ export const visibleStreams = Effect.gen(function* () {
 
   const refused = Effect.fail(new CapabilityRequired({ scope }))
 
-  /** Whether the grant of `t`'s receiver for `t`'s project says this. */
+  /** SQL of whether a grant of `t`'s receiver for `t`'s project is effective for this capability. */
   const granted = (capability: Capability, now: Date) =>
     sql`exists (
       select from service_grants g join projects p on p.id = g.project_id and not p.removed
@@ -49,7 +50,9 @@ export const visibleStreams = Effect.gen(function* () {
     return stream
   })
 
-  /** The receiver's streams that it may manage, oldest first; fails with CapabilityRequired where it may manage none. */
+  /**
+   * The receiver's streams that it may manage, oldest first; fails with CapabilityRequired where it may manage none.
+   */
   const all = Effect.fnUntraced(function* (receiver: Receiver) {
     const projects = yield* projectsOf(receiver, scope)
     if (projects.length === 0) return yield* refused
@@ -61,8 +64,9 @@ export const visibleStreams = Effect.gen(function* () {
   })
 
   /**
-   * For the rest of the transaction the grants are as they are: nothing is decided by one that is revoked meanwhile. Those
-   * of one receiver and project wait for each other here. Grants come before everything else that a stream locks.
+   * Locks the receiver's grants for the project to the end of the transaction, so that none is revoked meanwhile.
+   * Changes of streams of one receiver and project wait for each other here. Grants are locked before all rows of a
+   * stream.
    */
   const lockGrants = Effect.fnUntraced(function* ({ clientId, issuer, projectId }: Asking) {
     const now = new Date(yield* Clock.currentTimeMillis)
@@ -76,7 +80,7 @@ export const visibleStreams = Effect.gen(function* () {
     if (row?.stands !== true) return yield* refused
   })
 
-  /** `one`, and nobody changes it, or the grants that it stands on, until the transaction ends. */
+  /** `one`, with the stream and the receiver's grants locked to the end of the transaction. */
   const locked = Effect.fnUntraced(function* (receiver: Receiver, streamId: string) {
     const { project_id: projectId } = yield* one(receiver, streamId)
     yield* lockGrants({ ...receiver, projectId })

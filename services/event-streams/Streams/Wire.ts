@@ -1,4 +1,4 @@
-/** Streams as the Shared Signals Framework writes them (8.1.1), and what a receiver may not have otherwise. Pure. */
+/** Streams as the Shared Signals Framework writes them (8.1.1), and the properties that a receiver cannot set. Pure. */
 import { Redacted } from "effect"
 import {
   minVerificationInterval,
@@ -17,11 +17,11 @@ const streams = "/v1/lifecycle/streams"
 
 const audiences = audienceOf("")
 
-/** The project of an audience; null where it is none of ours. */
+/** The project of an audience; null where the audience names no project. */
 export const projectOf = (audience: string): string | null =>
   audience.startsWith(audiences) && audience.length > audiences.length ? audience.slice(audiences.length) : null
 
-/** Where a stream's messages are polled: an address of its own. */
+/** The URL at which a stream is polled; each stream has its own. */
 export const pollUrl = (publicUrl: URL, streamId: string): string =>
   new URL(`${streams}/${streamId}/poll`, publicUrl).href
 
@@ -50,8 +50,8 @@ type Shown = Pick<
 >
 
 /**
- * A stream's configuration. `authorization` is the header that its receiver gave: 8.1.1.2 shows the configuration whole,
- * and 8.1.1.4 lets a receiver send what it read back as what it wants, where whatever is missing is deleted.
+ * A stream's configuration. `authorization` is the header that its receiver gave: 8.1.1.2 shows the configuration
+ * whole, and 8.1.1.4 lets a receiver send what it read back as what it wants, where whatever is missing is deleted.
  */
 export const configurationOf = (
   row: Shown,
@@ -81,8 +81,9 @@ const sameSet = (one: ReadonlyArray<string>, other: ReadonlyArray<string>) => {
 const listOf = (value: string | ReadonlyArray<string>) => typeof value === "string" ? [value] : value
 
 /**
- * The properties that the transmitter supplies and that were sent as something else. `stands` is the configuration before
- * any change, `address` where the stream is polled; null for one that does not exist yet, which has no id either.
+ * The properties that only the transmitter sets and that the receiver sent with another value. `stands` is the
+ * configuration before any change; `address` the URL at which the stream is polled, null for a stream that does not
+ * exist yet, which has no id either.
  */
 export const mismatchesOf = (
   sent: Partial<StreamChange>,

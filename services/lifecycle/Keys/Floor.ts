@@ -1,12 +1,15 @@
 /**
- * Where a consumer has to be to be served from its cursor. Whoever stands before its floor is told that the cursor has
- * expired, and takes a snapshot: it was too late for a new key, a key was stolen that had signed what it has, or what
- * comes next was signed by a key that verifies no longer.
+ * The minimum cursor of a consumer. A cursor before it is answered with `cursor_expired`, and the consumer takes a
+ * snapshot: the consumer was too late for a new key, a compromised key had signed events that it has, or the next
+ * events were signed by a key that verifies no longer.
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
 
-/** SQL of a query for the floor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and floor_position. */
+/**
+ * SQL of a query for the minimum cursor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and
+ * floor_position.
+ */
 export const floorOf = (
   sql: PgClient.PgClient,
   projectId: string | Statement.Fragment,
@@ -22,7 +25,7 @@ export const floorOf = (
         from lifecycle_key_places where project_id = ${projectId}
       ) n join signing_keys k on k.kid = n.kid and k.state in ('retired', 'compromised')
       union all
-      -- Until the project has gone over, nothing of it is to be had but by a snapshot.
+      -- The project's key was stolen: until the project has switched, its products get snapshots only.
       select h.epoch, h.position from lifecycle_project_keys p
       join signing_keys k on k.kid = p.kid and k.state = 'compromised'
       join lifecycle_heads h on h.project_id = p.project_id

@@ -1,4 +1,4 @@
-/** Signing keys as they come to be and as they are used: RSA, RS256, named by their RFC 7638 thumbprint, sealed at rest. */
+/** Makes, stores and uses signing keys: RSA, RS256, named by their RFC 7638 thumbprint, sealed at rest. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
@@ -30,7 +30,7 @@ export interface KeyPair {
   readonly privateKey: KeyObject
 }
 
-/** Everybody who changes which keys there are or what state they are in holds this to the end of the transaction. */
+/** Every change of a key or of a key's state holds this lock to the end of its transaction. */
 export const lockKeys = (sql: PgClient.PgClient) => sql`select pg_advisory_xact_lock(${0x62_61_69_16})`
 
 type Unnamed = Omit<KeyPair, "kid">
@@ -42,21 +42,21 @@ const anyPair = Effect.callback<Unnamed>((resume) => {
   })
 })
 
-/** A pair of those that `any` makes whose name operators can type (`cli keys retire`): a hyphen in front reads as a flag. */
+/** A key pair whose kid an operator can type (`cli keys retire`): a hyphen in front would be read as a flag. */
 export const typeable = (any: Effect.Effect<Unnamed>): Effect.Effect<KeyPair> =>
   Effect.flatMap(
     any,
     (pair) => Effect.map(Effect.promise(() => calculateJwkThumbprint(pair.publicJwk)), (kid) => ({ ...pair, kid })),
   ).pipe(Effect.repeat({ while: ({ kid }) => kid.startsWith("-") }))
 
-/** RSA keys take their time: nobody holds a lock meanwhile. */
+/** Makes a key pair. RSA keys take long to make, so call this before taking a lock. */
 export const makePair: Effect.Effect<KeyPair> = typeable(anyPair)
 
 const place = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
 const encoder = new TextEncoder()
 const encoded = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64url")
 
-/** Compact JWS under a private key, by the fastest way there is to sign. */
+/** Signs compact JWS with a private key: by OpenSSL where it can be had, else by `jose`. */
 export const signing = (kid: string, key: KeyObject): Signer["sign"] => {
   const fast = openSsl(key)
   if (fast === null) {
@@ -69,13 +69,13 @@ export const signing = (kid: string, key: KeyObject): Signer["sign"] => {
   }
 }
 
-/** Signers that are kept open: the keys in use at a time are a few, however often keys change. */
+/** Signers that are kept open: only a few keys are in use at a time, however often keys change. */
 const mostOpened = 16
 
 export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const opened = new BoundedMap<string, Signer>(mostOpened)
 
-  /** Adds a key behind all others, under `lockKeys`; gives its kid. */
+  /** Adds a key behind all others, under `lockKeys`; returns its kid. */
   const add = Effect.fnUntraced(function* (state: KeyState, { kid, privateKey, publicJwk }: KeyPair) {
     const pem = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
     const sealed = vault.seal(pem, place(kid))
@@ -88,7 +88,7 @@ export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     return kid
   })
 
-  /** The signer of a key; null where its private key is there no more. Whether it may be used is the caller's to know. */
+  /** The signer of a key; null where its private key is gone. The caller has to know whether the key may be used. */
   const signer = Effect.fnUntraced(function* (kid: string) {
     const known = opened.get(kid)
     if (known !== undefined) return known

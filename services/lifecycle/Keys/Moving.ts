@@ -1,10 +1,10 @@
 /**
- * What a change of keys does to a project, in one transaction with the event that says so. The heads are locked first, so
- * the event's place is known before it is given: from that place on the new key signs, beginning with the event itself.
- * So the first that consumers see of a key is its own word on which two come after it.
+ * Switches a project to another key, in one transaction with the event that says so. The heads are locked first, so the
+ * event's position is known before it is appended: from that position on the new key signs, beginning with the event
+ * itself. So the first message that consumers get under a key names the two keys after it.
  *
- * Whatever is to be done is read from where projects stand; who is killed in between goes on there, and two at once do
- * it once.
+ * What is to be done is read from the projects' rows: after a kill the next call goes on there, and of two calls at
+ * once one does it.
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
@@ -12,7 +12,7 @@ import { inTransaction } from "../../platform/database/Transact.ts"
 import { type Fact, Positions } from "../Positions.ts"
 import { waitingFor } from "./Waiting.ts"
 
-/** Heads that one transaction holds. */
+/** Heads that one transaction locks at most. */
 const chunk = 100
 
 interface Head {
@@ -36,7 +36,7 @@ interface Untold extends Standing {
   readonly lost: boolean
   /** A stolen key signed some of the project's history. */
   readonly touched: boolean
-  /** The key to go over to where the own one was lost. */
+  /** The key to switch to where the project's own key was stolen. */
   readonly refuge: string
 }
 
@@ -52,7 +52,7 @@ export const moving = Effect.gen(function* () {
   const { sql } = database
   const positions = yield* Positions
 
-  /** Locks the heads of projects and gives the place of each one's next event. */
+  /** Locks the heads of projects; returns the position of each project's next event. */
   const nextPlaces = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
     const ids = [...projectIds].sort()
     yield* sql`insert into lifecycle_heads (project_id) select unnest(${ids}::text[]) on conflict do nothing`
@@ -84,7 +84,7 @@ export const moving = Effect.gen(function* () {
       initiatedBy: "admin",
     }]
 
-  /** From their next event on these keys sign. */
+  /** Lets these keys sign from the projects' next events on. */
   const signFrom = Effect.fnUntraced(function* (
     places: ReadonlyMap<string, Head>,
     to: ReadonlyArray<{ readonly project_id: string; readonly kid: string; readonly anew: boolean }>,
@@ -102,14 +102,14 @@ export const moving = Effect.gen(function* () {
       ), placed as (
         insert into lifecycle_key_places (project_id, epoch, position, kid, anew, since)
         select project_id, epoch, position, kid, anew, ${since} from moved
-        -- Of a project that nothing is told of any more.
+        -- A removed project appends no event, so its next position may have a key already.
         on conflict (project_id, epoch, position) do update
         set kid = excluded.kid, anew = excluded.anew or lifecycle_key_places.anew, since = excluded.since
       )
       update lifecycle_project_keys p set kid = m.kid from moved m where p.project_id = m.project_id`
   })
 
-  /** Whom this is about takes a snapshot before it is served from these places on. */
+  /** Raises the minimum cursors of consumers to these positions: each has to take a snapshot first. */
   const raiseFloors = (
     places: ReadonlyMap<string, Head>,
     whom: ReadonlyArray<{ readonly project_id: string; readonly consumer: string | null }>,
@@ -126,11 +126,11 @@ export const moving = Effect.gen(function* () {
   }
 
   /**
-   * What a stolen key signed and a stream still has to be given is signed again, by the next key: receivers without a
-   * cursor have no snapshot to go on from.
+   * Deletes messages that a stolen key signed and a stream still has to deliver, so that the next key signs them again:
+   * receivers without a cursor have no snapshot to go on from.
    */
   const takeBack = Effect.fnUntraced(function* (stolen: string, projectIds: ReadonlyArray<string>) {
-    // Whoever serves a stream just then has read what is gone: it finds that the stream changed.
+    // A process that is serving a stream may have read deleted messages: it must find that the stream changed.
     yield* sql`
       update lifecycle_streams set updated_at = ${new Date(yield* Clock.currentTimeMillis)}
       where project_id = any(${[...projectIds]}::text[]) and status <> 'disabled'`
@@ -150,7 +150,7 @@ export const moving = Effect.gen(function* () {
       where g.project_id = f.project_id and (g.epoch, g.position) >= (f.epoch, f.position)`
   })
 
-  /** What each of these projects is to be told next; of a project whose key was stolen, that. */
+  /** The next announcement for each of these projects; where the project's own key was stolen, that announcement. */
   const untold = (projectIds: ReadonlyArray<string>) =>
     sql<Untold>`
       select p.project_id, p.kid, pr.institution_id, coalesce(pr.removed, true) as removed, n.id as news_id,
@@ -179,7 +179,7 @@ export const moving = Effect.gen(function* () {
     for (const [stolen, own] of Map.groupBy(touched, ({ compromised }) => compromised!)) {
       yield* takeBack(stolen, own.map(({ project_id }) => project_id))
     }
-    // Streams before consumers, as whoever settles what was delivered.
+    // Streams are locked before consumers, in the order in which the settlement of deliveries locks them.
     yield* raiseFloors(places, touched.map(({ project_id }) => ({ project_id, consumer: null })))
     const told = rows.map(({ news_id, project_id }) => {
       const { epoch, position } = places.get(project_id)!
@@ -201,7 +201,7 @@ export const moving = Effect.gen(function* () {
     return rows.length
   })
 
-  /** Tells some projects what they have not heard yet; gives how many. */
+  /** Appends the announcements that some projects lack; returns for how many. */
   const tell = Effect.gen(function* () {
     const behind = yield* sql<{ project_id: string }>`
       select project_id from lifecycle_project_keys
@@ -229,7 +229,7 @@ export const moving = Effect.gen(function* () {
     return going.length
   })
 
-  /** Moves some projects over whose consumers have acknowledged, or are waited for no longer; gives how many. */
+  /** Switches some projects whose consumers have acknowledged or whose deadline has passed; returns how many. */
   const switchSome = Effect.fn("KeyRotation.switch")(function* (to: Transition) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const ready = yield* sql<{ project_id: string }>`

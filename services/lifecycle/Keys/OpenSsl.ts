@@ -1,11 +1,11 @@
 /**
- * RS256 (RFC 7518, 3.3) by the system's OpenSSL. Under Deno a signature with 2048 bits takes 1.8 ms of a core, by WebCrypto
- * and by node:crypto alike; OpenSSL takes 0.3 ms, and signatures are most of what a lifecycle message costs. So where Deno
- * runs on a Linux that has OpenSSL 3 and may load it, keys sign there, on threads beside the program's own. Node has
- * OpenSSL inside.
+ * RS256 (RFC 7518, 3.3) by the system's OpenSSL. Under Deno a signature with 2048 bits takes 1.8 ms of a core, by
+ * WebCrypto and by node:crypto alike; OpenSSL takes 0.3 ms, and signatures are most of what a lifecycle message costs.
+ * So where Deno runs on a Linux that has OpenSSL 3 and may load it, keys sign there, on threads beside the program's
+ * own. Node has OpenSSL inside.
  *
- * What may be relied on: the same bytes either way, since RSASSA-PKCS1-v1_5 has nothing random, and a key whose first
- * signature is not what node:crypto makes of it is not given out. A key is freed once nothing can sign with it any more.
+ * Guarantees: OpenSSL and node:crypto make the same bytes, since RSASSA-PKCS1-v1_5 has nothing random; a key whose
+ * first signature differs from node:crypto's is not used. A key is freed once nothing can sign with it any more.
  */
 import { type KeyObject, sign } from "node:crypto"
 
@@ -45,7 +45,7 @@ interface Library {
 
 type Signing = [context: Pointer, out: Uint8Array, length: Uint8Array, input: Uint8Array, inputLength: bigint]
 
-/** Of Deno's namespace what is used here; the sources are checked without its library. */
+/** The part of Deno's namespace that is used here; the sources are checked without Deno's types. */
 interface Deno {
   readonly build: { readonly os: string }
   readonly permissions: { readonly querySync: (of: { readonly name: "ffi" }) => { readonly state: string } }
@@ -66,7 +66,7 @@ const loaded = (): Library | null => {
   }
 }
 
-/** Once a process; undefined before it was first asked for. */
+/** Loaded once a process; undefined until it is first used, null where it cannot be loaded. */
 let library: Library | null | undefined
 
 const read = ({ BIO_free, BIO_new_mem_buf, PEM_read_bio_PrivateKey }: Library, key: KeyObject): Pointer => {
@@ -80,13 +80,15 @@ const read = ({ BIO_free, BIO_new_mem_buf, PEM_read_bio_PrivateKey }: Library, k
   }
 }
 
-/** Frees the keys of signers that were collected; a signature under way holds a reference of its own (EVP_PKEY_CTX_new). */
+/**
+ * Frees the keys of signers that were collected; a signature under way holds a reference of its own (EVP_PKEY_CTX_new).
+ */
 const abandoned = new FinalizationRegistry<Pointer>((key) => library?.EVP_PKEY_free(key))
 
 /** Signs bytes; rejects where OpenSSL does not. */
 export type Rs256 = (input: Uint8Array) => Promise<Uint8Array>
 
-/** How an RSA key signs by OpenSSL; null where that cannot be had. */
+/** The signing function of an RSA key by OpenSSL; null where OpenSSL cannot be loaded or does not take the key. */
 export const openSsl = (key: KeyObject): Rs256 | null => {
   if (library === undefined) library = loaded()
   if (library === null || key.asymmetricKeyType !== "rsa") return null
@@ -95,7 +97,7 @@ export const openSsl = (key: KeyObject): Rs256 | null => {
   if (own === null) return null
   const size = (key.asymmetricKeyDetails?.modulusLength ?? 0) / 8
 
-  // Nothing that a thread works on is collected before it is done.
+  // Keeps the buffers of a signature alive until its thread is done.
   const inUse = new Set<Signing>()
   const begin = (input: Uint8Array): Signing => {
     const length = new Uint8Array(new BigUint64Array([BigInt(size)]).buffer)

@@ -1,6 +1,6 @@
 /**
- * The end of keys that only verify: seven days after the last project went over, and not while a stream still has to be
- * given something that they signed, unless that is older than anything is held for a stream.
+ * When a key that only verifies may be retired: seven days after the last project switched, and not while a stream
+ * still has to deliver a message that the key signed, unless the message is older than streams hold messages (90 days).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { unsaidUnder } from "./Unsaid.ts"

@@ -1,4 +1,4 @@
-/** Changes of which keys there are and what state they are in: one at a time, with new keys at hand. */
+/** Runs changes of the signing keys and their states: one at a time, with new keys made before the lock is taken. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -6,7 +6,7 @@ import type { Vault } from "../../platform/security/Vault.ts"
 import type { SigningKeys } from "../SigningKeys.ts"
 import { type KeyRow, type KeyState, keyStore, lockKeys, makePair } from "./Making.ts"
 
-/** Sees to it that two keys follow this one, and gives all that do, in order. */
+/** Makes sure that two keys follow this one; returns all that do, in order. */
 export type Follow = (kid: string) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 
 export const ring = (
@@ -23,7 +23,7 @@ export const ring = (
       join signing_keys k on k.kid = ${kid} and n.succession > k.succession
       where n.state in ('announced', 'published') order by n.succession`
 
-  /** A key that is used no more loses its private key with the same statement. */
+  /** Changes a key's state; a retired or compromised key loses its private key in the same statement. */
   const move = (kid: string, state: KeyState, now: Date) =>
     state === "retired" || state === "compromised"
       ? sql`
@@ -34,7 +34,7 @@ export const ring = (
   /** Runs a change of keys alone, in a transaction. */
   const alone = <A, E, R>(change: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(lockKeys(sql), change))
 
-  /** The same for a change that needs `least` keys that are not in use yet: those that lack are made before the lock. */
+  /** The same for a change that needs `least` keys that are not in use yet: missing keys are made before the lock. */
   const changing = <A, E>(least: number, change: (follow: Follow) => Effect.Effect<A, E>) =>
     Effect.gen(function* () {
       yield* ensure

@@ -1,4 +1,4 @@
-/** How keys and projects stand, for whoever operates them. */
+/** The status of keys and of a transition, for operators. */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
 import type { KeyState } from "./Making.ts"
@@ -7,13 +7,13 @@ import { waitingFor } from "./Waiting.ts"
 export interface KeyStanding {
   readonly kid: string
   readonly state: KeyState
-  /** Since when it is in that state. */
+  /** When the key came into its state. */
   readonly since: Date
-  /** Projects that it signs for. */
+  /** The number of projects that the key signs for. */
   readonly projects: number
 }
 
-/** A project that has not gone over, and the consumers that it waits for. */
+/** A project that has not switched, and the consumers that it waits for. */
 export interface WaitingProject {
   readonly projectId: string
   readonly consumers: ReadonlyArray<string>
@@ -23,12 +23,12 @@ export interface TransitionStanding {
   readonly successor: string
   readonly notBefore: Date
   readonly deadlineAt: Date
-  /** Projects that have not been told of it yet. */
+  /** Projects whose history lacks the announcement. */
   readonly untold: number
   readonly switched: number
-  /** All projects that still have to go over. */
+  /** Projects that still have to switch. */
   readonly left: number
-  /** Some of those that wait for somebody, ids ascending. */
+  /** Some of the projects that wait for a consumer, ids ascending. */
   readonly waiting: ReadonlyArray<WaitingProject>
 }
 
@@ -36,14 +36,14 @@ export interface Standings {
   /** In the order in which they follow each other. */
   readonly keys: ReadonlyArray<KeyStanding>
   /**
-   * The kids that a product which connects for the first time is told, in that order: whichever signs for its project by
-   * then. While a transition goes on a project may have gone over to the published key, or not.
+   * The kids that an operator gives to a product that connects for the first time, in that order: during a transition
+   * the product's project may have switched to the published key or not, so either may sign.
    */
   readonly pins: ReadonlyArray<string>
   readonly transition: TransitionStanding | null
 }
 
-/** A key that only verifies signs nothing that a product is given after its first snapshot. */
+/** States of keys that may sign messages after a product's first snapshot; a key that only verifies signs none. */
 const pinned: ReadonlySet<KeyState> = new Set(["active", "published", "announced"])
 
 /** Waiting projects that are named at most. */
@@ -75,7 +75,9 @@ export const standings = Effect.map(Database, ({ sql }) => {
       where p.kid <> ${row.successor} and w.consumers <> '{}'
       order by p.project_id limit ${named}`
     return {
-      ...{ ...counts, deadlineAt, notBefore },
+      ...counts,
+      deadlineAt,
+      notBefore,
       waiting: waiting.map(({ consumers, project_id }) => ({ projectId: project_id, consumers })),
     }
   })

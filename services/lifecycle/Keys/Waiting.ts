@@ -1,13 +1,14 @@
 /**
- * The consumers that a change of keys waits for: those that could not yet have committed to what their project was told,
- * by how far they have followed (Followers.ts), and enabled streams that have not come to that place. Only what can move
- * is waited for: no service without a standing grant that lets it read, no consumer row that streams moved which are
- * stopped or leave something out since, and no consumer that must take a snapshot first anyway, which names the keys.
+ * The consumers that a change of keys waits for: those that have not followed the project as far as the announcement
+ * (Followers.ts), and enabled streams that have not come to its position. Only a consumer that can move is waited for:
+ * no service without an effective grant that lets it read, no consumer row that was moved by streams which are stopped
+ * or leave something out since, and no consumer that must take a snapshot first anyway, since the snapshot names the
+ * keys.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { followers, progress } from "../Followers.ts"
 
-/** SQL of a query for `who`, over the alias `p` (lifecycle_project_keys). */
+/** SQL of a query for `who`, the consumers' names, over the alias `p` (lifecycle_project_keys). */
 export const waitingFor = (sql: PgClient.PgClient, now: Date) => {
   const standing = followers(sql, now, sql`g.project_id = p.project_id`)
   return sql`

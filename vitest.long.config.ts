@@ -15,7 +15,7 @@ export default defineConfig({
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
-    // belongs to no test (src/LateWrite.ts is the program's own guard against it).
+    // belongs to no test (src/process/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
     testTimeout: 900_000,
     hookTimeout: 120_000,

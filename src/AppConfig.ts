@@ -6,9 +6,9 @@ import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { join, resolve } from "node:path"
 import type { MailSender } from "../services/platform/mail/MailSender.ts"
 import type { RetrySchedule } from "../services/webhooks/RetrySchedule.ts"
-import { type IdentityDirectory, type Values, type Variable, variables } from "./AppConfig/variables.ts"
+import { type IdentityDirectory, type Values, type Variable, variables } from "./AppConfig/Variables.ts"
 
-export { identityDirectories, type IdentityDirectory, type Role, roles } from "./AppConfig/variables.ts"
+export { identityDirectories, type IdentityDirectory, type Role, roles } from "./AppConfig/Variables.ts"
 
 /** One line a wrong variable, for the terminal. */
 export class ConfigFault extends Schema.TaggedError<ConfigFault>()("ConfigFault", { message: Schema.String }) {}

@@ -9,10 +9,10 @@ import { addresses, app, prepare, publicUrlOf } from "./App.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
-import { DevKey } from "./http/DevKey.ts"
+import { DevKey } from "./http/dev/DevKey.ts"
 import { Server } from "./http/Server.ts"
 import type * as Places from "./Places.ts"
-import * as Unheard from "./Unheard.ts"
+import * as Unheard from "./process/Unheard.ts"
 
 /** Waits for the database and the schema without limit, for the broker some 10 s: commands work without it. */
 const ready = Effect.gen(function* () {

@@ -2,7 +2,7 @@
 import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
 import { printable } from "./cli/Printable.ts"
-import { unheard } from "./Unheard.ts"
+import { unheard } from "./process/Unheard.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
   trace: "Trace",
@@ -36,7 +36,7 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 }
 
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
-const exporters = Effect.promise(() => import("./Telemetry/Exporters.ts"))
+const exporters = Effect.promise(() => import("./Exporters.ts"))
 
 const traces = ({ otlp }: AppConfig) =>
   otlp === null

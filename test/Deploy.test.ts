@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { denoRun } from "../bench/harness/Child.ts"
-import { permissions } from "../src/cli/nats/permissions.ts"
+import { permissions } from "../src/cli/NatsPermissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
 

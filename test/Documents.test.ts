@@ -56,7 +56,7 @@ const named = /(?<![\w/.-])((?:[\w.-]+\/)*[\w-]+\.md)\b/g
 
 /** A chapter of a paper by its number, or in brackets by a name in capitals; standards have names with numbers. */
 const cited =
-  /\bspecification \d+|\b[A-Z]{4,}-[a-z]+ \d|\((?!HTTP|JSON)[A-Z]{5,}(?:-[a-z]+)?(?:, [A-Z][\w ]+|, [a-z ]+|)\)/g
+  /\bspecification \d+|\b[A-Z]{4,}-[a-z]+ \d|\((?!HTTP|JSON|SIG)[A-Z]{5,}(?:-[a-z]+)?(?:, [A-Z][\w ]+|, [a-z ]+|)\)/g
 
 const standsIn = (from: string, name: string) =>
   existsSync(join(root, name)) || existsSync(join(root, dirname(from), name))

@@ -37,7 +37,7 @@ export class Caller extends Context.Service<Caller, {
 
 /**
  * Of an operation whose command recognises its caller itself, in the statement that loads what it decides on
- * (`keyedFenced` in src/http/Keyed.ts). No other operation may say so: its caller would not be asked for.
+ * (`keyedFenced` in src/http/handlers/Keyed.ts). No other operation may say so: its caller would not be asked for.
  */
 export class RecognisedByCommand
   extends Context.Reference<boolean>("bailiwick/schemas/api/Management/RecognisedByCommand", {

@@ -3,7 +3,7 @@
  * `doctor`; values are never repeated.
  */
 import type { AppConfig } from "../AppConfig.ts"
-import { variables } from "./variables.ts"
+import { variables } from "./Variables.ts"
 
 /** The first ephemeral port by default: systems use ports from here on for outgoing connections. */
 const ephemeral = 32_768

@@ -1,7 +1,7 @@
 /** `nats permissions`: whom the broker lets say and see what. */
 import { Console } from "effect"
 import { Command } from "effect/cli"
-import { permissions } from "./nats/permissions.ts"
+import { permissions } from "./NatsPermissions.ts"
 
 const permissionsCommand = Command.make("permissions", {}, () => Console.log(permissions)).pipe(
   Command.withDescription("Prints the block of nats-server's configuration for each kind of publisher and subscriber"),

@@ -8,7 +8,7 @@ import { bus } from "./Instance.ts"
 import { fileArgument, linesOf } from "./Lines.ts"
 import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
-import { messageId } from "./Publish/messageId.ts"
+import { messageId } from "./MessageId.ts"
 
 /** Lines whose acks are awaited together, at most: what there is does not wait for more. */
 const batchSize = 500

@@ -8,8 +8,8 @@ import { CliFault } from "./CliFault.ts"
 import { brokerOf, instance, placeOf } from "./Instance.ts"
 import { printable, shortened } from "./Printable.ts"
 import { reasonOf } from "./Reason.ts"
-import { follow } from "./Tail/follow.ts"
-import { covers, isPattern, overlaps } from "./Tail/pattern.ts"
+import { follow } from "./Tail/FollowStream.ts"
+import { covers, isPattern, overlaps } from "./Tail/SubjectPattern.ts"
 
 const payloadLength = 240
 const everything = ">"

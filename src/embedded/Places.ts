@@ -8,7 +8,8 @@ import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import { EmbeddedError } from "./EmbeddedError.ts"
-import { canEnter, type ServerUser } from "./ServerUser.ts"
+import { canEnter } from "./PostgresUser.ts"
+import type { ServerUser } from "./ServerUser.ts"
 
 /** `$XDG_CACHE_HOME/bailiwick`, or `~/.cache/bailiwick`. */
 export const cacheFolder = () => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "bailiwick")

@@ -21,7 +21,8 @@ import { basename, dirname, join } from "node:path"
 import process from "node:process"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { sharedFolder } from "./Places.ts"
-import { canEnter, type ServerUser } from "./ServerUser.ts"
+import { canEnter } from "./PostgresUser.ts"
+import type { ServerUser } from "./ServerUser.ts"
 
 export interface PostgresBinaries {
   readonly initdb: string

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process"
 import process from "node:process"
 import { expect, it } from "vitest"
-import { isEndedTwice } from "../../src/LateWrite.ts"
+import { isEndedTwice } from "../../src/process/LateWrite.ts"
 
 const run = (whose: string) =>
   new Promise<{ code: number; stdout: string }>((resolve) => {

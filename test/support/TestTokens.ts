@@ -9,8 +9,8 @@ import { Sightings } from "../../services/people/Sightings.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { type AccessTokenRequest, EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
-import type { Rates } from "../../src/http/Limits.ts"
-import { managed } from "../../src/http/Management.ts"
+import type { Rates } from "../../src/http/auth/Limits.ts"
+import { managed } from "../../src/http/auth/Management.ts"
 
 const issuer = Layer.unwrap(Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(

@@ -1,7 +1,7 @@
 /** What both servers share: what they are given, what they fail with, and the way they stop. */
 import { Data, Effect, Fiber, type Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Flows } from "../floor/LongAnswer.ts"
+import type { Flows } from "../edge/LongAnswer.ts"
 import { Connections, headerTicks } from "./Connections.ts"
 
 /** The address is taken, or cannot be bound. */

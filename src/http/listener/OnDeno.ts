@@ -7,9 +7,9 @@
  */
 import { Context, Effect, Fiber, type Scope } from "effect"
 import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { defaults } from "../floor/Edge.ts"
-import { overWeb } from "../floor/LongAnswer.ts"
-import { answeredWith, Came, cameBy, type Connection } from "../floor/Peer.ts"
+import { defaults } from "../edge/Edge.ts"
+import { overWeb } from "../edge/LongAnswer.ts"
+import { answeredWith, Came, cameBy, type Connection } from "../edge/Peer.ts"
 import { buffered } from "./Connections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
 

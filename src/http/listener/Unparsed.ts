@@ -8,9 +8,9 @@ import { type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { HeadersTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { completed, headed, problemIn } from "../floor/Complete.ts"
-import { respond } from "../floor/Failures.ts"
-import { instanceOf } from "../floor/Routes.ts"
+import { completed, headed, problemIn } from "../edge/Complete.ts"
+import { respond } from "../edge/Failures.ts"
+import { instanceOf } from "../edge/Routes.ts"
 
 const detail =
   "The request cannot be read as HTTP/1.1: see that its method is in capitals, and its headers are well-formed"

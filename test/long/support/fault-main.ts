@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import process from "node:process"
 import { Faults } from "../../../services/platform/Faults.ts"
 import { program } from "../../../src/Program.ts"
-import { refuse } from "../../../src/Refusal.ts"
+import { refuse } from "../../../src/process/Refusal.ts"
 
 const [point, nth] = (process.env["FAULT"] ?? "").split(":")
 let left = Number(nth)

@@ -6,7 +6,7 @@ import { strictBody } from "../../../schemas/api/Floor.ts"
 import { maxFaults, maxUnknown, shortInput, shortName, toldOf } from "../../../schemas/Validation/Bounds.ts"
 import { tooManyIn } from "../../../schemas/Validation/Complaints.ts"
 import type { Fault } from "../../../schemas/Validation/Fault.ts"
-import { type Sections, sectionsOf } from "../../../src/http/floor/Sections.ts"
+import { type Sections, sectionsOf } from "../../../src/http/edge/Sections.ts"
 
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
 

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Headers } from "effect/http"
-import { passesCsrf } from "../../../src/http/Csrf.ts"
+import { passesCsrf } from "../../../src/http/auth/Csrf.ts"
 
 const own = new URL("https://mail.example/base")
 const json = { "content-type": "application/json; charset=utf-8", "content-length": "2" }

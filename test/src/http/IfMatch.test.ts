@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { seenTags } from "../../../src/http/IfMatch.ts"
+import { seenTags } from "../../../src/http/handlers/IfMatch.ts"
 
 const seen = `"sha256:${"a".repeat(64)}"`
 const tag = seen.slice(1, -1)

@@ -4,7 +4,7 @@ import { OwnAccount } from "../../../schemas/identity/Account.ts"
 import { Retention } from "../../../services/people/Retention.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
-import { Clients } from "../../../src/http/floor/Clients.ts"
+import { Clients } from "../../../src/http/edge/Clients.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 

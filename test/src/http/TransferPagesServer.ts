@@ -5,9 +5,9 @@ import { Workspaces } from "../../../services/accounts/Workspaces.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { singleProcess } from "../../../src/actors/Cluster.ts"
 import { domainActor } from "../../../src/actors/Domain.ts"
-import { Refusals } from "../../../src/http/floor/Refusals.ts"
+import { Refusals } from "../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
-import * as TransferPages from "../../../src/http/TransferPages.ts"
+import * as TransferPages from "../../../src/http/pages/TransferPages.ts"
 import {
   accept,
   day,

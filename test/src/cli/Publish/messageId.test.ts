@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { messageId } from "../../../../src/cli/Publish/messageId.ts"
+import { messageId } from "../../../../src/cli/MessageId.ts"
 
 const events = "intake.v1.mail-events.sent"
 const directory = "intake.v1.directory.domain"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { covers, isPattern, overlaps } from "../../../../src/cli/Tail/pattern.ts"
+import { covers, isPattern, overlaps } from "../../../../src/cli/Tail/SubjectPattern.ts"
 
 describe("subject patterns", () => {
   it("are told from what cannot be subscribed to", () => {

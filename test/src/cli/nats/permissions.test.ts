@@ -9,7 +9,7 @@ import { join } from "node:path"
 import process from "node:process"
 import { freePort } from "../../../../src/embedded/Ports.ts"
 import { natsBinary } from "../../../../src/embedded/NatsBinary.ts"
-import { permissions } from "../../../../src/cli/nats/permissions.ts"
+import { permissions } from "../../../../src/cli/NatsPermissions.ts"
 
 const users = [...permissions.matchAll(/user: (\w+)/g)].map(([, user]) => user!)
 const password = "p-word"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { detailOf } from "../../../../src/http/floor/Details.ts"
+import { detailOf } from "../../../../src/http/edge/Details.ts"
 
 describe("the detail of a problem", () => {
   const rows: ReadonlyArray<readonly [Readonly<Record<string, unknown>>, string | undefined]> = [

@@ -4,7 +4,7 @@ import { Effect, Exit } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { transact } from "../../../../services/platform/database/Transact.ts"
-import { answer } from "../../../../src/http/floor/Failures.ts"
+import { answer } from "../../../../src/http/edge/Failures.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 /** What a request is answered whose command ends in this. */

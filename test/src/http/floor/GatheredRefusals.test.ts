@@ -1,6 +1,6 @@
 /** Bounds of what gathers refusals, whatever is refused. */
 import { assert, describe, it } from "@effect/vitest"
-import { GatheredRefusals, type Refusal } from "../../../../src/http/floor/GatheredRefusals.ts"
+import { GatheredRefusals, type Refusal } from "../../../../src/http/edge/GatheredRefusals.ts"
 
 const bounds = { kinds: 50, kindsOfOne: 5, ids: 300, idsOfOne: 40 }
 const second = 1_000

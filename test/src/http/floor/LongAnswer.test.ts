@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { connect, type Socket } from "node:net"
-import { type Flow, LongAnswer } from "../../../../src/http/floor/LongAnswer.ts"
-import { Refusals } from "../../../../src/http/floor/Refusals.ts"
+import { type Flow, LongAnswer } from "../../../../src/http/edge/LongAnswer.ts"
+import { Refusals } from "../../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../../src/http/Server.ts"
 
 type Sink = Parameters<Flow["attach"]>[0]

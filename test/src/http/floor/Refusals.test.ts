@@ -5,8 +5,8 @@ import { TestClock } from "effect/testing"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { AuditLog } from "../../../../services/platform/observability/AuditLog.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import type { Refusal } from "../../../../src/http/floor/GatheredRefusals.ts"
-import { Refusals } from "../../../../src/http/floor/Refusals.ts"
+import type { Refusal } from "../../../../src/http/edge/GatheredRefusals.ts"
+import { Refusals } from "../../../../src/http/edge/Refusals.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 const refused = (over: Partial<Refusal> & Pick<Refusal, "requestId" | "actor">): Refusal => ({

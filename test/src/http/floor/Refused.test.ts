@@ -13,7 +13,7 @@ import * as Notifications from "../../../../schemas/problems/Notifications.ts"
 import * as Streams from "../../../../schemas/problems/Streams.ts"
 import * as Transfers from "../../../../schemas/problems/Transfers.ts"
 import * as Webhooks from "../../../../schemas/problems/Webhooks.ts"
-import { detailOf } from "../../../../src/http/floor/Details.ts"
+import { detailOf } from "../../../../src/http/edge/Details.ts"
 
 /** Members that problems of any code may have. */
 const members = {

@@ -8,7 +8,7 @@ import { InvalidCredentials, NotFound, RateLimited } from "../../../../schemas/p
 import { BodyBoolean, BodyInt, QueryBoolean, QueryInt, Text } from "../../../../schemas/Validation/Scalars.ts"
 import { Uuid } from "../../../../schemas/Wire.ts"
 import { CurrentRequest } from "../../../../services/platform/observability/CurrentRequest.ts"
-import { actsAs } from "../../../../src/http/floor/RequestActor.ts"
+import { actsAs } from "../../../../src/http/edge/RequestActor.ts"
 
 const Thing = Schema.Struct({
   name: Text(2, 5),

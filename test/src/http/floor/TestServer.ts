@@ -2,7 +2,7 @@
 import { Deferred, Effect, Layer } from "effect"
 import { Context } from "effect"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
-import { Refusals } from "../../../../src/http/floor/Refusals.ts"
+import { Refusals } from "../../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { routes, type Slow } from "./TestApi.ts"

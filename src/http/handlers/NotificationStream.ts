@@ -1,0 +1,21 @@
+/** The answer of `GET /v1/notifications/stream`: Server-Sent Events until the client goes, or its credential does. */
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Principal, sessionCookie } from "../../../schemas/api/Credentials.ts"
+import { Live } from "../../../services/notifications/Live.ts"
+import { LongAnswer } from "../edge/LongAnswer.ts"
+
+/** No proxy may hold back, store or compress what is sent. */
+const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
+
+export const notificationStream = Effect.fnUntraced(function* (lastEventId: string | undefined) {
+  const { open } = yield* Live
+  const { accountId } = yield* Principal
+  const { cookies, headers: sent } = yield* HttpServerRequest.HttpServerRequest
+  const outlet = yield* open({
+    accountId,
+    lastEventId,
+    sent: { authorization: sent["authorization"], cookie: cookies[sessionCookie] },
+  })
+  return HttpServerResponse.raw(new LongAnswer(outlet), { contentType: "text/event-stream", headers })
+})

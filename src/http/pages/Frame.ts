@@ -1,0 +1,44 @@
+/** The frame of every page for people: no scripts, nothing from elsewhere, nothing kept, one style sheet of ours. */
+import { HttpServerResponse } from "effect/http"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
+
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+export interface Page {
+  readonly title: string
+  readonly body: Html
+  /** 200 unless told. */
+  readonly status?: number
+}
+
+/** Pages whose style sheet is at this path of ours. */
+export const framed = (stylePath: string) => ({ body, status, title }: Page): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(
+    html`
+      <!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8">
+          <meta name="viewport" content="width=device-width, initial-scale=1">
+          <meta name="robots" content="noindex">
+          <title>${title}</title>
+          <link rel="stylesheet" href="${stylePath}">
+        </head>
+        <body>
+          <main>
+      <h1>${title}</h1>
+      ${body}
+          </main>
+        </body>
+      </html>
+    `.text,
+    {
+      status: status ?? 200,
+      contentType: "text/html; charset=utf-8",
+      headers: {
+        "content-security-policy": policy,
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store",
+      },
+    },
+  )

@@ -1,0 +1,84 @@
+/**
+ * The way to the sign-in page and back. The link's path holds a token and must not leave this site, so it waits in a
+ * cookie of ours, and the sign-in page is told nothing but an opaque `state`. It sends the person back to
+ * `/transfers/resume?state=…`, which works in the browser that left, and for ten minutes.
+ */
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { randomBytes } from "node:crypto"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
+import { refusing } from "../edge/RequestOutcome.ts"
+import { ownCookie } from "../auth/OwnCookies.ts"
+import { page, saying } from "./Page.ts"
+
+export interface SignInOptions {
+  /** The origin that browsers know us by. */
+  readonly publicUrl: URL
+  /** Where a person signs in; null: nobody told us. */
+  readonly signInUrl: URL | null
+}
+
+const kept = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{1,128})$/
+
+const cookieOf = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick_return", "/transfers")
+
+const remember = (response: HttpServerResponse.HttpServerResponse, value: string, publicUrl: URL, maxAge: number) => {
+  const { attributes, name } = cookieOf(publicUrl)
+  return HttpServerResponse.setCookieUnsafe(response, name, value, {
+    ...attributes,
+    sameSite: "lax",
+    maxAge: maxAge * 1_000,
+  })
+}
+
+export interface Asking {
+  readonly title: string
+  /** What stands above the request to sign in. */
+  readonly about: Html
+  readonly status: number
+  /** What the audit says of it where the status is one of a failure. */
+  readonly code: string
+  /** The account that the offer is for, masked. */
+  readonly meant: string
+  /** The link's, one that exists. */
+  readonly token: string
+}
+
+/** Asks a person to sign in, or to sign in as somebody else. */
+export const askToSignIn = (
+  { publicUrl, signInUrl }: SignInOptions,
+  { about, code, meant, status, title, token }: Asking,
+): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+  const ask = html`To accept or decline it, sign in to the account that the email was sent to, <bdi>${meant}</bdi>`
+  if (signInUrl === null) {
+    const body = html`${about}<p>${ask}; then open the link again.</p>`
+    return refusing(code, page({ title, status, body }))
+  }
+  const state = randomBytes(16).toString("base64url")
+  const href = new URL(signInUrl)
+  href.searchParams.set("state", state)
+  const body = html`${about}<p>${ask}.</p>
+<p><a class="button" href="${href.href}">Sign in</a></p>`
+  return refusing(code, remember(page({ title, status, body }), `${state}.${token}`, publicUrl, 600))
+}
+
+/** `GET /transfers/resume?state=…`. */
+export const resume = (publicUrl: URL) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
+    const [, state, token] = kept.exec(cookies[cookieOf(publicUrl).name] ?? "") ?? []
+    if (state === undefined || state !== new URL(url, publicUrl).searchParams.get("state")) {
+      return refusing(
+        "malformed_request",
+        saying(
+          "Open the link again",
+          "You are signed in elsewhere or too late: open the link in your email again.",
+          400,
+        ),
+      )
+    }
+    const back = HttpServerResponse.empty({
+      status: 303,
+      headers: { location: `/transfers/accept/${token}`, "cache-control": "no-store" },
+    })
+    return Effect.succeed(remember(back, "", publicUrl, 0))
+  })

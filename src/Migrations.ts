@@ -44,6 +44,7 @@ import bucketsUnlogged from "../migrations/0034_buckets_unlogged.ts"
 import listedReviews from "../migrations/0036_listed_reviews.ts"
 import policyReviews from "../migrations/0037_policy_reviews.ts"
 import linkRequests from "../migrations/0038_link_requests.ts"
+import firstAttempts from "../migrations/0039_first_attempts.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/Watched.ts"
@@ -87,6 +88,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [36, "listed_reviews", Effect.succeed(listedReviews)],
   [37, "policy_reviews", Effect.succeed(policyReviews)],
   [38, "link_requests", Effect.succeed(linkRequests)],
+  [39, "first_attempts", Effect.succeed(firstAttempts)],
 ]
 
 /** The number of the newest migration. */

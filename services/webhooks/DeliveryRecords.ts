@@ -14,6 +14,7 @@ import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import { counted } from "../platform/MapSizes.ts"
+import { attemptsOf } from "./Deliveries/Attempts.ts"
 import { newest } from "./NewestDeliveries.ts"
 
 export interface PageRequest {
@@ -167,7 +168,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
                   select array_to_json(array(select row_to_json(v) from (
                     select a.cycle, a.attempt, ${reads.literal(time("a.started_at"))} as started_at, a.duration_ms,
                       a.response_status, a.error
-                    from attempts a where a.delivery_id = d.id order by a.cycle, a.started_at, a.claim
+                    from (${reads.literal(attemptsOf("d"))}) a order by a.cycle, a.started_at, a.claim
                   ) v))
                 ) as attempts
                 from deliveries d join events e on e.id = d.event_id

@@ -7,6 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { nextAttemptAt, type RetrySchedule } from "../RetrySchedule.ts"
 import type { Result } from "../Sender/Task.ts"
+import { attemptsOf } from "./Attempts.ts"
 import { dayOf } from "./Day.ts"
 import { lockClaims, lockLanes } from "./Locked.ts"
 import { whole } from "./Whole.ts"
@@ -112,7 +113,7 @@ export const settle = Effect.fnUntraced(function* (
             'started_at', to_char(a.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
             'duration_ms', a.duration_ms, 'response_status', a.response_status, 'error', a.error)
             order by a.cycle, a.attempt, a.claim)
-          from attempts a where a.delivery_id = f.id
+          from (${sql.literal(attemptsOf("d"))}) a
         ), '[]'::jsonb) || jsonb_build_array(jsonb_build_object('cycle', f.cycle, 'attempt', f.attempt,
             'started_at', to_char(f.started at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
             'duration_ms', f.took, 'response_status', f.status, 'error', f.error)),

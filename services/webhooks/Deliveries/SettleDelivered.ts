@@ -54,13 +54,17 @@ const ended = Effect.fnUntraced(function* (
     ), ended as (
       delete from delivery_queue q using result r where q.delivery_id = r.id and q.claim = r.claim
       returning q.delivery_id as id, q.webhook_id, q.cycle, q.attempt, q.claim,
-        r.started, r.took, r.status, r.day, r.body, r.url
+        r.started, r.took, r.status, r.day, r.body, r.url,
+        q.cycle = 1 and q.attempt = 1 and q.attempts_interrupted = 0 as at_once
     ), attempted as (
       insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status)
-      select id, cycle, attempt, claim, started, took, status from ended
+      select id, cycle, attempt, claim, started, took, status from ended where not at_once
     ), updated as (
       update deliveries d set status = 'delivered', attempt = e.attempt, response_status = e.status, error = null,
-        next_retry_at = null, endpoint_url = coalesce(e.url, d.endpoint_url), response_body = e.body
+        next_retry_at = null, endpoint_url = coalesce(e.url, d.endpoint_url), response_body = e.body,
+        first_started_at = case when at_once then e.started else d.first_started_at end,
+        first_duration_ms = case when at_once then e.took else d.first_duration_ms end,
+        first_response_status = case when at_once then e.status else d.first_response_status end
       from ended e where d.id = e.id
       returning 1
     ), counted as (

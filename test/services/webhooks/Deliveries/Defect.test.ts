@@ -29,7 +29,10 @@ const working = Layer.effectDiscard(
 
 const dead = comes(Effect.sync(() => deadly === undefined))
 const delivered = count("deliveries", "status = 'delivered'")
-const answered = count("attempts", "error is null")
+const answered = Effect.map(
+  Effect.all([count("attempts", "error is null"), count("deliveries", "first_started_at is not null")]),
+  ([rows, first]) => rows + first,
+)
 
 layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies", (it) => {
   it.effect("before it wrote: the next ones settle, and its deliveries are sent once more", () =>

@@ -71,7 +71,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that the 
       yield* comes(Effect.sync(() => slots.spare === 4_096))
       yield* comes(Effect.map(gauge("bailiwick_deliveries_unsettled"), (n) => n === 0))
       assert.lengthOf(receiver.requests, 10)
-      assert.strictEqual(yield* count("attempts"), 10)
+      assert.strictEqual(yield* count("deliveries", "first_started_at is not null"), 10)
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 })

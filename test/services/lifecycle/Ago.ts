@@ -1,9 +1,9 @@
-/** What was done long ago: effects whose clock stands so far behind. */
+/** Effects that run with a clock some days behind, for tests that need old rows. */
 import { Clock, Effect } from "effect"
 
 const dayMillis = 86_400_000
 
-/** Runs an effect as if it had run so many days ago. */
+/** Runs an effect with the clock set back by this many days. */
 export const daysAgo = (days: number) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.Clock, (own) => {
     const behind = Math.round(days * dayMillis)

@@ -1,4 +1,4 @@
-/** What a decision's delivery says while its pushes are not taken: how often, when last, and whether it may have arrived. */
+/** The delivery state of a decision while receivers do not accept its pushes: attempts, the last one, and ambiguity. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
@@ -20,7 +20,7 @@ import {
 } from "./StreamWorld.ts"
 import { grant, signAll } from "./World.ts"
 
-/** What became of the approval of a service's grant. */
+/** The delivery state of the approval of a service's grant. */
 const deliveryOf = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving, service: string) {
   const grants = yield* (yield* ServiceGrants).list({ personId, projectId, limit: 100, afterId: null })
   return grants.find(({ service_id }) => service_id === service)!.delivery
@@ -43,7 +43,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
     ["no answer", "silence", "ambiguous"],
   ]
   for (const [name, answer, state] of cases) {
-    it.effect(`${name}: ${state}, with its attempts, until it is taken`, () =>
+    it.effect(`${name}: a delivery is ${state} and counts its attempts until the receiver accepts it`, () =>
       Effect.gen(function* () {
         yield* pushing
         const here = yield* receiving
@@ -56,7 +56,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
         assert.isAtLeast(arrivals.length, more.attempts)
         assert.isAbove(Date.parse(more.last_attempt_at!), Date.parse(first.last_attempt_at!))
         assert.isAtLeast(Date.parse(first.last_attempt_at!), Date.parse(first.queued_at!))
-        // What comes behind it in order has not been tried.
+        // The next event in order has not been attempted yet.
         yield* approved(here, "later")
         assert.deepInclude(yield* deliveryOf(here, "later"), { state: "queued", attempts: 0, last_attempt_at: null })
         now = 202
@@ -66,7 +66,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
       }))
   }
 
-  it.effect("what may have arrived stays ambiguous after tries that came to nothing, and is failed once it is refused", () =>
+  it.effect("a delivery that may have arrived stays ambiguous through failed retries, and fails once refused", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -81,7 +81,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
       yield* settled(here, "shop", "failed", attempts + 4)
     }))
 
-  it.effect("one receiver that has it does not hide another that refuses; it does once that stream is disabled", () =>
+  it.effect("one receiver's success does not hide another's refusal, until the refused stream is disabled", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -99,7 +99,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
       assert.strictEqual((yield* deliveryOf(here, "shop")).state, "delivered")
     }))
 
-  it.effect("a stream that leaves something out: its own tries alone, and what was taken at last", () =>
+  it.effect("a filtered stream counts its own attempts, and the accepted push makes the delivery delivered", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -112,7 +112,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
       yield* settled(here, "shop", "delivered", attempts + 1)
     }))
 
-  it.effect("of events that no answer tells of no attempt is kept", () =>
+  it.effect("attempts are not kept for events that no API answer reports on", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving

@@ -17,7 +17,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     onSuccess: () => "done",
   })
 
-/** One more Access, signed. */
+/** Makes one more Access and signs its event. */
 const more = Effect.fnUntraced(function* (institution: string, project: string) {
   yield* access(institution, project, yield* person())
   yield* signAll
@@ -31,7 +31,7 @@ const chainHead = Effect.fnUntraced(function* (project: string, position: number
 })
 
 layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
-  it.effect("pages follow each other without a gap or a repeat; the last one leads on to what comes later", () =>
+  it.effect("pages follow each other without a gap or a repeat, and the last cursor leads to later events", () =>
     Effect.gen(function* () {
       const { asking, institution, project } = yield* scene
       yield* Effect.forEach(Array.from({ length: 4 }), () => more(institution, project))
@@ -42,7 +42,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.deepStrictEqual(items.map(({ position }) => position), [all.head + 1])
     }))
 
-  it.effect("a position counts as delivered once, however often it is read, and what a snapshot held is none", () =>
+  it.effect("a position counts as delivered once, however often it is read, and never by a snapshot", () =>
     Effect.gen(function* () {
       const { acknowledge, events } = yield* Consumption
       const { sql } = yield* Database
@@ -61,7 +61,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       yield* everything(asking, undefined, 1)
       assert.strictEqual(first!.position, 1)
       assert.deepStrictEqual(yield* counted, [head, head])
-      // It went on from a snapshot, and asks for more than it needs.
+      // The consumer has acknowledged a snapshot and reads again from an older cursor.
       yield* more(institution, project)
       const at = encodeCursor({ epoch: 1, position: head + 1 })
       yield* acknowledge({
@@ -75,7 +75,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.deepStrictEqual(yield* counted, [head + 1, head + 1])
     }))
 
-  it.effect("who waits is answered by the next event, not by the end of the wait", () =>
+  it.effect("a long poll is answered by the next event, not by the end of its wait", () =>
     Effect.gen(function* () {
       const { events } = yield* Consumption
       const { asking, institution, project } = yield* scene
@@ -87,7 +87,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.deepStrictEqual(items.map(({ position }) => position), [head + 1])
     }))
 
-  it.effect("who waits for one project asks nothing because of another's events", () =>
+  it.effect("a long poll for one project runs no query because of another project's events", () =>
     Effect.gen(function* () {
       const { events } = yield* Consumption
       const [here, there] = [yield* scene, yield* scene]
@@ -109,11 +109,11 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       yield* more(there.institution, there.project)
       yield* more(there.institution, there.project)
       assert.deepStrictEqual((yield* Fiber.join(waiting)).items, [])
-      // One when it came, one when its time was over.
+      // One query when the poll came, one when its wait was over.
       assert.strictEqual(statements, 2)
     }))
 
-  it.effect("a revoked grant is refused on the next poll and in the middle of a wait; who never had one sees nothing", () =>
+  it.effect("a revoked grant is refused on the next poll and during a wait; a service without a grant gets 404", () =>
     Effect.gen(function* () {
       const { acknowledge, events, snapshot } = yield* Consumption
       const { administrator, asking, grantId, project, ...rest } = yield* scene
@@ -142,7 +142,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.strictEqual(yield* tagOf(snapshot(asking)), "RoleRequired")
     }))
 
-  it.effect("what is kept no longer is said to be so, whether some is left after it or nothing", () =>
+  it.effect("a cursor before the oldest kept event is expired, whether later events are kept or none", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const { events } = yield* Consumption
@@ -163,7 +163,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.strictEqual(yield* from(head), "done")
     }))
 
-  it.effect("cursors of nowhere, of another epoch and of a place ahead each say what they are", () =>
+  it.effect("an unreadable cursor, one of another epoch and one beyond the head are refused by their own errors", () =>
     Effect.gen(function* () {
       const { acknowledge, events } = yield* Consumption
       const { asking, project } = yield* scene
@@ -186,7 +186,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       }
     }))
 
-  it.effect("a snapshot's cursor leads on even where what it holds is not signed yet", () =>
+  it.effect("a snapshot's cursor leads to later events even where the snapshot's own events are not signed yet", () =>
     Effect.gen(function* () {
       const { acknowledge, events, snapshot } = yield* Consumption
       const { asking, institution, project } = yield* scene
@@ -203,7 +203,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       assert.deepStrictEqual((yield* everything(asking, cursor)).items.map(({ position }) => position), [position + 1])
     }))
 
-  it.effect("acknowledgements only go forward, and are of the installed version and of this history", () =>
+  it.effect("acknowledgements only go forward, and count for the installed version and this chain alone", () =>
     Effect.gen(function* () {
       const { acknowledge } = yield* Consumption
       const { asking, institution, project } = yield* scene
@@ -227,7 +227,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
         acknowledged.map(({ lag }) => head - lag),
         order.map((_, i) => Math.max(...order.slice(0, i + 1))),
       )
-      // The product was brought to another version: what it says counts for that one only.
+      // After the product moved to another version, only acknowledgements of that version count.
       yield* link(project, "2", 2)
       assert.strictEqual(yield* tagOf(at(head, "1")), "InstalledVersionMismatch")
       assert.strictEqual((yield* at(head, "2")).lag, 0)

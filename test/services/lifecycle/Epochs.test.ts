@@ -19,7 +19,7 @@ const codeOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     onSuccess: () => "done",
   })
 
-/** As a standby that was promoted has it: the same rows, another timeline, another run of the server. */
+/** The installation's row as a promoted standby finds it: same data, another timeline, another run of the server. */
 const failOver = Effect.flatMap(
   Database,
   ({ sql }) => Effect.asVoid(sql`update installation set timeline_id = '0000FFFF', server = 'another'`),
@@ -44,7 +44,7 @@ const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
 })
 
 layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
-  it.effect("another run of the same server changes nothing", () =>
+  it.effect("a restart of the same server begins no new epoch", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const made = yield* scene
@@ -56,7 +56,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       assert.strictEqual((yield* readInstallation(sql)).state, "open")
     }))
 
-  it.effect("another timeline is found out by the next fact itself, whose place is the first of the new epoch", () =>
+  it.effect("a new timeline is noticed by the next event itself, which gets the first position of the new epoch", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [made, idle] = [yield* scene, yield* scene]
@@ -80,7 +80,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       yield* open
     }))
 
-  it.effect("writers that find it out at once begin one epoch, without a gap", () =>
+  it.effect("writers that notice a new timeline at the same moment begin one epoch, without a gap", () =>
     Effect.gen(function* () {
       const made = yield* Effect.forEach(Array.from({ length: 4 }), () => scene)
       const people = yield* Effect.forEach(made, () => person())
@@ -105,13 +105,13 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       yield* open
     }))
 
-  it.effect("cursors of before are refused, a snapshot tells the state that stayed, and events go on from it", () =>
+  it.effect("an old epoch's cursor is refused; a snapshot carries the kept state, and events go on from it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { acknowledge, events, snapshot } = yield* Consumption
       const made = yield* scene
       const pat = yield* change(made)
-      // Nobody has signed it yet: it goes out in the epoch that it was told in.
+      // This event is not signed yet: it is signed in the epoch in which it was appended.
       const before = yield* heads(made.project)
       yield* failOver
       assert.isTrue(yield* ensureEpoch(sql))
@@ -129,7 +129,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
         "CursorEpochChanged",
       )
 
-      // What the snapshot would tell may be what was revoked meanwhile.
+      // The snapshot could contain Access that was revoked in the lost history.
       assert.strictEqual(yield* codeOf(snapshot(made.asking)), "Held")
       yield* open
       const token = yield* snapshot(made.asking)
@@ -155,12 +155,12 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       assert.deepStrictEqual(items.map(({ position }) => position), [1])
     }))
 
-  it.effect("while it is held nothing new is activated, and what takes away is not held", () =>
+  it.effect("a held installation activates nothing new and still revokes", () =>
     Effect.gen(function* () {
       const { revoke } = yield* ServiceGrants
       const made = yield* scene
       yield* failOver
-      // Nobody has found it out yet: whoever would be the first to tell something must not be who activates it.
+      // No process has noticed the fail-over yet: an activation must notice it itself and be refused.
       assert.strictEqual(yield* codeOf(grant(made, "another")), "Held")
       yield* change(made)
       assert.strictEqual(yield* codeOf(grant(made, "another")), "Held")
@@ -170,7 +170,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       assert.strictEqual(yield* codeOf(grant(made, "another")), "done")
     }))
 
-  it.effect("links that were mailed are dead, and so are half-done changes of credentials", () =>
+  it.effect("a new epoch voids mailed links and unfinished changes of credentials", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       yield* sql`

@@ -1,6 +1,6 @@
 /**
- * The four facts that are kept apart: what was decided, what was delivered,
- * what a product acknowledged, what is in effect. Each is moved alone, and the others stay where they were.
+ * The four states of a decision: decided, delivered, acknowledged by a product, in effect. Each is moved alone, and the
+ * others stay where they were.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -34,7 +34,7 @@ const world = Effect.gen(function* () {
   return { fern, olga, sam, ada, portal, line, accessId: yield* access(fern, portal, pat) }
 })
 
-/** A consumer of the project that got so far; null: nowhere yet. What a snapshot told was delivered to nobody. */
+/** Sets the project's consumer to these positions (null: none yet). A snapshot alone delivers no event. */
 const follows = Effect.fnUntraced(function* (projectId: string, delivered: bigint | null, acknowledged: bigint | null) {
   const { sql } = yield* Database
   const at = new Date("2026-03-01T12:00:00Z")
@@ -66,7 +66,7 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       const facts = Effect.map(seen, ({ acknowledgement, decision, delivery, effective_access }) => [
         ...[decision.state, delivery.state, acknowledgement.state, effective_access.state],
       ])
-      // Of what nobody has decided there is nothing to deliver, and the Access is in effect all the same.
+      // An undecided proposal has no event to deliver; the Access itself is in effect all the same.
       assert.deepStrictEqual(yield* facts, ["proposed", "none", "none", "unknown"])
       yield* follows(portal, granted, granted)
       assert.deepStrictEqual(yield* facts, ["proposed", "none", "none", "effective"])
@@ -79,13 +79,13 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       for (const decision of ["approved", "revoked"] as const) {
         yield* transact(acts[decision]())
         const told = yield* placeOf((yield* seen).delivery.event_id)
-        // A stream that leaves something out gave it, and says so of it alone.
+        // A filtered stream delivered the event, and vouches for this event alone.
         yield* follows(portal, null, null)
         const { sql } = yield* Database
         yield* sql`insert into lifecycle_given values (${portal}, 1, ${told}, '2026-03-01T11:00:00Z')`
         assert.deepInclude((yield* seen).delivery, { state: "delivered", last_attempt_at: "2026-03-01T11:00:00.000Z" })
         yield* sql`delete from lifecycle_given`
-        // The Access as it stands was told before the decision, and then after it.
+        // The event of the current Access version was appended before the decision, and then after it.
         for (const before of version === 1 ? [true, false] : [false]) {
           if (!before) yield* tell("access", { id: accessId, version: ++version, ...line, role: `role-${version}` })
           for (const delivered of [null, told - 1n, told]) {
@@ -104,7 +104,7 @@ layer(services, { excludeTestServices: true })("The four facts", (it) => {
       }
     }))
 
-  it.effect("of a review: where the products were told something else of the Access, that stands beside what is in effect", () =>
+  it.effect("a review shows drift when the product's event state differs from the Access", () =>
     Effect.gen(function* () {
       const { accessId, ada, fern, portal, sam } = yield* world
       const reviews = yield* AccessReviews

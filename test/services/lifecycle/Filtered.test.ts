@@ -1,4 +1,4 @@
-/** What is said of a receiver whose streams leave something out: what it was given, and that nothing else is owed. */
+/** Delivery and lag of a receiver whose streams filter events: only the events that it asked for count. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
@@ -27,7 +27,7 @@ import { grant, signAll } from "./World.ts"
 
 const wanted = { events_requested: [factKinds["service-grant-approved"].uri] }
 
-/** What became of the events of a project's grants, by service. */
+/** The delivery states of a project's grants, by service. */
 const deliveries = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving) {
   const grants = yield* (yield* ServiceGrants).list({ personId, projectId, limit: 100, afterId: null })
   return new Map(grants.map(({ delivery, service_id }) => [service_id, delivery]))
@@ -44,7 +44,7 @@ const lagOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
 const approved = (here: Receiving, service: string) => Effect.andThen(grant(here, service, ["events.read"]), signAll)
 
 layer(streaming(), { excludeTestServices: true })("A stream that leaves something out", (it) => {
-  it.effect("pushed: what was given is delivered, what was not is not, and nothing is owed", () =>
+  it.effect("pushed: an event that was sent is delivered, a filtered one is not, and neither counts as lag", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -60,12 +60,12 @@ layer(streaming(), { excludeTestServices: true })("A stream that leaves somethin
       const found = yield* deliveries(here)
       assert.deepInclude(found.get("shop"), { state: "delivered", attempts: 1 })
       assert.strictEqual(found.get(here.receiver.clientId)!.state, "queued")
-      // No position is promised: the consumer's own row says nothing.
+      // A filtered stream promises no position: the consumer's own row stays empty.
       assert.isNull((yield* placesOf(here)).delivered)
       assert.deepStrictEqual(yield* lagOf(here), { delivered_position: head, lag_events: 0 })
     }))
 
-  it.effect("polled: once it is acknowledged; of several streams the last one says how far the receiver is", () =>
+  it.effect("polled: an event is delivered once acknowledged; of several streams the slowest gives the lag", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here, wanted)
@@ -85,7 +85,7 @@ layer(streaming(), { excludeTestServices: true })("A stream that leaves somethin
       assert.deepStrictEqual(yield* lagOf(here), { delivered_position: before + 3, lag_events: 0 })
     }))
 
-  it.effect("what a stream leaves out is passed over, however long, and never said to be delivered", () =>
+  it.effect("a stream passes over any number of filtered events and never reports them as delivered", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here, { events_requested: [factKinds["account-disabled"].uri] })

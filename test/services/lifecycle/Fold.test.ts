@@ -9,7 +9,7 @@ import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
 const keyed = (facts: ReadonlyArray<Fact>) => new Map(facts.map((fact) => [`${fact.group} ${fact.id}`, fact.value]))
 
-/** What a product comes to from `facts` by events. */
+/** The state that a product reaches by applying `facts` as events. */
 const after = (facts: ReadonlyArray<Fact>, events: ReadonlyArray<VerifiedEvent>) => {
   const state = keyed(facts)
   for (const event of events) {
@@ -25,7 +25,7 @@ const sorted = (state: ReadonlyMap<string, unknown>) => [...state].sort(([a], [b
 
 layer(transmitter, { excludeTestServices: true })("Fold", (it) => {
   it.effect(
-    "a snapshot and the events after it come to what all events come to, through random histories",
+    "a snapshot and the events after it make the same state as all events, through random histories",
     () =>
       Effect.gen(function* () {
         const { snapshot } = yield* Consumption

@@ -1,6 +1,6 @@
 /**
- * Every kind of fact as the real signer sends it, verified by a JWT library that nothing else here uses, and held to what
- * RFC 8417, the Shared Signals Framework, CAEP, RISC and section 3 of the decisions say of it, written down once more.
+ * Every event kind as the real signer sends it, verified by a JWT library used nowhere else, and compared with
+ * an independent table of what RFC 8417, the Shared Signals Framework, CAEP, RISC and docs/api/identity.md require.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -81,7 +81,7 @@ const shapeOf = ({ format, ...members }: Subject): string => {
 }
 
 layer(transmitter, { excludeTestServices: true })("an independent library", (it) => {
-  it.effect("verifies every kind of fact, and finds in it what is to be there and nothing else", () =>
+  it.effect("an independent verifier accepts every event kind and finds exactly the required claims in it", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const made = yield* scene
@@ -134,7 +134,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
         assert.include([...subjects], shape, kind)
         seen.set(kind, (seen.get(kind) ?? new Set()).add(shape))
 
-        // The subject stands outside; times are seconds, codes are no prose.
+        // The subject is outside of the event; times are seconds, codes are not prose.
         assert.notProperty(event, "subject")
         assert.isTrue(Number.isSafeInteger(event["event_timestamp"]))
         assert.oneOf(event["initiating_entity"], ["admin", "user", "policy", "system"])
@@ -146,7 +146,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
       }
       assert.deepStrictEqual([...seen.keys()].sort(), [...kinds].sort())
 
-      // It can say no.
+      // The verifier refuses a changed token: its acceptance above means something.
       const [one, other] = items
       const mixed = [...one!.set.split(".").slice(0, 2), other!.set.split(".")[2]].join(".")
       assert.throws(() => verify(mixed))

@@ -1,4 +1,4 @@
-/** Keys that follow each other, by the clock in the test's hands. */
+/** Rotation of signing keys, on a clock that the test moves. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -13,7 +13,7 @@ import { now, timed } from "../transfers/TransferWorld.ts"
 import { consumer, day, expired, rotating, served, signedBy, states, work } from "./KeysWorld.ts"
 import { everything, type Scene, scene, signAll, transmitter } from "./World.ts"
 
-/** One more event. */
+/** Appends and signs one more event. */
 const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
   yield* access(institution, project, yield* person())
   yield* signAll
@@ -24,14 +24,14 @@ const pair = ([one, other]: ReadonlyArray<string>) => [one!, other!] as const
 const expiry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => error instanceof Error ? error.name : String(error))
 
-/** Rotation as it is where nobody has configured anything. */
+/** Rotation with the defaults of an empty configuration. */
 const unconfigured = Layer.unwrap(Effect.map(
   Effect.provideService(load, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({})),
   ({ keyTransitionDeadline }) => KeyRotation.layer({ deadlineMillis: keyTransitionDeadline }),
 ))
 
 describe("a rotation", () => {
-  it.live("waits for acknowledgements, fourteen days at most; the old key verifies for seven more; then and not before", () =>
+  it.live("waits at most 14 days for acknowledgements, and the old key verifies for exactly 7 days more", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const [prompt, late] = [yield* scene, yield* scene]
@@ -46,7 +46,7 @@ describe("a rotation", () => {
       const [second, third] = pair(before.announced)
       assert.deepStrictEqual(yield* served, [first])
 
-      // Told by the key that is to go, to everybody; published once all have been told; nothing switches before its time.
+      // The old key signs the announcement to every project; the new key is served once all are told; no early switch.
       const start = (yield* now) + day
       assert.strictEqual(yield* rotation.announce(start), second)
       yield* work
@@ -61,7 +61,7 @@ describe("a rotation", () => {
       assert.strictEqual((yield* rotation.list).transition!.switched, 0)
       assert.strictEqual((yield* Effect.flip(rotation.announce(0))).name, "KeyRefused")
 
-      // Whoever acknowledged goes over at once; who has not is waited for, by name.
+      // A project whose consumers acknowledged switches at once; a late consumer is listed by name.
       yield* TestClock.setTime(start)
       yield* work
       const { transition } = yield* rotation.list
@@ -90,7 +90,7 @@ describe("a rotation", () => {
       yield* change(late)
       assert.deepStrictEqual((yield* other.read).map(({ kid }) => kid), [second])
 
-      // It still verifies for seven days; then nobody can sign or verify by it, and nobody is sent there.
+      // The old key verifies for 7 days more; then it signs and verifies nothing, and no cursor leads there.
       const { sql } = yield* Database
       const stranger = yield* consumer(prompt)
       yield* TestClock.setTime(start + 21 * day - 1)
@@ -112,8 +112,8 @@ describe("a rotation", () => {
     }).pipe(Effect.provide(unconfigured), timed, Effect.provide(transmitter)))
 })
 
-describe("a rotation in which nobody waits", () => {
-  it.live("is done once by however many do it at once, and what comes into it begins with a key that goes on", () =>
+describe("a rotation without consumers to wait for", () => {
+  it.live("happens once under concurrent calls, and a project made meanwhile starts with a key that goes on", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { sql } = yield* Database
@@ -126,7 +126,7 @@ describe("a rotation in which nobody waits", () => {
       })
       const unsigned = Effect.andThen(rush, rotation.list)
       yield* Effect.repeat(unsigned, { until: ({ transition }) => transition!.left === 0 })
-      // Nothing is settled before what the old key has to sign is signed.
+      // The rotation does not end before the old key has signed the events that are its own.
       yield* rush
       assert.strictEqual((yield* rotation.list).transition!.left, 0)
       const late = yield* scene
@@ -147,7 +147,7 @@ describe("a rotation in which nobody waits", () => {
 })
 
 describe("a stolen key", () => {
-  it.live("leaves at once: projects go over, consumers take a snapshot, what it had not signed is the next one's", () =>
+  it.live("is dropped at once: projects switch, consumers take a snapshot, the next key signs the rest", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { holdUsable } = yield* SigningKeys
@@ -159,13 +159,13 @@ describe("a stolen key", () => {
       const first = before.active[0]!
       const [second, third] = pair(before.announced)
       const told = (yield* signedBy(made.project)).length
-      // Decided before, not signed yet.
+      // Appended before the theft was reported, not signed yet.
       yield* access(made.institution, made.project, yield* person())
       assert.isTrue(yield* holdUsable([first]))
       assert.strictEqual(yield* rotation.compromise(first, "found in a log"), second)
       assert.isFalse(yield* holdUsable([first, second]))
       assert.deepStrictEqual(yield* served, [second])
-      // Before the project has gone over, nothing is signed for it by anybody.
+      // Until the project has switched, no key signs for it.
       assert.isFalse(yield* (yield* Messages).signDue)
       assert.lengthOf(yield* signedBy(made.project), told)
 
@@ -189,7 +189,7 @@ describe("a stolen key", () => {
 })
 
 describe("a stolen key", () => {
-  it.live("that was about to take over, in the middle of it: the one after it does, and the old one's consumers go on", () =>
+  it.live("that was about to become active is skipped: the key after it takes over, and consumers go on", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const [prompt, slowly] = [yield* scene, yield* scene]

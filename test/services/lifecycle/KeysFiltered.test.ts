@@ -1,4 +1,4 @@
-/** Receivers of streams in a change of keys: one is waited for only while something that it does can move it. */
+/** Receivers of filtered streams in a rotation: it waits for a consumer only while an event can still reach it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -18,12 +18,12 @@ const wanted = [factKinds["service-grant-approved"].uri]
 
 const nameOf = ({ receiver }: Pick<Receiving, "receiver">) => `${receiver.issuer} ${receiver.clientId}`
 
-/** Takes everything that a stream has to give. */
+/** Polls and acknowledges everything that a stream has. */
 const takeAll = Effect.fnUntraced(function* (here: Receiving, streamId: string) {
   yield* poll(here, streamId, { maxEvents: 0, ack: idsIn(yield* poll(here, streamId)) })
 })
 
-/** Whom the transition waits for of a project. */
+/** The consumers of a project that the rotation waits for. */
 const waits = Effect.fnUntraced(function* ({ project }: Scene) {
   const { transition } = yield* (yield* KeyRotation).list
   return transition?.waiting.find(({ projectId }) => projectId === project)?.consumers ?? []
@@ -34,7 +34,7 @@ const lagOf = Effect.fnUntraced(function* (here: Receiving) {
   return (yield* lagging(wide, here.project)).find(({ consumer_id }) => consumer_id === nameOf(here))!.lag_events
 })
 
-/** The keys of projects that earlier tests of this file left behind are moved on first. */
+/** Completes the rotations of projects that earlier tests of this file made, and announces a new one. */
 const begin = Effect.gen(function* () {
   const rotation = yield* KeyRotation
   yield* work
@@ -46,7 +46,7 @@ const begin = Effect.gen(function* () {
   yield* work
 })
 
-/** A receiver whose unfiltered stream has been given something; a moment later it has changed nothing yet. */
+/** A receiver whose unfiltered stream delivered events a second ago. */
 const given = Effect.gen(function* () {
   const here = yield* receiving
   const streamId = yield* stream(here)
@@ -56,8 +56,8 @@ const given = Effect.gen(function* () {
   return { here, streamId }
 })
 
-layer(ground, slow)("A change of keys", (it) => {
-  it.effect("goes on without the consumer of a stream that leaves something out since, once the stream has come by", () =>
+layer(ground, slow)("A rotation", (it) => {
+  it.effect("stops waiting for a consumer whose stream filters, once the stream has passed the announcement", () =>
     Effect.gen(function* () {
       const { change } = yield* Streams
       const { here, streamId } = yield* given
@@ -73,7 +73,7 @@ layer(ground, slow)("A change of keys", (it) => {
       assert.strictEqual(yield* lagOf(here), 0)
     }).pipe(timed))
 
-  it.effect("waits for neither a stream that is stopped nor what it was given before", () =>
+  it.effect("does not wait for a paused or disabled stream, nor for what such a stream was given before", () =>
     Effect.gen(function* () {
       const { setStatus } = yield* Streams
       const [paused, disabled] = [yield* given, yield* given]
@@ -83,7 +83,7 @@ layer(ground, slow)("A change of keys", (it) => {
       for (const { here } of [paused, disabled]) assert.deepStrictEqual(yield* waits(here), [])
     }).pipe(timed))
 
-  it.effect("waits for no service whose grant lets it read no events any more", () =>
+  it.effect("does not wait for a service whose grant no longer allows reading events", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { here } = yield* given
@@ -93,7 +93,7 @@ layer(ground, slow)("A change of keys", (it) => {
       assert.deepStrictEqual(yield* waits(here), [])
     }).pipe(timed))
 
-  it.effect("waits for an acknowledgement beside such a stream only where there was one since the stream filters", () =>
+  it.effect("waits for a cursor's acknowledgement beside a filtered stream only if one came since it filters", () =>
     Effect.gen(function* () {
       const { change } = yield* Streams
       const follower = Effect.gen(function* () {

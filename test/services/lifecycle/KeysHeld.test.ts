@@ -1,4 +1,4 @@
-/** Keys that are held for streams, by more projects than one transaction takes, and of a history that was lost. */
+/** Keys kept for unread streams, rotation over more projects than one transaction takes, and keys of a lost history. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,8 +9,8 @@ import { timed } from "../transfers/TransferWorld.ts"
 import { consumer, day, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
 import { everything, publicUrl, scene, signAll } from "./World.ts"
 
-layer(rotating(), slow)("keys of a history that was lost, and of messages that wait", (it) => {
-  it.effect("the last one that signed there signs here, those before it verify, and it is done once", () =>
+layer(rotating(), slow)("signing keys after a restore and of unread messages", (it) => {
+  it.effect("the last key of the lost history signs here, earlier ones verify, and resuming happens once", () =>
     Effect.gen(function* () {
       const { advance, list, resume } = yield* KeyRotation
       const made = yield* scene
@@ -30,7 +30,7 @@ layer(rotating(), slow)("keys of a history that was lost, and of messages that w
       assert.strictEqual((yield* own.read).at(-1)!.kid, third)
     }).pipe(timed))
 
-  it.effect("one is held for what it signed for a stream alone; what a stolen one signed so is not given at all", () =>
+  it.effect("a key is kept for a stream's own unread messages; those signed by a stolen key are dropped", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { sql } = yield* Database
@@ -62,8 +62,8 @@ layer(rotating(), slow)("keys of a history that was lost, and of messages that w
     }).pipe(timed))
 })
 
-layer(rotating(), slow)("streams that were not given everything", (it) => {
-  it.effect("hold the old key for ninety days; what a stolen one signed for them is signed anew, and nothing else", () =>
+layer(rotating(), slow)("unread streams", (it) => {
+  it.effect("keep the old key for 90 days; only their unread messages of a stolen key are signed anew", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { sql } = yield* Database
@@ -80,7 +80,7 @@ layer(rotating(), slow)("streams that were not given everything", (it) => {
       assert.deepStrictEqual((yield* states).retiring, [first])
       assert.include(yield* served, first)
 
-      // Whoever still had to be given something under it: the same events, under the next key, in their places.
+      // The unread events are signed again under the next key, at the same positions.
       const messages = (project: string) =>
         sql<{ position: number; kid: string; message: string; payload: string }>`
           select m.position::int as position, m.kid, m.message, o.payload from lifecycle_messages m
@@ -95,14 +95,14 @@ layer(rotating(), slow)("streams that were not given everything", (it) => {
         const anew = kid === first && position > told.head - 2
         assert.deepStrictEqual([after[i]!.position, after[i]!.kid], [position, anew ? second : kid])
         assert.strictEqual(after[i]!.message === message, !anew)
-        // It was not published yet.
+        // The message was not published yet, so the outbox carries the new signature.
         assert.strictEqual(after[i]!.payload, after[i]!.message)
       })
       assert.deepStrictEqual((yield* messages(other.project)).slice(0, untouched.length), untouched)
       assert.deepStrictEqual((yield* states).compromised, [first])
     }).pipe(timed))
 
-  it.effect("and hold it no longer than that", () =>
+  it.effect("keep the old key no longer than 90 days", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       yield* TestClock.adjust(200 * day)
@@ -121,15 +121,15 @@ layer(rotating(), slow)("streams that were not given everything", (it) => {
     }).pipe(timed))
 })
 
-layer(rotating(), slow)("more projects than one transaction should hold the heads of", (it) => {
-  it.effect("hear of it, and go over, in hundreds", () =>
+layer(rotating(), slow)("more projects than one transaction may lock", (it) => {
+  it.effect("are told of a rotation, and switch, in batches of a hundred", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { sql } = yield* Database
       const made = yield* scene
       yield* work
       const { active: [first], announced: [second] } = yield* states
-      // As many more that nothing is told of any more.
+      // 210 more projects that get no events any more.
       yield* sql`
         insert into lifecycle_project_keys (project_id, kid, news_id, told_epoch, told_position)
         select 'gone-' || n, ${first!}, 0, 0, 0 from generate_series(1, 210) n`

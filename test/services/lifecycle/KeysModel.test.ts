@@ -1,13 +1,12 @@
 /**
- * Random histories of keys: whatever operators, thieves, consumers and the clock do, and in whatever order. Of each it
- * is asked after every step:
+ * Random histories of keys: operators, thieves, consumers and the clock act in any order. After every step:
  *
  * - one key is active, and each project has exactly one that signs, which is in use; a message is signed by the key of
- *   its place, unless that was stolen before it was signed;
- * - no consumer is given a message under a key that it was not told of before, unless it took a snapshot meanwhile;
- * - what was signed in the last seven days verifies by the served keys, except under a stolen one, and nothing is signed
- *   by a stolen key after it was;
- * - nobody is waited for beyond the deadline.
+ *   its position, unless that key was stolen before the message was signed;
+ * - no consumer is given a message under a key not announced to it before, unless it took a snapshot meanwhile;
+ * - what was signed in the last seven days verifies by the served keys, except under a stolen one, and a stolen key
+ *   signs nothing more;
+ * - no rotation waits for a consumer beyond the deadline.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -57,15 +56,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Reads what there is to be read, by a snapshot where its cursor is refused. What it cannot believe is a failure. */
+/** Reads all events, from a snapshot where the cursor is refused. A token that does not verify is a failure. */
 const readOn = Effect.fnUntraced(function* (own: KeyConsumer) {
   if (yield* expired(own)) {
     const pinned = [...own.pins]
     yield* own.catchUp.pipe(Effect.catch(Effect.fnUntraced(function* (error) {
-      // Away for so long that its project is beyond all the keys it knew: its operator looks, and tells it the keys.
+      // The consumer was away until its project passed every key it knew: its operator looks up the keys and pins them.
       const { keys } = yield* (yield* KeyRotation).list
       const used = keys.filter(({ state }) => state !== "retired" && state !== "compromised").map(({ kid }) => kid)
-      // Its project may have gone over already, while another key is still the active one.
+      // The project may have switched already, while another key is still the active one.
       const { sql } = yield* Database
       const [signs] = yield* sql<{ kid: string }>`
         select kid from lifecycle_project_keys where project_id = ${own.asking.projectId}`
@@ -82,7 +81,7 @@ const readOn = Effect.fnUntraced(function* (own: KeyConsumer) {
 
 const unless = <A, E, R>(command: Effect.Effect<A, E, R>) => Effect.ignore(command)
 
-/** What holds whatever happened. */
+/** The invariants after every step. */
 const holds = Effect.gen(function* () {
   const { sql } = yield* Database
   const at = yield* now
@@ -193,19 +192,19 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     }
     yield* holds
   }
-  // Whatever is under way ends by itself: at the deadline where somebody sleeps.
+  // A rotation in progress ends by itself: at the deadline where a consumer does not acknowledge.
   yield* TestClock.adjust(17 * day)
   yield* work
-  assert.isNull((yield* rotation.list).transition, "nobody is waited for beyond the deadline")
+  assert.isNull((yield* rotation.list).transition, "no rotation waits beyond its deadline")
   for (const own of consumers) yield* readOn(own)
   yield* holds
 })
 
 describe("histories of keys", () => {
-  it.live("one key signs, nobody is told by a key it does not know, nobody waits too long", () =>
+  it.live("one key signs, no consumer meets an unannounced key, and no rotation outlasts its deadline", () =>
     Effect.gen(function* () {
       const context = yield* Effect.context<Effect.Services<ReturnType<typeof history>>>()
-      // One clock for all histories: they share their keys.
+      // All histories share one clock, since they share their keys.
       let begins = noon
       const lived = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         yield* TestClock.setTime(begins)

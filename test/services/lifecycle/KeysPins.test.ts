@@ -1,4 +1,4 @@
-/** Pins that a product is told which connects for the first time, at each moment of a transition. */
+/** The pins that an operator gives a product that connects for the first time, at each moment of a rotation. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,7 @@ import { access, person } from "../../support/TestIdentity.ts"
 import { grant, type Scene, scene, signAll } from "./World.ts"
 
 describe("a new product", () => {
-  it.live("connects at any moment of a transition under the pins of that moment, or of the one before, and goes on", () =>
+  it.live("can start at any moment of a rotation from the current pins or the ones before, and reads on", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const [prompt, late] = [yield* scene, yield* scene]
@@ -21,13 +21,13 @@ describe("a new product", () => {
       const three = (yield* rotation.list).pins
       let before = three
       let services = 0
-      /** A product of each project, which reads what comes after its snapshot, beside those that came before. */
+      /** Connects a product of each project, and reads on in every product connected so far. */
       const connect = Effect.fnUntraced(function* (moment: string) {
         const { pins } = yield* rotation.list
         for (const told of [before, pins]) {
           for (const made of [prompt, late]) {
             const clientId = `new-${services++}`
-            // A product that may not acknowledge holds up no transition once it has read.
+            // A product that may not acknowledge delays no rotation once it has read.
             yield* grant(made, clientId, ["events.read", "snapshot.read"])
             yield* signAll
             connected.push(yield* consumer({ asking: { ...made.asking, clientId } }, told))

@@ -1,4 +1,4 @@
-/** Whoever comes at the same moment: operators, and signers that hold a key when it is found to be stolen. */
+/** Key commands at the same moment: by several operators, and beside signers of a key that is reported stolen. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
@@ -18,7 +18,7 @@ const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =
   )
 
 layer(rotating(), slow)("keys at the same moment", (it) => {
-  it.effect("one announcement, one loss, one switch, whoever else says the same", () =>
+  it.effect("concurrent commands of the same kind make one announcement, one compromise, one switch", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       yield* scene
@@ -32,7 +32,7 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       const after = yield* states
       assert.deepStrictEqual([after.active.length, after.announced.length, after.compromised], [1, 2, [first!]])
 
-      // A thief and an operator: either order leaves one key that signs and two that follow.
+      // An operator reports a theft and announces a rotation: either order leaves one active key and two announced.
       const [active] = after.active
       yield* outcomes<unknown, unknown, never>(compromise(active!, "found in a log"), announce(0), rotation.advance)
       yield* work
@@ -41,7 +41,7 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       assert.isNull((yield* rotation.list).transition)
     }).pipe(timed))
 
-  it.effect("what is being stored under a key while that is found to be stolen is not stored", () =>
+  it.effect("a message being stored under a key is not stored once that key is reported stolen meanwhile", () =>
     Effect.gen(function* () {
       const { compromise } = yield* KeyRotation
       const { signDue } = yield* Messages
@@ -79,7 +79,7 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       assert.deepStrictEqual((yield* signedBy(made.project)).slice(before.length), [next!, next!])
     }).pipe(timed))
 
-  it.effect("what is being signed while a stolen key's messages are taken back leaves no gap where they were", () =>
+  it.effect("a signer that is overtaken by the withdrawal of a stolen key's messages leaves no gap", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const made = yield* scene
@@ -93,7 +93,7 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       const [stolen] = yield* signedBy(made.project)
       yield* access(made.institution, made.project, yield* person())
 
-      // A signer that has read what is unsigned, and takes its time over it.
+      // A signer that has read the unsigned events, and pauses before it signs.
       const keys = yield* SigningKeys
       const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
       const taking = (signer: Signer): Signer => ({
@@ -128,7 +128,7 @@ layer(rotating(), slow)("keys at the same moment", (it) => {
       ])
     }).pipe(Effect.scoped, timed))
 
-  it.effect("whoever is settled meanwhile, and tells of a theft, take streams before consumers, and both come through", () =>
+  it.effect("a settlement and the announcement of a theft lock streams before consumers, so both complete", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       const { owner, sql } = yield* Database

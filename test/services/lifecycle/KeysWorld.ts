@@ -1,4 +1,4 @@
-/** What tests of key rotation stand on: the transmitter with its keys, and consumers that believe only what they should. */
+/** Fixture of key rotation tests: the transmitter with its keys, and consumers that pin keys as products do. */
 import { Clock, Effect, Layer } from "effect"
 import { decodeProtectedHeader } from "jose"
 import { randomUUID } from "node:crypto"
@@ -15,13 +15,13 @@ import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
 
 export const day = 86_400_000
 
-/** Options of a file's layers: keys take their time to be made. */
+/** Options of a file's layers; the timeout allows for making RSA keys. */
 export const slow = { excludeTestServices: true, timeout: "2 minutes" } as const
 
 export const rotating = (deadlineMillis = 14 * day) =>
   KeyRotation.layer({ deadlineMillis }).pipe(Layer.provideMerge(transmitter))
 
-/** Everything that is due now is done and signed. */
+/** Does and signs everything that is due now. */
 export const work = Effect.gen(function* () {
   const { advance } = yield* KeyRotation
   yield* signAll
@@ -32,7 +32,7 @@ export const work = Effect.gen(function* () {
 
 export const kidOf = (token: string): string => String(decodeProtectedHeader(token).kid)
 
-/** What to hold messages to, with these keys pinned and what is served now. */
+/** Verification options with these keys pinned, over the keys that are served now. */
 export const holding = Effect.fnUntraced(function* (projectId: string, kids: Iterable<string>) {
   const served = yield* (yield* SigningKeys).jwks
   const now = yield* Clock.currentTimeMillis
@@ -45,8 +45,8 @@ export const holding = Effect.fnUntraced(function* (projectId: string, kids: Ite
 })
 
 /**
- * A product of a project, as a consumer by cursor: it starts from a snapshot under the pins that an operator gave it, or
- * under every key that there is.
+ * A product that follows a project by cursor. It starts from a snapshot, with the pins that an operator gave
+ * it, or with every key there is.
  */
 export const consumer = Effect.fnUntraced(function* (
   { asking }: Pick<Scene, "asking">,
@@ -73,7 +73,7 @@ export const consumer = Effect.fnUntraced(function* (
     return kidOf(token)
   })
 
-  /** One page, each event held to what was pinned before it. Fails as the transmitter or the verification does. */
+  /** Reads one page; verifies each event by the keys pinned before it. Fails as either side does. */
   const page = Effect.gen(function* () {
     const { cursor, items, more } = yield* consumption.events({
       ...asking,
@@ -93,7 +93,7 @@ export const consumer = Effect.fnUntraced(function* (
     return { more, read }
   })
 
-  /** Everything that there is to read, in order. */
+  /** Reads all pages, in order. */
   const read = Effect.gen(function* () {
     const all: Array<VerifiedEvent> = []
     for (;;) {
@@ -118,7 +118,7 @@ export const consumer = Effect.fnUntraced(function* (
 
 export type KeyConsumer = Effect.Success<ReturnType<typeof consumer>>
 
-/** Whether a consumer is refused for its cursor; fails for everything else. */
+/** Whether the consumer's cursor is refused as expired; any other failure is passed on. */
 export const expired = (own: KeyConsumer) =>
   own.read.pipe(
     Effect.as(false),
@@ -128,7 +128,7 @@ export const expired = (own: KeyConsumer) =>
     ),
   )
 
-/** kids by state, in the order of succession. */
+/** Key ids by state, in the order of succession. */
 export const states = Effect.gen(function* () {
   const { keys } = yield* (yield* KeyRotation).list
   const of = (wanted: string): ReadonlyArray<string> =>
@@ -148,7 +148,7 @@ export const served = Effect.map(
   ({ keys }) => keys.map(({ kid }) => String(kid)),
 )
 
-/** A paused stream of the project's that was given everything up to a place; its id. */
+/** Inserts a paused stream of the project, delivered up to a position; returns its id. */
 export const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, position: number) {
   const { sql } = yield* Database
   const [at, id] = [new Date(yield* now), randomUUID()]
@@ -170,7 +170,7 @@ export const stream = Effect.fnUntraced(function* ({ asking, project }: Scene, p
   return id
 })
 
-/** The keys of what waits for one stream alone. */
+/** Key ids of the stream's own undelivered messages. */
 export const ownKids = Effect.fnUntraced(function* (streamId: string) {
   const { sql } = yield* Database
   const rows = yield* sql<{ message: string }>`

@@ -10,7 +10,7 @@ import { decodeJwt } from "jose"
 import { everything, grant, scene, signAll, transmitter } from "./World.ts"
 
 describe("counts of durations", () => {
-  it("say what 99 of 100 took, to the next step", () => {
+  it("give the p99 of durations, rounded up to the histogram's next step", () => {
     assert.isNull(p99Of(countsOf([])))
     assert.strictEqual(p99Of(countsOf([0, 1])), 1)
     const most = p99Of(countsOf([...Array.from({ length: 99 }, () => 100), 60_000]))!
@@ -22,7 +22,7 @@ describe("counts of durations", () => {
 })
 
 layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: true })("Lag", (it) => {
-  it.effect("each consumer's delivered and acknowledged place, lag, version and need of a snapshot are told apart", () =>
+  it.effect("lag shows each consumer's delivered and acknowledged positions, version and need of a snapshot", () =>
     Effect.gen(function* () {
       const { wide } = yield* Database
       const { acknowledge, events, snapshot } = yield* Consumption
@@ -77,7 +77,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       assert.deepInclude(done, { acknowledged_position: head + 2, lag_events: 0, snapshot_required: false })
       assert.isNumber(done.delivery_to_ack_ms_p99)
 
-      // It was too late for a new key.
+      // The consumer joined too late for a new key: it is below its minimum position.
       const { sql } = yield* Database
       const floor = (position: number | null) =>
         sql`
@@ -87,14 +87,14 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       assert.isTrue((yield* now).snapshot_required)
       yield* floor(null)
 
-      // Somebody else who follows has taken nothing of it yet; whose grant ended is nobody who lags.
+      // A new consumer with a grant lags by everything; a consumer whose grant expired is not listed.
       const grantId = yield* grant(made, "other", ["events.read"])
       yield* signAll
       assert.sameMembers((yield* lagging(wide, project)).map(({ consumer_id }) => consumer_id), [
         consumer,
         `${asking.issuer} other`,
       ])
-      // It may not acknowledge: what it owes is only to have been told.
+      // A consumer that may not acknowledge lags by what was not delivered to it.
       const other = (yield* lagging(wide, project)).find(({ consumer_id }) => consumer_id === `${asking.issuer} other`)!
       assert.deepInclude(other, {
         delivered_position: 0,
@@ -111,7 +111,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       yield* gaugeLag(wide)
     }))
 
-  it.effect("a fold that is what the tables say has not drifted; one that is not is noted until it is again", () =>
+  it.effect("drift is noted while the event state differs from the tables, and cleared once they agree", () =>
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
       const { look } = yield* Drift
@@ -154,7 +154,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
           r(key text, value jsonb)`
       assert.deepStrictEqual(yield* all, [])
 
-      // Somebody else has the name of one who was removed.
+      // Another person now has the subject of a removed one.
       const removed = yield* person()
       yield* access(institution, project, removed)
       yield* tell("person", { id: removed, version: 2, removed: true })
@@ -164,7 +164,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       yield* sql`delete from lifecycle_state where project_id = ${project} and key = ${key}`
       assert.deepStrictEqual(yield* all, [{ key, expected: "disabled", observed: null }])
 
-      // Nor is anybody barred who may sign in and has Access.
+      // Drift also shows a person that events disabled and the tables allow to sign in with Access.
       const barred = yield* person()
       yield* access(institution, project, barred)
       yield* sql`

@@ -1,7 +1,7 @@
 /**
- * The laws of the lifecycle over every kind of fact, on the real services and a real database: a snapshot and the events
- * after it come to the state; positions have no gaps, whoever writes and whatever is killed; acknowledgements only go
- * forward.
+ * The laws of the lifecycle over every event kind, on the real services and a real database: a snapshot and the events
+ * after it make the current state; positions have no gaps under concurrent writers and killed connections;
+ * acknowledgements only go forward.
  */
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
@@ -21,7 +21,7 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
 import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
-/** Connections for sixteen writers at once, and who looks on. */
+/** Connections for sixteen writers at once, and for the test that watches them. */
 const crowded = Layer.unwrap(
   Effect.map(TestDatabase, ({ ownerUrl, url }) => Layer.orDie(Database.layer({ url, ownerUrl, maxConnections: 20 }))),
 )
@@ -32,7 +32,7 @@ const sorted = (state: ReadonlyMap<string, unknown>): State => [...state].sort((
 
 const keyed = (facts: ReadonlyArray<Known>) => new Map(facts.map(({ group, id, value }) => [`${group} ${id}`, value]))
 
-/** What a product comes to from a state by events. */
+/** The state that a product reaches from a starting state by events. */
 const after = (before: ReadonlyArray<Known>, events: ReadonlyArray<VerifiedEvent>): State => {
   const state: Map<string, unknown> = keyed(before)
   for (const { group, id, value } of events.flatMap(changesOf)) {
@@ -97,7 +97,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
         const pins = yield* pinsFor(project)
         const snapshots: Array<VerifiedSnapshot> = []
         let going = true
-        // All the while: between the commits of others.
+        // Snapshots are taken all the while, between the commits of other writers.
         const take = Effect.gen(function* () {
           while (going) {
             const token = yield* snapshot(asking)
@@ -133,7 +133,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
           assert.deepStrictEqual(after(factsOf(state), events.slice(position)), now, `${seed} from ${position}`)
           assert.strictEqual(chainHead, events[position - 1]?.digest)
         }
-        // Cut anywhere: both folds know as many things, whatever they call them.
+        // At any cut both state projections hold the same number of things, under names of their own.
         for (let cut = 0; cut <= head; cut += 1 + dice.below(7)) {
           const some = events.slice(0, cut)
           assert.lengthOf(after([], some), folded(some).length, `${seed} cut at ${cut}`)
@@ -143,7 +143,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
   )
 
   it.effect(
-    "positions have no gaps under sixteen writers, of whom some give up, some are slow and some lose their connection",
+    "positions have no gaps under sixteen writers, some rolled back, some slow, some disconnected",
     () =>
       Effect.gen(function* () {
         const { append } = yield* Positions
@@ -174,7 +174,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
               }
               if (dice.next() < 0.2) return yield* Effect.fail(new Enough())
             })
-            // Where even the rollback has lost its connection, that is how it ends.
+            // Where the rollback itself loses its connection, the writer ends with that error.
             const exit = yield* Effect.exit(inTransaction(command))
             if (Exit.isSuccess(exit)) {
               told.committed.push(...ids)
@@ -182,13 +182,13 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
             }
             const why = Cause.squash(exit.cause)
             if (why instanceof Enough) told.taken.push(...ids)
-            // Places are never fought over: who waits, waits for the lock, in one order.
+            // Writers wait for the positions' lock in one order, so no deadlock or serialization failure may occur.
             else if (SqlError.isSqlError(why) && !fights.has(why.reason._tag)) told.lost.push(ids)
             else assert.fail(String(why))
           }
         })
 
-        // Connections in the middle of a transaction, one after the other; of slow writers not all of them.
+        // Kills connections in the middle of a transaction, one at a time; slow writers must partly survive.
         let going = true
         const kill = Effect.gen(function* () {
           while (going && told.killed < 60) {
@@ -222,7 +222,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
             select position, digest from lifecycle_heads where project_id = ${project}`
           assert.deepStrictEqual([Number(head!.position), head!.digest], [rows.length, digest])
         }
-        // All of what committed, nothing of what was given up; where nobody knows, all of it or nothing.
+        // Committed events are all there, rolled-back ones are not; of a lost commit either all or none are there.
         for (const id of told.committed) assert.isTrue(found.has(id), `${seed}: ${id}`)
         for (const id of told.taken) assert.isFalse(found.has(id), `${seed}: ${id}`)
         for (const ids of told.lost) {
@@ -236,7 +236,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
     { timeout: 120_000 },
   )
 
-  it.effect("acknowledgements only go forward, in whatever order and however often they come at once", () =>
+  it.effect("acknowledgements only go forward, in any order and however many come at once", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const { sql } = yield* Database
@@ -269,7 +269,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
           select acknowledged_position from lifecycle_consumers where project_id = ${project}`
         assert.strictEqual(Number(row!.acknowledged_position), highest)
       }
-      // Said again, it is as old as it was.
+      // Repeating an acknowledgement keeps its time.
       const when = sql<{ acknowledged_at: Date }>`
         select acknowledged_at from lifecycle_consumers where project_id = ${project}`
       const before = yield* when

@@ -10,7 +10,7 @@ import { vault } from "../../support/TestVault.ts"
 
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 512 })
 
-it.effect("a key whose thumbprint begins with a hyphen is made anew", () =>
+it.effect("a key whose thumbprint begins with a hyphen is discarded and made again", () =>
   Effect.gen(function* () {
     const named = (hyphen: boolean) =>
       Effect.gen(function* () {
@@ -33,7 +33,7 @@ it.effect("a key whose thumbprint begins with a hyphen is made anew", () =>
     assert.deepStrictEqual(pair, { publicJwk: plain.publicJwk, privateKey, kid: plain.kid })
   }))
 
-it.live("keeps at most 16 signers open, however many keys there were, and opens any other again", () =>
+it.live("the program keeps at most 16 signers open, and opens any other again when needed", () =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const store = keyStore(sql, yield* Vault)

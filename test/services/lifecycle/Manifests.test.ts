@@ -27,7 +27,7 @@ const cutOf = (rows: ReadonlyArray<Row>) => {
 const whole = (pieces: ReadonlyArray<Piece>) => pieces.map(({ text }) => text).join("")
 
 describe("pieces of a state", () => {
-  it("are its canonical JSON, whatever there is of it", () => {
+  it("concatenate to the canonical JSON of any state", () => {
     const nothing = {
       access: [],
       identities: [],
@@ -57,7 +57,7 @@ describe("pieces of a state", () => {
     }
   })
 
-  it("are the same for the same state, and mostly the same for one that changed a little", () => {
+  it("are equal for an equal state, and mostly equal after a small change", () => {
     const rows = accesses(2_000)
     const first = cutOf(rows)
     assert.isAbove(first.pieces.length, 20)
@@ -72,14 +72,14 @@ describe("pieces of a state", () => {
     assert.isBelow(fresh.length, changed.pieces.length / 2)
   })
 
-  it("refuse rows in another order", () => {
+  it("refuse rows out of order", () => {
     const writer = piecesOf(sizes)
     writer.add({ key: "person/x y", value: 1 })
     assert.throws(() => writer.add({ key: "access/x", value: 1 }))
   })
 })
 
-/** Gives a project a state of more than a mebibyte, which no event told. */
+/** Gives a project a state of more than a mebibyte, without events. */
 const grow = Effect.fnUntraced(function* (project: string, n: number) {
   const { sql } = yield* Database
   yield* sql`
@@ -103,7 +103,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 layer(transmitter, { excludeTestServices: true })("Manifests", (it) => {
-  it.effect("a large state comes in parts, which are its canonical JSON; the next snapshot names most of them again", () =>
+  it.effect("a large state comes in parts that make its canonical JSON; the next snapshot reuses most parts", () =>
     Effect.gen(function* () {
       const { part, snapshot } = yield* Consumption
       const { asking, institution, project } = yield* scene
@@ -137,7 +137,7 @@ layer(transmitter, { excludeTestServices: true })("Manifests", (it) => {
       assert.isAtMost(after.parts!.filter(({ digest }) => !known.has(digest)).length, 2)
     }))
 
-  it.effect("parts are for whoever may have the snapshot, of that project, as long as they are kept", () =>
+  it.effect("a part is readable under the rights of the snapshot, for its project, while it is kept", () =>
     Effect.gen(function* () {
       const { part, snapshot } = yield* Consumption
       const { sql } = yield* Database

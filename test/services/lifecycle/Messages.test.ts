@@ -39,7 +39,7 @@ const onTheBus = Effect.fnUntraced(function* (project: string, n: number) {
 })
 
 layer(transmitter, { excludeTestServices: true })("Messages", (it) => {
-  it.effect("are tokens of the active key, of one event each, the same bytes on the bus and by cursor, in order", () =>
+  it.effect("are tokens of the active key, one event each, with the same bytes on the bus and by cursor", () =>
     Effect.gen(function* () {
       const { asking, institution, project } = yield* scene
       const pat = yield* person()
@@ -70,7 +70,7 @@ layer(transmitter, { excludeTestServices: true })("Messages", (it) => {
         assert.lengthOf(Object.keys(payload["events"] as object), 1)
       }
 
-      // Whoever has only the messages can check the chain.
+      // A consumer can verify the chain from the messages alone.
       const pins = yield* pinsFor(project)
       const events = yield* Effect.forEach(items, ({ set }) => Effect.promise(() => verifyEvent(set, pins)))
       assert.deepStrictEqual(
@@ -83,7 +83,7 @@ layer(transmitter, { excludeTestServices: true })("Messages", (it) => {
       assert.match(heard.at(-1)!.subject, /\.access-granted$/)
     }))
 
-  it.effect("are signed once, whoever signs at the same time, and again where nothing was stored", () =>
+  it.effect("are signed once under concurrent signers, and again where a killed signer stored nothing", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { signDue } = yield* Messages

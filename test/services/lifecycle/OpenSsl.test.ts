@@ -18,12 +18,12 @@ const installed = (): boolean => {
 }
 
 describe("OpenSSL", () => {
-  it("is taken under Deno where the system has it, and nowhere else", () => {
+  it("is used under Deno where the system has the library, and not under Node", () => {
     const expected = "Deno" in globalThis && process.platform === "linux" && installed()
     assert.strictEqual(openSsl(rsa().privateKey) !== null, expected)
   })
 
-  it("signs what node:crypto signs, byte for byte, many at once under several keys", async () => {
+  it("signs the same bytes as node:crypto, many at once under several keys", async () => {
     const keys = [rsa(), rsa(), rsa(3072)]
     await Promise.all(Array.from({ length: 60 }, async (_, n) => {
       const { privateKey, publicKey } = keys[n % keys.length]!
@@ -34,7 +34,7 @@ describe("OpenSSL", () => {
     }))
   })
 
-  it("does not take a key that signs otherwise", () => {
+  it("refuses a key that is not RSA with the expected signature", () => {
     assert.isNull(openSsl(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey))
   })
 

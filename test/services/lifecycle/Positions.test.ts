@@ -33,7 +33,7 @@ const jcs = (value: unknown): string =>
 
 const sha256 = (text: string) => `sha256:${createHash("sha256").update(text, "utf8").digest("hex")}`
 
-/** As whoever only has the events would: from nothing, each link of the chain. */
+/** Recomputes the chain from the events alone, link by link. */
 const verify = (events: ReadonlyArray<Event>) => {
   let digest = `sha256:${"0".repeat(64)}`
   events.forEach((event, i) => {
@@ -65,7 +65,7 @@ const fact = (projectId: string, n = 0): Fact => ({
 class Enough extends Data.TaggedError("Enough") {}
 
 layer(ground, { excludeTestServices: true })("Positions", (it) => {
-  it.effect("have no gaps and follow the order of commits, whoever writes and whatever is rolled back", () =>
+  it.effect("have no gaps and follow the order of commits under concurrent writers and rollbacks", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const { sql } = yield* Database
@@ -91,7 +91,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
         committed.push(own)
       })
 
-      // A reader that goes on from what it saw last must never find that something came in behind it.
+      // A reader that goes on from the last position it saw must never miss an event that commits later.
       const seen = new Map(projects.map((project) => [project, 0]))
       const read = Effect.forEach(projects, (project) =>
         Effect.map(
@@ -127,7 +127,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
       }
     }))
 
-  it.effect("facts of one cause share a number; those of an inner command that was rolled back are never told", () =>
+  it.effect("events of one cause share a number; events of an inner command that rolled back are not kept", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const project = "nested"
@@ -145,7 +145,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
       assert.notStrictEqual(events[0]!.txn, events[2]!.txn)
     }))
 
-  it.effect("a fact outside a transaction with an end is a defect, not a fact without a place", () =>
+  it.effect("appending outside a transaction with an end hook is a defect, not an event without a position", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const { sql } = yield* Database
@@ -154,7 +154,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
       assert.lengthOf(yield* history("endless"), 0)
     }))
 
-  it.effect("what was told cannot be changed or taken back, not even by the tables' owner", () =>
+  it.effect("cannot be changed or deleted once appended, not even by the tables' owner", () =>
     Effect.gen(function* () {
       const { append } = yield* Positions
       const { owner, sql } = yield* Database

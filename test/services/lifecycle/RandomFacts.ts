@@ -1,13 +1,13 @@
 /**
- * Random facts of every kind there is, as those that tell them do (`positions.append` in people, access, projects and
- * keys), about few people and things, so that they meet: names that look alike, one person by several names.
+ * Random events of every kind, shaped as the domains append them (`positions.append` in people, access, projects and
+ * keys), about few people and things, so that they collide: similar names, one person under several names.
  */
 import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
 import type { Fact } from "../../../services/lifecycle/Positions.ts"
 
 export const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
 
-/** Numbers in [0, 1) that a seed brings back (mulberry32). */
+/** Numbers in [0, 1), the same ones for the same seed (mulberry32). */
 export const diceOf = (seed: number) => {
   let state = seed >>> 0
   const next = () => {
@@ -102,7 +102,7 @@ const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
     dice.next() < 0.3 ? {} : { payload: { next: dice.one([["k1", "k2"], ["k2", "k3"]]), not_before: 1_800_000_000 } },
 }
 
-/** A fact of a kind about this project. */
+/** An event of a kind about this project. */
 export const factOf = (
   dice: Dice,
   kind: FactKind,
@@ -120,6 +120,6 @@ export const factOf = (
   }
 }
 
-/** A fact of any kind. */
+/** An event of a random kind. */
 export const anyFact = (dice: Dice, about: { readonly institution: string; readonly project: string }): Fact =>
   factOf(dice, dice.one(kinds), about)

@@ -32,7 +32,7 @@ const positions = Effect.fnUntraced(function* (project: string) {
   return rows.map(({ position }) => Number(position))
 })
 
-/** A project of long ago: its history, then an Access a quarter of an hour beyond ninety days, and one as much within. */
+/** A project with an old history, an Access 15 minutes older than 90 days, and one 15 minutes younger. */
 const long = Effect.gen(function* () {
   const made = yield* daysAgo(200)(scene)
   const old = yield* daysAgo(90.01)(Effect.flatMap(person(), (who) => access(made.institution, made.project, who)))
@@ -44,7 +44,7 @@ const long = Effect.gen(function* () {
 })
 
 layer(world, { excludeTestServices: true })("Retention", (it) => {
-  it.effect("what is older than ninety days goes, from the beginning; a cursor before what is left is expired", () =>
+  it.effect("events older than 90 days are pruned from the beginning; a cursor before the rest is expired", () =>
     Effect.gen(function* () {
       const { acknowledge, events, snapshot } = yield* Consumption
       const { sql } = yield* Database
@@ -74,7 +74,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       assert.strictEqual((yield* say(head, taken.chainHead)).lag, 0)
     }))
 
-  it.effect("a project whose whole history went is followed, snapshot and acknowledged as before", () =>
+  it.effect("a project whose whole history was pruned is followed, snapshotted and acknowledged as before", () =>
     Effect.gen(function* () {
       const { acknowledge, events, snapshot } = yield* Consumption
       const { prune } = yield* Retention
@@ -91,7 +91,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       assert.deepStrictEqual(yield* acknowledge(said), { acknowledged_cursor: cursor, head: position, lag: 0 })
     }))
 
-  it.effect("nothing goes that is not signed, or that something younger stands before", () =>
+  it.effect("an unsigned event is not pruned, nor one with a younger event before it", () =>
     Effect.gen(function* () {
       const { prune } = yield* Retention
       const unsigned = yield* daysAgo(120)(scene)
@@ -99,7 +99,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       yield* prune
       assert.deepStrictEqual(yield* positions(unsigned.project), before)
       yield* daysAgo(120)(signAll)
-      // Somebody's clock was behind: a younger event has the lower position.
+      // The clock of the younger event's process was behind, so its position is the lower one.
       const mixed = yield* scene
       yield* daysAgo(120)(Effect.flatMap(person(), (who) => access(mixed.institution, mixed.project, who)))
       yield* signAll
@@ -109,7 +109,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       assert.deepStrictEqual(yield* positions(unsigned.project), [])
     }))
 
-  it.effect("nobody deletes what is younger, and nobody at all changes an event or a place", () =>
+  it.effect("younger events cannot be deleted, and events and positions cannot be changed by any role", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const { prune } = yield* Retention
@@ -133,7 +133,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       }
     }))
 
-  it.effect("what was decided keeps its facts: an old Access is reviewed, an old grant stays acknowledged", () =>
+  it.effect("decisions keep their pruned events: an old Access is reviewed, an old grant stays acknowledged", () =>
     Effect.gen(function* () {
       const { acknowledge, snapshot } = yield* Consumption
       const { sql } = yield* Database
@@ -171,7 +171,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       assert.strictEqual(receipt.grant_event.digest, grantEvent!.digest)
     }))
 
-  it.effect("parts of snapshots and a stream's own messages go in their time", () =>
+  it.effect("snapshot parts and a stream's own messages are pruned after their own retention", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { prune } = yield* Retention

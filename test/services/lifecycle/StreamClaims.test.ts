@@ -1,4 +1,4 @@
-/** Who pushes to a stream: one process at a time, whatever becomes of it and however long its receiver takes. */
+/** The claim on a stream: one process pushes to it at a time, through freezes, stops and slow receivers. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Queue, Scope } from "effect"
 import { StreamPush } from "../../../services/event-streams/StreamPush.ts"
@@ -21,7 +21,7 @@ import {
 import { publicUrl } from "./World.ts"
 
 layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Claims of streams", (it) => {
-  it.effect("of two pushers one serves a stream at a time; who froze begins nothing once its lease is over", () =>
+  it.effect("one pusher serves a stream at a time, and a frozen one sends nothing after its lease", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const held: Array<() => void> = []
@@ -39,10 +39,10 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Cla
       assert.isFalse(yield* two.turn)
       assert.strictEqual((yield* rowOf(streamId)).claim, claim)
 
-      // As if the first had been frozen: its lease is over, and another takes the stream.
+      // The first pusher counts as frozen: its lease is ended, and another takes the stream.
       const { sql } = yield* Database
       const over = sql`update lifecycle_streams set lease_until = '2001-01-01' where id = ${streamId}::uuid`
-      // It may be renewed just then.
+      // The first pusher may renew its lease at this moment: end it until the claim is gone.
       yield* until("it is free", Effect.andThen(Effect.andThen(over, two.free), rowOf(streamId)), (row) => !row.claim)
       const taking = yield* Effect.forkChild(Effect.repeat(two.turn, { until: (more) => !more }))
       yield* Fiber.join(taking)
@@ -54,7 +54,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Cla
       assert.deepStrictEqual(arrivals.map(({ jti }) => jti), [ids[0], ...ids])
     }))
 
-  it.effect("a pusher that is stopped gives its streams back, with what they took", () =>
+  it.effect("a stopping pusher releases its streams and records what their receivers accepted", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const { arrivals, heard, url } = yield* pushed()
@@ -69,7 +69,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Cla
       yield* Scope.close(scope, Exit.void)
       assert.isNull((yield* rowOf(streamId)).claim)
 
-      // In the middle of a message: nobody knows whether it was taken.
+      // Stopped while a POST is open: whether the receiver accepted it is unknown.
       const third = yield* pushed(() => "silence")
       const slow = yield* stream(here, push(third.url()))
       yield* tellAll(here, subjects(1))
@@ -84,11 +84,11 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Cla
     }))
 })
 
-// Longer than what a busy machine may keep a renewal waiting for.
+// Longer than a busy machine delays the renewal of a lease.
 layer(streaming({ leaseMillis: 6_000 }), { excludeTestServices: true })(
   "A receiver that takes longer than a lease",
   (it) => {
-    it.effect("is pushed to by nobody else meanwhile", () =>
+    it.effect("is pushed to by one process all the while", () =>
       Effect.gen(function* () {
         const here = yield* receiving
         const answer = yield* Deferred.make<number>()
@@ -112,7 +112,7 @@ layer(streaming({ leaseMillis: 6_000 }), { excludeTestServices: true })(
         assert.lengthOf(arrivals, 1)
       }))
 
-    it.effect("hears no more of it once another has the claim", () =>
+    it.effect("has its POST cut once another process has the claim", () =>
       Effect.gen(function* () {
         const here = yield* receiving
         const { sql } = yield* Database

@@ -1,4 +1,4 @@
-/** Poll-based delivery, by the modules of the OpenID conformance suite for transmitters, and what they leave open. */
+/** Poll delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
@@ -38,7 +38,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
-  it.effect("poll-only: in the order of positions, as they were signed, and again until they are acknowledged", () =>
+  it.effect("poll-only: a poll gives events by position, as signed, again until acknowledged", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -58,7 +58,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual((yield* placesOf(here)).delivered, null)
     }))
 
-  it.effect("ack-only and poll-and-ack: what is acknowledged, in whatever order, is settled and not given again", () =>
+  it.effect("ack-only, poll-and-ack: acknowledged events, in any order, are settled and not given again", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -85,7 +85,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), [f])
     }))
 
-  it.effect("acknowledged by several at once, nothing is lost and nothing is settled that was not", () =>
+  it.effect("concurrent acknowledgements lose nothing and settle no other event", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -99,7 +99,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual((yield* rowOf(streamId)).position, before + 12)
     }))
 
-  it.effect("long-poll: who waits is answered by the next event; verification, asked for or not, comes behind events", () =>
+  it.effect("long poll: the next event answers it; verification events come behind other events", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -135,7 +135,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(readSet(Object.values(all.sets)[1]!).event, {})
     }))
 
-  it.effect("setErrs: the reason is kept, the rest goes on; a key that is not known stops the stream, and says so first", () =>
+  it.effect("setErrs: the reason is kept and the rest goes on; invalid_key stops the stream and says so first", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -173,7 +173,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       ])
     }))
 
-  it.effect("paused holds, disabled drops: events and verifications alike", () =>
+  it.effect("a paused stream holds events and verifications, a disabled one drops them", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -201,7 +201,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), [d])
     }))
 
-  it.effect("poll endpoint authorization: another's, one that is pushed, no rights, and a grant that ends in mid-wait", () =>
+  it.effect("poll endpoint: another service's stream, a push stream, a missing and an ended grant are refused", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* receiving, yield* receiving]
       const streamId = yield* stream(here)
@@ -221,7 +221,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual(yield* tagOf(poll(here, streamId, { ack: [a!] })), "CapabilityRequired")
     }))
 
-  it.effect("what is kept no longer stands in nobody's way", () =>
+  it.effect("a pruned message blocks no later one", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -234,7 +234,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.strictEqual((yield* rowOf(streamId)).position, before + 4)
     }))
 
-  it.effect("what was taken back to be signed again is not passed over, pushed or polled, whole or in part", () =>
+  it.effect("a message withdrawn for a new signature is not passed over, pushed or polled, filtered or not", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const { url } = yield* pushed()
@@ -256,7 +256,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
         assert.deepStrictEqual(idsIn(yield* poll(here, id, { ack: [ids[0]!] })), [])
         assert.strictEqual((yield* rowOf(id)).position, before + 1)
       }
-      // Whoever read the streams before has what stands in mind, and asks for the messages afterwards.
+      // A reader that read the stream's row before the withdrawal asks for the messages after it.
       const agendaOf = yield* agendas
       for (const served of held) {
         const claimed = { id: served!.id, claim: 0n, attempts: 1, lease_until: new Date(0), failing_since: null }
@@ -267,7 +267,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       for (const id of [whole, part]) assert.deepStrictEqual(idsIn(yield* poll(here, id)), ids.slice(1))
     }))
 
-  it.effect("a history that was restored: the stream stops and says why, and goes on at the head once it is enabled", () =>
+  it.effect("after a restore the stream stops and says why, and goes on at the head once enabled", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)
@@ -284,7 +284,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       assert.deepStrictEqual(idsIn(yield* poll(here, streamId)), [a])
     }))
 
-  it.effect("the transmitter changes nothing that its receiver disabled, nor twice, nor what is gone", () =>
+  it.effect("the transmitter pauses no disabled, paused or deleted stream", () =>
     Effect.gen(function* () {
       const here = yield* receiving
       const streamId = yield* stream(here)

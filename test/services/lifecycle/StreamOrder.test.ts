@@ -1,4 +1,4 @@
-/** Whatever receivers do: everything comes, in the order that a stream promises. */
+/** The order that a stream promises, and its completeness, under unreliable receivers. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { StreamCreation } from "../../../schemas/identity/Streams.ts"
@@ -26,7 +26,7 @@ const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 const people = ["a", "b", "c", "d", "e"]
 const bad: ReadonlyArray<Answer> = [500, 204, "reset", { err: "invalid_request" }, { err: "access_denied" }]
 
-/** Pushes a random history to a receiver that takes some four of five; gives who was told what, and what was taken. */
+/** Pushes a random history to a receiver that accepts about 4 of 5; returns the events sent and those accepted. */
 const walk = Effect.fnUntraced(function* (more: StreamCreation) {
   yield* pushing
   const dice = diceOf(seed)
@@ -51,13 +51,13 @@ const walk = Effect.fnUntraced(function* (more: StreamCreation) {
 })
 
 layer(streaming({ failuresInARow: 100_000 }), { excludeTestServices: true })(`order, SEED=${seed}`, (it) => {
-  it.effect("of a stream that leaves nothing out is that of positions, each of them once", () =>
+  it.effect("an unfiltered stream delivers each event once, by position", () =>
     Effect.gen(function* () {
       const { taken, told } = yield* walk({})
       assert.deepStrictEqual(taken, told.map(({ jti }) => jti))
     }))
 
-  it.effect("of any other is that of each subject, each event once", () =>
+  it.effect("a filtered stream delivers each event once, in the order of each subject", () =>
     Effect.gen(function* () {
       const wanted = [factKinds["session-revoked"].uri, factKinds["account-disabled"].uri]
       const { taken, told } = yield* walk({ events_requested: wanted })
@@ -72,7 +72,7 @@ layer(streaming({ failuresInARow: 100_000 }), { excludeTestServices: true })(`or
 layer(streaming({ streamsAtOnce: 2, warmMillis: 60_000 }, shortDeadline), { excludeTestServices: true })(
   "few places",
   (it) => {
-    it.effect("receivers that never answer, and streams that only wait for more, keep nobody else from theirs", () =>
+    it.effect("receivers that never answer, and idle streams, keep no other stream from being served", () =>
       Effect.gen(function* () {
         yield* pushing
         const here = yield* receiving
@@ -80,7 +80,7 @@ layer(streaming({ streamsAtOnce: 2, warmMillis: 60_000 }, shortDeadline), { excl
         for (const path of ["/hole", "/one", "/two", "/three"]) yield* stream(here, push(url(path)))
         for (const who of ["first", "second"]) {
           yield* tellAll(here, [who])
-          // One that was answered too late comes again.
+          // An event whose 202 came too late is sent again, so distinct ids are counted.
           const told = (path: string) =>
             new Set(arrivals.filter((arrival) => arrival.path === path).map(({ jti }) => jti)).size
           const all = Effect.sync(() => ["/one", "/two", "/three"].map(told))
@@ -93,8 +93,8 @@ layer(streaming({ streamsAtOnce: 2, warmMillis: 60_000 }, shortDeadline), { excl
 const outcome = (status: number | null, error: Reason | null, body: string | null) =>
   verdictOf({ status, error, durationMs: 1, body: body === null ? null : new TextEncoder().encode(body) })
 
-describe("what a receiver makes of a push", () => {
-  it("202 is the only yes, whatever else comes with it", () => {
+describe("the outcome of a push", () => {
+  it("only a 202 is an acceptance, whatever its body", () => {
     assert.deepStrictEqual(outcome(202, null, null), { _tag: "delivered" })
     assert.deepStrictEqual(outcome(202, "body", "cut"), { _tag: "delivered" })
     for (const status of [200, 201, 204, 302, 401, 404, 500]) {
@@ -104,7 +104,7 @@ describe("what a receiver makes of a push", () => {
     assert.deepInclude(outcome(500, "body", "cut"), { _tag: "failed", unanswered: false })
   })
 
-  it("without an answer the receiver may have it, unless the request never left", () => {
+  it("a push without an answer may have arrived, unless the request never left", () => {
     for (const reason of ["timeout", "reset", "protocol", "body"] as const) {
       assert.deepStrictEqual(outcome(null, reason, null), { _tag: "failed", reason, unanswered: true })
     }
@@ -113,7 +113,7 @@ describe("what a receiver makes of a push", () => {
     }
   })
 
-  it("a refusal is a 400 that says why", () => {
+  it("a refusal is a 400 with an error code", () => {
     const said = outcome(400, null, '{"err":"invalid_key","description":"which?"}')
     assert.deepStrictEqual(said, { _tag: "refused", refusal: { code: "invalid_key", said: "invalid_key: which?" } })
     assert.strictEqual(outcome(500, null, '{"err":"invalid_key"}')._tag, "failed")
@@ -127,7 +127,7 @@ describe("what a receiver makes of a push", () => {
     assert.isNull(refusalIn(null))
   })
 
-  it("what it says is kept as one line of no more than 300 characters, its code only where it is known", () => {
+  it("a refusal's text is kept as one line of at most 300 characters, its code where it is registered", () => {
     assert.deepStrictEqual(refusalOf({ err: "my own", description: "" }), { code: "other", said: "my own" })
     const { code, said } = refusalOf({
       err: "invalid_state",

@@ -1,4 +1,4 @@
-/** Push-based delivery, by the modules of the OpenID conformance suite for transmitters, and what they leave open. */
+/** Push delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
 import { factKinds } from "../../../schemas/identity/Facts.ts"
@@ -42,7 +42,7 @@ const revoke = Effect.fnUntraced(function* ({ administrator: personId, grantId, 
 const failures = 6
 
 layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("Pushing", (it) => {
-  it.effect("push and push without auth: what was signed, in the order of positions, a verification behind it", () =>
+  it.effect("push with and without authorization: signed events by position, then a verification", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -80,7 +80,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.strictEqual((yield* tellAll(here, ["one more"]))[0], (yield* Queue.take(heard)).jti)
     }))
 
-  it.effect("breaker: paused, told so, and holding; enabled again it goes on where it stood", () =>
+  it.effect("breaker: a failing stream is paused, told so and held, and goes on there once enabled", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -108,7 +108,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.deepStrictEqual(taken, ["stream-updated", ...ids, later])
     }))
 
-  it.effect("who does not even take that it was stopped is told so a few times, and then no more", () =>
+  it.effect("a receiver that refuses even the notice of its pause gets it a few times, then no more", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -143,7 +143,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.deepStrictEqual(arrivals.map(({ type }) => type), ["session-revoked", "stream-updated"])
     }))
 
-  it.effect("nothing leaves once a grant was revoked, in mid-stream, not even that the stream stops", () =>
+  it.effect("nothing is sent after a grant is revoked in mid-stream, not even a notice of the pause", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -169,7 +169,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.lengthOf(yield* sql`select from lifecycle_stream_messages where stream_id = ${streamId}::uuid`, 0)
     }))
 
-  it.effect("paused and disabled by its receiver in mid-stream: nothing begins after that; what was taken is settled", () =>
+  it.effect("a receiver's pause or disable in mid-stream lets no push begin and settles the accepted one", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -198,7 +198,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
       assert.strictEqual((yield* Queue.take(heard)).jti, last)
     }))
 
-  it.effect("a history that was restored stops the stream and is told; it goes on at the head", () =>
+  it.effect("after a restore the stream pauses and says so, and goes on at the head once enabled", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -215,7 +215,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
 })
 
 layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pushing with patience", (it) => {
-  it.effect("a stream that leaves something out keeps order per subject: one that is not taken holds up no other", () =>
+  it.effect("a filtered stream keeps order per subject, and a refused event delays no other subject", () =>
     Effect.gen(function* () {
       yield* pushing
       const here = yield* receiving
@@ -250,7 +250,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
 layer(streaming({ failuresInARow: 10_000 }, shortDeadline), { excludeTestServices: true })(
   "Pushing, by a deadline",
   (it) => {
-    it.effect("a receiver that fails, cuts and dawdles gets everything in strict order, and loses nothing", () =>
+    it.effect("a receiver that fails, cuts and stalls gets every event in strict order", () =>
       Effect.gen(function* () {
         yield* pushing
         const here = yield* receiving
@@ -276,7 +276,7 @@ layer(streaming({ failuresInARow: 10_000 }, shortDeadline), { excludeTestService
         const before = (yield* placesOf(here)).head
         const ids = yield* tellAll(here, subjects(6))
         yield* restsAt(streamId, before + 6)
-        // What was taken too late to be heard came once more, at once.
+        // An event whose 202 came after the deadline was sent once more, at once.
         assert.deepStrictEqual(taken.filter((jti, n) => jti !== taken[n - 1]), [...ids])
         assert.deepStrictEqual((yield* rowOf(streamId)).attempts, 0)
         assert.isNull((yield* rowOf(streamId)).last_error)

@@ -21,13 +21,13 @@ const complex = (members: Readonly<Record<string, Subject>>): Subject => ({ form
 const everything: Wanted = { events_requested: null, subjects: [] }
 const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
 
-/** Few names, so that subjects meet. */
+/** Few names, so that subjects collide. */
 const name = fc.constantFrom("a", "b")
 const simple = fc.oneof(name.map(user), name.map(opaque))
 const member = fc.constantFrom("user", "application", "tenant", "session", "device")
 const compound = fc.dictionary(member, simple, { minKeys: 1, maxKeys: 4 }).map(complex)
 const subject = fc.oneof(simple, compound)
-/** As Positions writes them. */
+/** The subject as Positions writes it. */
 const told = fc.oneof(
   name.map(user),
   fc.record({ user: name.map(user), session: name.map(opaque) }).map(complex),
@@ -49,7 +49,7 @@ const membersOf = (one: Subject): Readonly<Record<string, unknown>> => {
 const stands = (one: Subject, within: Subject) =>
   ["user", "application", "tenant"].some((role) => text(membersOf(within)[role]) === text(one))
 
-/** 8.1.3.1 word for word. */
+/** Section 8.1.3.1 of the framework, word for word. */
 const matching = (one: Subject, other: Subject): boolean => {
   if (one.format !== "complex" && other.format !== "complex") return text(one) === text(other)
   if (one.format !== "complex") return stands(one, other)
@@ -60,14 +60,14 @@ const matching = (one: Subject, other: Subject): boolean => {
   )
 }
 
-describe("which events are for a stream", () => {
-  it("all of them, where nothing was asked for and nothing said", () => {
+describe("the events of a stream", () => {
+  it("are all events where the receiver chose no types and no subjects", () => {
     fc.assert(fc.property(event, (one) => isFor(everything, one)))
     assert.isFalse(filtered(everything))
     assert.deepStrictEqual(eventsDelivered(null), eventsSupported)
   })
 
-  it("those whose type was asked for; what is not known is ignored", () => {
+  it("are those of the requested types; an unknown type is ignored", () => {
     fc.assert(fc.property(requested, event, (events_requested, one) => {
       const expected = events_requested === null || events_requested.includes(factKinds[one.kind].uri)
       assert.strictEqual(isFor({ events_requested, subjects: [] }, one), expected)
@@ -75,7 +75,7 @@ describe("which events are for a stream", () => {
     assert.deepStrictEqual(eventsDelivered(["urn:example:unknown"]), [])
   })
 
-  it("a stream that leaves nothing out is not called filtered, and one that does is", () => {
+  it("an unfiltered stream gets every event, and a stream that can omit one counts as filtered", () => {
     fc.assert(fc.property(wanted, fc.array(event), (stream, events) => {
       const all = filterOf(stream)
       if (!filtered(stream)) assert.isTrue(events.every(all))
@@ -86,7 +86,7 @@ describe("which events are for a stream", () => {
     assert.isFalse(filtered({ events_requested: [...eventsSupported], subjects: [] }))
   })
 
-  it("subjects match as the framework says, whichever comes first, and each matches itself", () => {
+  it("subjects match as the framework says, symmetrically, and each matches itself", () => {
     fc.assert(fc.property(subject, subject, (one, other) => {
       assert.strictEqual(subjectsMatch(one, other), matching(one, other))
       assert.strictEqual(subjectsMatch(one, other), subjectsMatch(other, one))
@@ -94,7 +94,7 @@ describe("which events are for a stream", () => {
     }))
   })
 
-  it("an event is left out only by a subject that matches it, and what was removed is", () => {
+  it("an event is omitted only for a matching removed subject, and a removed subject's events are", () => {
     fc.assert(fc.property(said, event, (subjects, one) => {
       const stream = { events_requested: null, subjects }
       if (!isFor(stream, one)) {
@@ -106,7 +106,7 @@ describe("which events are for a stream", () => {
     }))
   })
 
-  it("what is said of a subject is of no concern to an event that it does not match", () => {
+  it("a choice about one subject changes nothing for an event that it does not match", () => {
     fc.assert(fc.property(wanted, subject, fc.boolean(), event, (stream, other, included, one) => {
       if (matching(other, one.subId)) return
       const more = { ...stream, subjects: [...stream.subjects, { subject: other, included }] }
@@ -114,7 +114,7 @@ describe("which events are for a stream", () => {
     }))
   })
 
-  it("who removes a user hears nothing of them; who removes one session still hears that all ended", () => {
+  it("removing a user silences the user; removing one session keeps the end of all sessions", () => {
     const only = (...subjects: ReadonlyArray<SaidSubject>): Wanted => ({ events_requested: null, subjects })
     const removed = (one: Subject): SaidSubject => ({ subject: one, included: false })
     const of = (subId: Subject) => ({ kind: "session-revoked", subId }) as const
@@ -132,7 +132,7 @@ describe("which events are for a stream", () => {
     assert.isTrue(isFor(only(removed(complex({ device: opaque("d") }))), of(access)))
   })
 
-  it("a user who is added again after their tenant was removed is heard of", () => {
+  it("a user added again after the tenant was removed gets events", () => {
     const tenant = { subject: complex({ tenant: opaque("t") }), included: false }
     const added = { subject: user("a"), included: true }
     const access = (sub: string) => ({
@@ -150,7 +150,7 @@ describe("subject identifiers", () => {
   const decode = Schema.decodeUnknownExit(Subject)
   const taken = (value: unknown) => Exit.isSuccess(decode(value))
 
-  it("of every registered format are taken, and of one that nobody registered", () => {
+  it("are accepted in every registered format, and in an unregistered one", () => {
     const good = [
       { format: "account", uri: "acct:a@example.com" },
       { format: "email", email: "a@example.com" },
@@ -170,7 +170,7 @@ describe("subject identifiers", () => {
     for (const one of good) assert.isTrue(taken(one), text(one))
   })
 
-  it("that lack something, hold more than their format or nest what may not nest are refused", () => {
+  it("are refused if a member is missing, unknown or nested too deep", () => {
     const bad: ReadonlyArray<unknown> = [
       ...[null, "x", 1, [], {}, { format: "" }, { format: 1 }, { format: "opaque" }, { format: "vendor" }],
       ...[{ id: "1" }, { format: "opaque", id: "" }, { format: "opaque", id: 1 }, {

@@ -1,4 +1,4 @@
-/** What tests of streams stand on: receivers that manage, poll and are pushed to, and facts told in bulk. */
+/** Fixture of stream tests: receivers that manage, poll and are pushed to, and events appended in bulk. */
 import { Effect, Layer, Metric, Queue } from "effect"
 import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
@@ -20,7 +20,7 @@ import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/servers.ts"
 import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "./World.ts"
 
-/** The deadline of a POST where a receiver is silent: whoever answers then may be too late, and hear it again. */
+/** The deadline of a POST to a silent receiver, ms. A slow answer may miss it, and the event is sent again. */
 export const shortDeadline = 500
 
 const ground = (timeoutMillis: number) =>
@@ -30,7 +30,7 @@ const ground = (timeoutMillis: number) =>
     ),
   )
 
-/** Brisk, so that nobody waits for a second try; a busy machine may keep a lease's renewal waiting for seconds. */
+/** Short retry delays, so that tests wait little; the long lease allows for late renewals on a busy machine. */
 const brisk = { leaseMillis: 20_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
 export const streaming = (options: Partial<Patience> = {}, deadlineMillis = 60_000) =>
@@ -45,7 +45,7 @@ export interface Receiving extends Scene {
   readonly receiver: { readonly issuer: string; readonly clientId: string }
 }
 
-/** A receiver that may manage streams of a project of its own and read it; everything told so far is signed. */
+/** A receiver that may manage streams of its own project and read it; every event so far is signed. */
 export const receiving = Effect.gen(function* () {
   const made = yield* scene
   const clientId = `receiver-${randomUUID()}`
@@ -55,7 +55,7 @@ export const receiving = Effect.gen(function* () {
   return receiving
 })
 
-/** A stream of the receiver's; its id. */
+/** Creates a stream of the receiver; returns its id. */
 export const stream = Effect.fnUntraced(function* ({ receiver }: Receiving, asked: StreamCreation = {}) {
   const { create } = yield* Streams
   return (yield* create(receiver, asked)).stream_id
@@ -69,7 +69,7 @@ export const push = (endpoint_url: string, authorization_header?: string): Strea
   },
 })
 
-/** Tells one fact of `kind` about each of these people (subjects of one issuer), and signs them. */
+/** Appends one event of `kind` about each of these people (subjects of one issuer), and signs them. */
 export const tellAll = Effect.fnUntraced(function* (
   { institution: institutionId, project: projectId }: Scene,
   subjects: ReadonlyArray<string>,
@@ -93,7 +93,7 @@ export interface Sets {
   readonly moreAvailable: boolean
 }
 
-/** One poll that does not wait, unless told. */
+/** One poll, without waiting unless `more` says so. */
 export const poll = Effect.fnUntraced(function* (
   { receiver }: Pick<Receiving, "receiver">,
   streamId: string,
@@ -128,7 +128,7 @@ export const readSet = (token: string) => {
   }
 }
 
-/** Ids, and types, of what a poll gave. */
+/** Event ids, and event types, of a poll's answer. */
 export const idsIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) => Object.keys(sets)
 export const typesIn = ({ sets }: { readonly sets: Readonly<Record<string, string>> }) =>
   Object.values(sets).map((token) => readSet(token).type)
@@ -139,10 +139,10 @@ export interface Arrival extends ReturnType<typeof readSet> {
   readonly token: string
 }
 
-/** A status; a refusal by RFC 8935; the connection's end; or no answer at all. */
+/** A status; a refusal by RFC 8935; a cut connection; or no answer at all. */
 export type Answer = number | "reset" | "silence" | { readonly err: string; readonly description?: string }
 
-/** A receiver that is pushed to: what arrives is kept and heard; `answer` is asked once a request has arrived whole. */
+/** A push receiver: records what arrives; `answer` is called once a request has arrived whole. */
 export const pushed = Effect.fnUntraced(function* (
   answer: (arrival: Arrival, nth: number) => Answer | Promise<Answer> = () => 202,
 ) {
@@ -198,14 +198,14 @@ export const rowOf = Effect.fnUntraced(function* (id: string) {
   return { ...row!, position: Number(row!.position) }
 })
 
-/** Waits until the stream is as it should be. */
+/** Waits until the stream's row satisfies `good`. */
 export const seen = (streamId: string, good: (row: Effect.Success<ReturnType<typeof rowOf>>) => boolean) =>
   until("the stream", rowOf(streamId), good)
 
 export const restsAt = (streamId: string, position: number) =>
   seen(streamId, (row) => row.position === position && row.claim === null)
 
-/** Where the project's history is, how far the receiver has it, and of how many messages is known how long they took. */
+/** The project's head, the receiver's delivered position, and how many delivery times were counted for it. */
 export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ head: bigint; delivered: bigint | null; counted: number }>`
@@ -219,7 +219,7 @@ export const placesOf = Effect.fnUntraced(function* ({ project, receiver }: Rece
   return { head: Number(head), delivered: delivered === null ? null : Number(delivered), counted }
 })
 
-/** How many messages this process has measured on their way to consumers, by this way. */
+/** How many delivery times this process has measured for this way. */
 export const measured = (way: Way) =>
   Effect.map(Metric.snapshot, (all) =>
     all.reduce(
@@ -231,7 +231,7 @@ export const measured = (way: Way) =>
       0,
     ))
 
-/** As if the database had taken another's place: the project's history begins anew. */
+/** Begins a new epoch, as after a restore: the project's positions start again. */
 export const beginEpoch = Effect.fnUntraced(function* ({ project }: Scene) {
   const { sql } = yield* Database
   yield* sql`update installation set epoch = epoch + 1`

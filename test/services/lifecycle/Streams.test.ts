@@ -56,7 +56,7 @@ const pushed = (endpoint_url: string, authorization_header?: string) => ({
 } as const)
 
 layer(managed, { excludeTestServices: true })("Streams", (it) => {
-  it.effect("a stream begins at the head of its project's history, as of its creation", () =>
+  it.effect("a stream begins at its project's head at the moment of its creation", () =>
     Effect.gen(function* () {
       const { create } = yield* Streams
       const { institution, project, receiver } = yield* receiving
@@ -69,7 +69,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.isTrue((yield* headOf(project)).position > position)
     }))
 
-  it.effect("of a project a receiver has so many streams and no more, however many it asks for at once", () =>
+  it.effect("a receiver has a limited number of streams of a project, also under concurrent creations", () =>
     Effect.gen(function* () {
       const { create, list, remove } = yield* Streams
       const { receiver } = yield* receiving
@@ -84,7 +84,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.strictEqual(yield* outcome(create(another, {})), "done")
     }))
 
-  it.effect("a grant that is revoked meanwhile makes no stream, and changes none: whoever asks waits, and is refused", () =>
+  it.effect("a grant revoked meanwhile lets no stream be made or changed: the caller waits and is refused", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { change, create, list } = yield* Streams
@@ -112,7 +112,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.deepStrictEqual(rows, [{ description: null }])
     }))
 
-  it.effect("a grant of another environment, expired, or of a project that is withdrawn is none", () =>
+  it.effect("a grant of another environment, an expired one, and one of a withdrawn project are refused", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const { create, list, read } = yield* Streams
@@ -133,7 +133,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       yield* refused()
     }))
 
-  it.effect("while the installation is held nothing new is told of anything; what takes away is not held", () =>
+  it.effect("a held installation lets no stream send more; pausing and deleting still work", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const { change, create, remove, setStatus } = yield* Streams
@@ -158,7 +158,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.strictEqual(yield* outcome(create(receiver, {})), "done")
     }))
 
-  it.effect("a new address begins with a clean slate, whatever failed at the old one; the same one does not", () =>
+  it.effect("a new address or authorization clears the stream's failures; the same one keeps them", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { change, create } = yield* Streams
@@ -208,7 +208,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       }
     }))
 
-  it.effect("what is stored of subjects tells the same events as all that was ever said, and is bounded", () =>
+  it.effect("the stored subjects select the same events as every choice ever made, and are limited", () =>
     Effect.gen(function* () {
       const { create, say } = yield* Streams
       const { receiver } = yield* receiving
@@ -229,7 +229,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
           yield* say(receiver, stream_id, one.subject, one.included)
           said.push(one)
           const stream = yield* rowOf(stream_id)
-          // What was said last of a subject takes back what was said of it before.
+          // The latest choice about a subject replaces the earlier ones.
           const last = said.filter(({ subject }, i) => !said.slice(i + 1).some((later) => later.subject === subject))
           assert.deepStrictEqual(
             events.map((event) => isFor(stream, event)),
@@ -253,7 +253,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       assert.strictEqual(yield* outcome(many), "SubjectLimit")
       const { subjects: kept } = yield* rowOf(stream_id)
       assert.lengthOf(kept, limits.subjects)
-      // Whoever is at the limit may still say something else of what was said already.
+      // At the limit the receiver may still change its choice about a stored subject.
       assert.strictEqual(yield* outcome(say(receiver, stream_id, kept[0]!.subject, false)), "done")
     }))
 })

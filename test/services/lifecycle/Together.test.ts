@@ -4,7 +4,7 @@ import { together } from "../../../services/event-streams/StreamDelivery/Togethe
 
 const now = { most: 3, lingerMillis: 0 }
 
-it.effect("what is asked while a batch is under way is the next one, in order and of no more than so many", () =>
+it.effect("questions asked during a batch form the next one, in order and up to the batch's limit", () =>
   Effect.gen(function* () {
     const batches: Array<ReadonlyArray<number>> = []
     const first = yield* Deferred.make<void>()
@@ -24,7 +24,7 @@ it.effect("what is asked while a batch is under way is the next one, in order an
     assert.deepStrictEqual(batches, [[1], [2, 3, 4], [5]])
   }).pipe(Effect.scoped))
 
-it.effect("nobody is failed by another's question", () =>
+it.effect("a failed question fails no other question", () =>
   Effect.gen(function* () {
     const ask = yield* together(
       (questions: ReadonlyArray<number>) =>

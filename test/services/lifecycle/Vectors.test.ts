@@ -1,6 +1,6 @@
 /**
- * The canonical JSON of the transmitter by RFC 8785's own numbers, and against the consumer's: digests that the two make
- * differently would close access everywhere.
+ * The transmitter's canonical JSON against RFC 8785's own numbers, and against the consumer's: if their digests
+ * differed, every product would close access.
  */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
@@ -30,7 +30,7 @@ describe("Canonical", () => {
     assert.strictEqual(canonical(sorting), '{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}')
   })
 
-  it("the transmitter and the consumer write the same, and make the same digest of it", () => {
+  it("the transmitter and the consumer write the same bytes and the same digest", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "binary", maxDepth: 4 }), (value) => {
         const said = JSON.parse(JSON.stringify(value))
@@ -43,7 +43,7 @@ describe("Canonical", () => {
     )
   })
 
-  it("neither has a form for what the other has none for", () => {
+  it("a value without a canonical form is refused by both", () => {
     for (const text of ['["\\ud800"]', '{"\\udfff":0}', "[1e999]", "-1e999"]) {
       const value = JSON.parse(text)
       assert.throws(() => canonical(value), undefined, undefined, text)

@@ -1,4 +1,4 @@
-/** What tests of the transmitter stand on: the directory, a project whose service has an approved grant, and its signer. */
+/** Fixture of transmitter tests: the directory, a project whose service has an approved grant, and its signer. */
 import { Effect, Layer } from "effect"
 import { exportJWK } from "jose"
 import { randomUUID } from "node:crypto"
@@ -39,11 +39,11 @@ export interface Scene {
   readonly project: string
   readonly owner: string
   readonly administrator: string
-  /** Who asks. */
+  /** The caller: a service and the project it asks about. */
   readonly asking: { readonly issuer: string; readonly clientId: string; readonly projectId: string }
 }
 
-/** A service's approved grant; its id. */
+/** Approves a grant of the service; returns its id. */
 export const grant = Effect.fnUntraced(function* (
   { administrator, owner, project }: Pick<Scene, "administrator" | "owner" | "project">,
   clientId: string,
@@ -88,13 +88,13 @@ export const scene = Effect.gen(function* () {
   return { ...made, grantId }
 })
 
-/** Signs everything that is not signed yet. */
+/** Signs every unsigned event. */
 export const signAll = Effect.gen(function* () {
   const { signDue } = yield* Messages
   while (yield* signDue);
 })
 
-/** What a product holds this transmitter's messages to. */
+/** The options by which a product verifies this transmitter's messages. */
 export const pinsFor = Effect.fnUntraced(function* (projectId: string) {
   const keys = yield* SigningKeys
   const jwks = yield* keys.jwks

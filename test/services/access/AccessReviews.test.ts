@@ -28,7 +28,7 @@ import {
 } from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
-  it.effect("records exactly what was decided, and leaves the Access alone", () =>
+  it.effect("a review records exactly what was decided, and changes nothing of the Access", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const before = yield* rawAccess(w.accessId)
@@ -61,7 +61,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       ])
     })))
 
-  it.effect("decides on few ways to the database and back, what is only added going at the end", () =>
+  it.effect("each review decision takes two round trips to the database, and so does a list", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const reviews = yield* AccessReviews
@@ -74,10 +74,10 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const decision = { ...by, personId: w.ada, reviewId }
       const [approving] = yield* decide(reviews.approve({ ...decision, stepUp: Effect.void }))
       const [revoking] = yield* decide(reviews.revoke(decision))
-      // One loads and one writes, the event's place with it.
+      // One round trip loads, the other one writes, with the event's position.
       assert.deepStrictEqual([proposing, approving, revoking], [2, 2, 2])
-      // The standing, and all of the list: sent as it is, so it must be its own encoding.
-      // Once it is written down, whether it still is so is asked in place of the list.
+      // One reads the caller's roles, the other the list, whose bytes go out as stored: they must decode by the schema.
+      // The second time the list is kept, and the other round trip asks whether it is still current.
       for (const _ of ["written", "as it was"]) {
         const [listing] = yield* counting(reviews.list(w.sam, w.fern))
         assert.strictEqual(listing, 2)
@@ -87,7 +87,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.deepStrictEqual(Schema.decodeUnknownSync(GrantReviewList)(listed, { onExcessProperty: "error" }), listed)
     })))
 
-  it.effect("cannot be rewritten, not even by the owner of the tables", () =>
+  it.effect("a review's evidence and decision cannot be rewritten, not even by the owner of the tables", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
@@ -111,7 +111,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
     })))
 
-  it.effect("an Access that is held up too long is told as that, not as a transaction that is over", () =>
+  it.effect("an approval that waits too long for the Access's lock fails with that, not as a dead transaction", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
@@ -133,18 +133,18 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(SqlError.isSqlError(error) ? error.reason._tag : error, "LockTimeoutError")
       yield* Deferred.succeed(go, undefined)
       yield* Fiber.join(holding)
-      // The Access went to another institution, which is a version of its own.
+      // The Access moved to another institution, which makes a new version of it.
       yield* access(yield* institution(), w.portal, w.pat, { id: w.accessId, version: 2 })
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "AccessVersionSuperseded")
       assert.deepStrictEqual((yield* list(w, w.ada)).reviews[0]!.validity.reasons, ["access_version_superseded"])
     })))
 
-  it.effect("tells of whose Access it is as products know them, and is filed under who they turned out to be", () =>
+  it.effect("events name the person by the product's subject and are filed under the merged person", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
-      // What Pat was there by that name is over; who Pat turned out to be is there still.
+      // Pat's own membership was removed; the person that Pat was merged into still has one.
       yield* member(w.fern, w.pat, "member")
       yield* sql`update institution_memberships set removed = true where person_id = ${w.pat}`
       yield* sql`update people set merged_into = ${w.abe} where id = ${w.pat}`
@@ -159,7 +159,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.deepStrictEqual(told, Array(2).fill({ person_id: w.abe, sub: w.pat }))
     })))
 
-  it.effect("takes the exact active version and its own grant Event only", () =>
+  it.effect("a proposal takes the current active version and its own grant event only", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const reviews = yield* AccessReviews
@@ -184,7 +184,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "AccessNotActive")
     })))
 
-  it.effect("is proposed once by fifty Sponsors' requests, and approved once by two administrators", () =>
+  it.effect("fifty concurrent proposals make one review, and two concurrent approvals approve it once", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const outcomes = yield* Effect.all(Array.from({ length: 50 }, () => tagOf(propose(w))), { concurrency: 50 })
@@ -195,7 +195,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.sameMembers([...(yield* Effect.all(both, { concurrency: 2 }))], ["done", "InvalidState"])
     })))
 
-  it.effect("is refused to who loses the role while it is being decided", () =>
+  it.effect("an approval is refused to an administrator who loses the role while it waits", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
@@ -218,7 +218,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(yield* Fiber.join(deciding), "AdministratorNotEffective")
     })))
 
-  it.effect("tells who may not, and why; and nothing to who is nobody there", () =>
+  it.effect("a caller without the role is told which one is missing; a person from outside gets 404", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const [late, invited, ended, plain, stranger] = yield* Effect.all(Array.from({ length: 5 }, () => person()))
@@ -227,8 +227,15 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       yield* member(w.fern, ended!, "administrator", { state: "ended" })
       yield* member(w.fern, plain!, "member")
       const { review_id } = yield* propose(w)
-      const answers = yield* Effect.forEach([late!, invited!, ended!, plain!, stranger!, w.sam], (who) =>
-        Effect.all([tagOf(list(w, who)), tagOf(propose(w, { personId: who })), tagOf(approve(on(w, who, review_id)))]))
+      const answers = yield* Effect.forEach(
+        [late!, invited!, ended!, plain!, stranger!, w.sam],
+        (who) =>
+          Effect.all([
+            tagOf(list(w, who)),
+            tagOf(propose(w, { personId: who })),
+            tagOf(approve(on(w, who, review_id))),
+          ]),
+      )
       assert.deepStrictEqual(answers, [
         ["AdministratorNotEffective", "MembershipNotActive", "AdministratorNotEffective"],
         ["AdministratorNotEffective", "MembershipNotActive", "AdministratorNotEffective"],
@@ -239,7 +246,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       ])
     })))
 
-  it.effect("may be ended by its Sponsor while it is only proposed", () =>
+  it.effect("the proposing Sponsor may revoke a review while it is proposed, and not after", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const one = yield* propose(w)
@@ -255,7 +262,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       )
     })))
 
-  it.effect("grows old without being rewritten, and says when it counts no more", () =>
+  it.effect("a review expires without being rewritten, and its validity lists every reason", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
@@ -269,7 +276,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       yield* TestClock.setTime(start + 7 * day)
       assert.deepStrictEqual(yield* validity, { current: false, reasons: ["review_expired"] })
       assert.deepStrictEqual(yield* written, proposed)
-      // Approved it counts a year from then, however late that was.
+      // A late approval counts for a year from its own time.
       yield* approve(on(w, w.ada, review_id))
       const approved = yield* written
       yield* TestClock.setTime(start + 372 * day - 1)

@@ -62,7 +62,7 @@ const decision = (
 })
 
 layer(identity)("AccessVersions", (it) => {
-  it.effect("each change of the feed is a version with its grant Event; what changes nothing is none", () =>
+  it.effect("each change from the feed makes a version with its grant event; an unchanged line makes none", () =>
     Effect.gen(function* () {
       const { fern, pat, portal } = yield* scene
       const id = yield* access(fern, portal, pat)
@@ -102,7 +102,7 @@ layer(identity)("AccessVersions", (it) => {
       })
     }))
 
-  it.effect("the digest is of the version's facts, and what is written stays, even for the tables' owner", () =>
+  it.effect("the digest covers the version's facts, and a version cannot be changed by the tables' owner", () =>
     Effect.gen(function* () {
       const { owner: tables, sql } = yield* Database
       const asked = decision(yield* scene)
@@ -127,7 +127,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.deepStrictEqual((yield* sql`select * from access_versions where access_id = ${asked.accessId}`)[0], row)
     }))
 
-  it.effect("a decision writes the Access, its version and its Event, names who made it, and repeats nothing", () =>
+  it.effect("a decision writes the Access, its version and its event, names its author, and runs once", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const set = yield* scene
@@ -148,7 +148,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.strictEqual(facts[1]!.payload["initiating_entity"], "admin")
     }))
 
-  it.effect("decisions that meet on one Access follow each other: versions have no gaps and the row says the last", () =>
+  it.effect("concurrent decisions on one Access follow each other without a gap, and the row has the last", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const set = yield* scene
@@ -166,7 +166,7 @@ layer(identity)("AccessVersions", (it) => {
       )
     }))
 
-  it.effect("what we revoked the feed cannot give back, until it has said so itself; its removal closes anything", () =>
+  it.effect("the feed cannot give back a revoked Access until it has revoked it too; its removal always revokes", () =>
     Effect.gen(function* () {
       const set = yield* scene
       const { fern, pat, portal } = set
@@ -214,7 +214,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.include(yield* stands(given.accessId), { state: "revoked", removed: true, access_version: 2 })
     }))
 
-  it.effect("Access that moves to another project or person is revoked where it was first", () =>
+  it.effect("an Access that moves to another project or person is revoked in the old place", () =>
     Effect.gen(function* () {
       const { fern, pat, portal } = yield* scene
       const other = yield* project(fern)
@@ -231,7 +231,7 @@ layer(identity)("AccessVersions", (it) => {
       ])
     }))
 
-  it.effect("Access and ownerships of a person who is not known yet wait until it arrives, and so does a project", () =>
+  it.effect("Access and ownerships wait for a person or project that the feed brings later", () =>
     Effect.gen(function* () {
       const fern = yield* institution()
       const [portal, pat] = [randomUUID(), randomUUID()]
@@ -245,7 +245,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.deepStrictEqual(yield* kinds(portal), ["access-granted", "project-owner-changed"])
     }))
 
-  it.effect("each project hears of a person that has, had or owns; and who comes later hears how things stand", () =>
+  it.effect("a project is told of a person with past or present Access or ownership, and a new one of the status", () =>
     Effect.gen(function* () {
       const { fern, pat, portal } = yield* scene
       const [had, owned, never, late] = [
@@ -275,7 +275,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.deepStrictEqual((yield* kinds(late)).slice(2), ["account-enabled", "account-purged"])
     }))
 
-  it.effect("a project that lost a person long ago hears no more of it", () =>
+  it.effect("a project is told nothing of a person whose Access ended more than 90 days ago", () =>
     Effect.gen(function* () {
       const { fern, pat, portal } = yield* scene
       const id = yield* access(fern, portal, pat)
@@ -291,7 +291,7 @@ layer(identity)("AccessVersions", (it) => {
       yield* person({ id: pat, version: 3 }).pipe(Effect.provideService(Clock.Clock, later(91)))
       assert.deepStrictEqual((yield* kinds(portal)).slice(before.length), ["account-disabled"])
 
-      // Until it has that person again: who may sign in is not barred there by what it heard last.
+      // Once the person has Access again the project is told the current status, since its last news says disabled.
       yield* access(fern, portal, pat, { id, version: 3, state: "active" })
       assert.deepStrictEqual((yield* kinds(portal)).slice(before.length + 1), ["access-granted", "account-enabled"])
       yield* access(fern, portal, pat, { id, version: 4, state: "revoked" })
@@ -299,7 +299,7 @@ layer(identity)("AccessVersions", (it) => {
       assert.strictEqual((yield* kinds(portal)).at(-1), "access-granted")
     }))
 
-  it.effect("the name of somebody that was removed stays barred: the Access that they had may be there still", () =>
+  it.effect("a removed person's subject stays barred: the product may still have that person's Access", () =>
     Effect.gen(function* () {
       const { fern, pat, portal } = yield* scene
       yield* access(fern, portal, pat)

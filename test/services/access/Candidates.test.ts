@@ -1,7 +1,7 @@
 /**
- * What the list of reviews says of a proposal is what the proposal is answered with: for every caller, whatever their
- * memberships, and every Access version, whatever became of it and of its reviews. `blocked_by` is empty exactly where the
- * proposal is taken, and else its one entry is the code of the refusal.
+ * The candidates of the list of reviews agree with the proposal itself: for every caller with any memberships, and
+ * every Access version with any review history. `blocked_by` is empty exactly where the proposal is accepted; otherwise
+ * it holds the code of the refusal.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ const roles = ["sponsor", "administrator", "member"] as const
 const seats = ["none", "active", "invited", "suspended", "ended", "early", "over", "unaccepted"] as const
 type Seat = (typeof seats)[number]
 
-/** What became of a review of an Access version, and how many days ago its last decision was. */
+/** The state of a review of an Access version, and how many days ago its last decision was. */
 const reviews = ["none", "proposed", "approved", "revoked"] as const
 const ages = [0, 7 - 1 / 24, 7, 8, 365 - 1 / 24, 365] as const
 const accesses = ["active", "revoked", "removed", "changed", "moved"] as const
@@ -43,7 +43,7 @@ type Situation = typeof situation extends fc.Arbitrary<infer S> ? S : never
 
 const at = (millis: number) => new Date(millis).toISOString()
 
-/** How the feed tells of a membership at `now`. */
+/** The feed's fields for a membership at `now`. */
 const seatOf = (seat: Seat, now: number) => ({
   state: seat === "invited" || seat === "suspended" || seat === "ended" ? seat : "active",
   ...(seat === "unaccepted" || seat === "invited" ? { accepted_at: null } : {}),
@@ -125,7 +125,7 @@ const check = Effect.fnUntraced(function* (given: Situation) {
 
 layer(services, { excludeTestServices: true })("What may be proposed", (it) => {
   it.effect(
-    "is what a proposal is answered with, for every caller and Access version",
+    "blocked_by of a candidate is the proposal's own refusal, for every caller and Access version",
     () =>
       noon(Effect.gen(function* () {
         const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())

@@ -1,4 +1,4 @@
-/** What a refused caller reads: on which object, in which state, and what to do. */
+/** The `detail` of a refusal: which object, in which state, and what the caller can do. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
@@ -29,7 +29,7 @@ const saidOf = <A, E extends object, R>(refused: Effect.Effect<A, E, R>) =>
   })
 
 layer(services, { excludeTestServices: true })("The detail of a refusal", (it) => {
-  it.effect("names the website, owner, rollout and preview that stand in the way", () =>
+  it.effect("a refusal names the blocking website, owner, rollout or preview", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const { sql } = yield* Database
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true })("The detail of a refusal", (it) =
       ])
     })))
 
-  it.effect("names the request and the person that are there already", () =>
+  it.effect("a refusal names the existing request or person", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)

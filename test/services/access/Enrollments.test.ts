@@ -28,7 +28,7 @@ import {
 const deliveryOf = (personId: string) =>
   Effect.map(Effect.flatMap(Requests, (requests) => requests.mine(personId)), ({ items }) => items[0]!.delivery)
 
-/** What the Mailer would send of a request's mails. */
+/** The mails of a request, as the mailer would render them. */
 const letters = Effect.fnUntraced(function* (requestId: string) {
   const { sql } = yield* Database
   const templates = yield* requestTemplates(new URL("https://portal.example/app"))
@@ -42,7 +42,7 @@ const letters = Effect.fnUntraced(function* (requestId: string) {
 })
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollments", (it) => {
-  it.effect("an invitation is reviewed, mailed, and accepted by the person whose address it went to", () =>
+  it.effect("an invitation is reviewed, mailed, and accepted by the person with the invited address", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "Ned@new.example" })
@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
         { role: "member", state: "active", made_by: w.sam, approved_by: [w.ada] },
       ])
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
-      // The mail that had not left yet does not leave any more.
+      // A mail still in the queue is not sent any more.
       assert.isNull((yield* letters(asked.enrollment_id))[0]!.letter)
       assert.deepStrictEqual(yield* auditOf(asked.enrollment_id), [
         { action: "enrollment.submitted", actor: `person:${w.sam}` },
@@ -83,7 +83,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       ])
     })))
 
-  it.effect("what an administrator wrote, a Sponsor reviews; members and strangers write nothing", () =>
+  it.effect("an administrator's invitation needs a Sponsor's review; members and strangers may not invite", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const asked = yield* enroll(w.fern, w.ada, "new@new.example")
@@ -103,7 +103,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual((yield* requestRow(declined.enrollment_id)).state, "revoked")
     })))
 
-  it.effect("a recipient that is no address stays held, whoever signs, until it runs out", () =>
+  it.effect("an invitation to no valid address stays held after its review, until it expires", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const asked = yield* enroll(w.fern, w.sam, "the lady from accounting")
@@ -116,7 +116,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual((yield* requestRow(asked.enrollment_id)).state, "expired")
     })))
 
-  it.effect("an invitation is over after seven days, by the clock and then by its timer", () =>
+  it.effect("an invitation expires after seven days, by the clock and then by its timer", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "late@new.example" })
@@ -130,7 +130,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.deepStrictEqual(yield* membershipsOf(w.fern, ned), [])
     })))
 
-  it.effect("whoever else holds the link waits for an administrator, and holds up nobody", () =>
+  it.effect("another holder of an invitation's link waits for an administrator, and blocks no other holder", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [ned, finder, thief] = yield* Effect.all([
@@ -168,7 +168,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.deepStrictEqual(yield* membershipsOf(w.fern, thief), [])
     })))
 
-  it.effect("whoever signed an invitation for one did not sign for another who claims it", () =>
+  it.effect("approving an invitation does not approve another person who claims it", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.sam, "administrator")
@@ -180,7 +180,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       yield* sql`update people set status = 'suspended' where id = ${finder}`
       assert.strictEqual(yield* codeOf(sign(claim, "administrator", w.sam)), "invalid_state")
       yield* sql`update people set status = 'active' where id = ${finder}`
-      // Sam alone let the finder in, so for 90 days the two are one pair of eyes.
+      // Sam alone let the finder in, so for 90 days the two are not independent.
       yield* sign(claim, "administrator", w.sam)
       assert.deepStrictEqual(yield* membershipsOf(w.fern, finder), [
         { role: "member", state: "active", made_by: w.sam, approved_by: [w.sam] },
@@ -189,7 +189,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual(yield* codeOf(sign(request, "sponsor", w.sam)), "four_eyes_required")
     })))
 
-  it.effect("whoever may invite takes an invitation back, before its review and after it", () =>
+  it.effect("an inviter may revoke an invitation before and after its review", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [ned, finder] = [yield* person({ email: "ned@back.example" }), yield* person()]
@@ -212,7 +212,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       const gone = yield* revokeInvitation(w.fern, sent.enrollment_id, w.sam)
       assert.deepInclude(gone, { state: "revoked", version: 3 })
       assert.strictEqual(gone.delivery.state, "queued")
-      // Neither the invited person nor whoever else holds the link comes in any more, and no mail leaves.
+      // After the revocation no holder of the link gets in, and no mail leaves.
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, token)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(claim, "administrator", w.ada)), "invalid_state")
       assert.isNull((yield* letters(sent.enrollment_id))[0]!.letter)
@@ -227,7 +227,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, late.enrollment_id, w.sam)), "invalid_state")
     })))
 
-  it.effect("a new institution: whoever approved it lets in its first administrator, and only the first", () =>
+  it.effect("a new institution's approver may approve its first administrator, and only the first", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [mo, ann, ben] = yield* Effect.all([
@@ -239,7 +239,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       yield* sign(founding, "operator", w.oz)
       const moss = (yield* requestRow(founding.request_id)).result_id!
       const first = yield* enroll(moss, mo, "ann@moss.example")
-      // Two that wait at once: both may be signed before either is accepted.
+      // Two invitations wait at once: both may be approved before either is accepted.
       const second = yield* enroll(moss, mo, "ben@moss.example")
       assert.strictEqual((yield* sign(first, "administrator", w.oz)).state, "applied")
       assert.strictEqual(yield* codeOf(sign(second, "administrator", w.oz)), "four_eyes_required")
@@ -249,14 +249,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
         concurrency: 2,
       })
       assert.deepStrictEqual(accepted.map(({ membership }) => membership!.role).sort(), ["administrator", "member"])
-      // Nobody stands in any more.
+      // No operator stands in any more.
       const third = yield* enroll(moss, mo, "cy@moss.example")
       assert.strictEqual(yield* codeOf(sign(third, "administrator", w.ola)), "role_required")
       const administrator = accepted[0]!.membership!.role === "administrator" ? ann : ben
       assert.strictEqual((yield* sign(third, "administrator", administrator)).state, "applied")
     })))
 
-  it.effect("an operator stands in only while nobody else could sign as administrator", () =>
+  it.effect("an operator stands in for administrators only while none of them could sign", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [moss, sol] = [yield* institution(), yield* person()]
@@ -273,7 +273,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       assert.strictEqual(yield* codeOf(sign(one, "administrator", lone)), "administrator_not_effective")
     })))
 
-  it.effect("nothing comes to be in a suspended institution, whoever stands in for its administrators", () =>
+  it.effect("a suspended institution gets no new member, also not by an operator who stands in", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "ned@still.example" })
@@ -299,7 +299,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       yield* sign(asked, "administrator", w.ada)
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(asked.enrollment_id))), "invalid_state")
       assert.strictEqual((yield* membershipsOf(w.fern, ned))[0]!.state, "suspended")
-      // Nor into another role: where nobody administrates, that would make an administrator.
+      // Nor may it give another role: without an administrator there, it would make one.
       const [moss, sol] = [yield* institution(), yield* person()]
       yield* member(moss, sol, "sponsor")
       yield* member(moss, ned, "member", { state: "suspended" })

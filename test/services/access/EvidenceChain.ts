@@ -1,4 +1,4 @@
-/** The evidence of a review, computed again from rows and from RFC 8785 and SHA-256 alone. */
+/** The evidence of a review, recomputed from its rows by RFC 8785 and SHA-256 alone. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -6,7 +6,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 
 type Row = Record<string, unknown> & { readonly [at: string]: unknown }
 
-// Our rows have no numbers but small integers, whose canonical form is the usual one.
+// The rows hold no numbers but small integers, whose canonical form is the usual one.
 const canonical = (value: unknown): string => {
   if (value === null || typeof value !== "object") return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical)}]`
@@ -16,7 +16,7 @@ const canonical = (value: unknown): string => {
 const hash = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`
 const stamp = (at: unknown) => (at as Date).toISOString()
 
-/** Fails where anything that a review rests on is not what its digest says; gives the digests of its entries. */
+/** Fails where a digest of a review's evidence is wrong; returns the digests of its entries. */
 export const verified = Effect.fnUntraced(function* (reviewId: string) {
   const { sql } = yield* Database
   const [review] = yield* sql<Row>`

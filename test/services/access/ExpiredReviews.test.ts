@@ -9,7 +9,7 @@ import { verified } from "./EvidenceChain.ts"
 import { approve, day, list, noon, on, propose, revoke, services, start, tagOf, world } from "./ReviewWorld.ts"
 
 layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true })("An expired review", (it) => {
-  it.effect("gives its place to another proposal once it has expired, whatever swept it or not", () =>
+  it.effect("makes room for one new proposal from the moment it expires, before any sweep", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const candidates = Effect.map(list(w, w.sam), (listed) => listed.candidates.map(({ proposable }) => proposable))
@@ -28,7 +28,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: tru
       assert.strictEqual(outcomes.filter((tag) => tag === "done").length, 1)
       assert.deepStrictEqual(new Set(outcomes), new Set(["done", "ReviewExists"]))
       assert.deepStrictEqual(yield* shown, [["proposed"], ["proposed", "review_expired"]])
-      // Two approvals of one version would stand side by side.
+      // Otherwise two approvals of one version could be current at once.
       const late = yield* Effect.flip(approve(on(w, w.ada, first.review_id)))
       assert.deepInclude(late, { _tag: "InvalidState", state: "expired" })
       assert.deepStrictEqual(yield* verified(first.review_id), [first.evidence_digest])
@@ -45,7 +45,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: tru
         ["proposed", "review_expired"],
       ])
       assert.lengthOf(yield* verified(second!.review_id), 2)
-      // The product heard of that approval, and of no end of it.
+      // The product was told of the approval; the expiry itself is no event.
       const { sql, wide } = yield* Database
       yield* (yield* Drift).look
       assert.deepStrictEqual(yield* drifting(wide, w.portal), [])
@@ -57,7 +57,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: tru
       assert.lengthOf(recorded, 2)
     })))
 
-  it.effect("is expired early by nothing that writes, and an approval of the last moment keeps its place", () =>
+  it.effect("cannot be marked expired early, and an approval in the last moment keeps its place", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)

@@ -1,4 +1,4 @@
-/** Who may approve a review beside its Sponsor, as the service judges it and as the database does. */
+/** Independence of a review's approver from its Sponsor, as the service and as the database check it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Roles } from "../../../services/people/Roles.ts"
@@ -7,7 +7,7 @@ import { access, member, person } from "../../support/TestIdentity.ts"
 import { approve, day, noon, on, propose, services, start, tagOf, world } from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
-  it.effect("is approved by another who counts as another, says the database to whatever writes", () =>
+  it.effect("the database refuses an approval by the proposer, an alias or a dependent person", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
@@ -27,7 +27,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
       assert.isTrue(Exit.isSuccess(yield* written(w.ada)))
     })))
 
-  it.effect("needs another person than the Sponsor, one who is independent of them", () =>
+  it.effect("the approver is another person than the Sponsor, and independent of that person", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.sam, "administrator")
@@ -48,7 +48,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, theirs.review_id))), "done", "the beneficiary may")
     })))
 
-  it.effect("counts two as two unless one made or approved the other within 90 days, by whatever name", () =>
+  it.effect("two persons are independent unless one alone made or approved the other within 90 days", () =>
     noon(Effect.gen(function* () {
       const { abe, ada, sam } = yield* world
       const alias = yield* person()

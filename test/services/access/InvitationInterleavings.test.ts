@@ -1,6 +1,6 @@
 /**
- * Two who do something about one invitation, or about the first two of an institution: in any order of their round trips
- * it is as if one had come after the other.
+ * Two concurrent commands on one invitation, or on the first two of an institution: in any order of their round trips
+ * the outcome is that of one after the other.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
@@ -31,7 +31,7 @@ const invitation = Effect.fnUntraced(function* (fern: string, sam: string, signe
   return { id: enrollment_id, token: yield* tokenOf(enrollment_id) }
 })
 
-/** An invitation of ned's that was sent, and one that waits for its signature; and an institution that nobody runs. */
+/** A sent invitation of ned's, an unreviewed one, and two of an institution without administrators. */
 const place = Effect.gen(function* () {
   const w = yield* world
   const [ned, mia, moss, sol] = yield* Effect.all([person(), person(), institution(), person()])
@@ -48,7 +48,7 @@ const place = Effect.gen(function* () {
 })
 type Place = Effect.Success<typeof place>
 
-/** How it all stands, by the names of the people. */
+/** The rows of the invitations and memberships, with names in place of ids. */
 const stateOf = (at: Place) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
@@ -77,7 +77,7 @@ const stateOf = (at: Place) =>
 
 type Act = (at: Place) => Effect.Effect<string, never, Services>
 
-/** As what they are let in as, or the code of the refusal. */
+/** Accepts an invitation; gives the new role, or the code of the refusal. */
 const accepts = (who: "ned" | "mia" | "finder" | "thief", which: "sent" | "first" | "second" = "sent"): Act => (at) =>
   Effect.flatMap(
     Enrollments,
@@ -96,7 +96,7 @@ const takesBack = (who: "ada" | "sam", which: "sent" | "waiting"): Act => (at) =
       enrollmentId: which === "sent" ? at.sent.id : at.waiting,
     }))))
 
-/** Whole, wherever the other command is. */
+/** Runs a command in one transaction, without a pause before its write. */
 const atOnce = <A, E extends object>(act: (at: Place) => Effect.Effect<A, E, Services>): Act => (at) =>
   codeOf(Effect.provideService(act(at), BeforeWrite, Effect.void))
 const claimed = (act: typeof sign | typeof decline) =>
@@ -122,7 +122,7 @@ const closes = atOnce(({ fern }) =>
 const suspends = atOnce(({ ned }) =>
   Effect.flatMap(Database, ({ sql }) => sql`update people set status = 'suspended' where id = ${ned}`)
 )
-/** The directory's line is refused where the person is seated already. */
+/** Where the person has a membership already, the directory's line is refused. */
 const seats = (state: "active" | "suspended"): Act => ({ fern, ned }) =>
   member(fern, ned, "member", { state }).pipe(
     Effect.as("done"),
@@ -133,35 +133,35 @@ const isBarred = seats("suspended")
 const isSeated = seats("active")
 
 const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
-  "two sign-ins of the invited person": [accepts("ned"), accepts("ned")],
+  "the invited person, twice": [accepts("ned"), accepts("ned")],
   "the invited person and another holder of the link": [accepts("ned"), accepts("finder")],
   "two other holders of the link": [accepts("finder"), accepts("thief")],
   "another holder, twice": [accepts("finder"), accepts("finder")],
-  "who accepts and who takes back": [accepts("ned"), takesBack("ada", "sent")],
-  "another holder and who takes back": [accepts("finder"), takesBack("sam", "sent")],
-  "another holder who comes again and who takes back": [
+  "an acceptance and a revocation": [accepts("ned"), takesBack("ada", "sent")],
+  "another holder and a revocation": [accepts("finder"), takesBack("sam", "sent")],
+  "another holder who comes again and a revocation": [
     accepts("finder"),
     takesBack("sam", "sent"),
     (at) => Effect.andThen(accepts("finder")(at), claimed(decline)(at)),
   ],
-  "the invited person and who signs for another holder": [accepts("ned"), claimed(sign), accepts("finder")],
-  "the invited person and who declines another holder": [accepts("ned"), claimed(decline), accepts("finder")],
-  "who takes back and who signs for another holder": [takesBack("sam", "sent"), claimed(sign), accepts("finder")],
-  "who takes back and who declines another holder": [takesBack("sam", "sent"), claimed(decline), accepts("finder")],
-  "two who take back": [takesBack("ada", "sent"), takesBack("sam", "sent")],
-  "who takes back and who signs": [takesBack("sam", "waiting"), signs],
-  "who takes back and who declines": [takesBack("sam", "waiting"), declines],
-  "who takes back and the end of their role": [takesBack("sam", "sent"), unseats],
-  "who accepts and the end of the institution": [accepts("ned"), closes],
-  "who accepts and the end of the person": [accepts("ned"), suspends],
-  "who accepts and a suspension as a member": [accepts("ned"), isBarred],
-  "who accepts and a membership": [accepts("ned"), isSeated],
+  "the invited person and an approval of another holder": [accepts("ned"), claimed(sign), accepts("finder")],
+  "the invited person and a refusal of another holder": [accepts("ned"), claimed(decline), accepts("finder")],
+  "a revocation and an approval of another holder": [takesBack("sam", "sent"), claimed(sign), accepts("finder")],
+  "a revocation and a refusal of another holder": [takesBack("sam", "sent"), claimed(decline), accepts("finder")],
+  "two revocations": [takesBack("ada", "sent"), takesBack("sam", "sent")],
+  "a revocation and an approval": [takesBack("sam", "waiting"), signs],
+  "a revocation and a refusal": [takesBack("sam", "waiting"), declines],
+  "a revocation and the end of its author's role": [takesBack("sam", "sent"), unseats],
+  "an acceptance and the suspension of the institution": [accepts("ned"), closes],
+  "an acceptance and the suspension of the person": [accepts("ned"), suspends],
+  "an acceptance and a suspended membership": [accepts("ned"), isBarred],
+  "an acceptance and a membership from the directory": [accepts("ned"), isSeated],
   "the first two of an institution": [accepts("ned", "first"), accepts("mia", "second")],
 }
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who meet about an invitation", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent commands on an invitation", (it) => {
   for (const [name, [one, other, before]] of Object.entries(pairs)) {
-    it.effect(`${name}: as one after the other`, () =>
+    it.effect(`${name} end as one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
           const at = yield* place
@@ -173,7 +173,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who me
       }))
   }
 
-  it.effect("each takes two round trips", () =>
+  it.effect("each command takes two round trips", () =>
     Effect.gen(function* () {
       const at = yield* place
       assert.deepStrictEqual(yield* counting(accepts("finder")(at)), [2, "waits"])

@@ -1,4 +1,4 @@
-/** Invitations of a database that took another's place: their links were made void when its epoch began (Epochs.ts). */
+/** Invitations after a restore: the new epoch made their links void (Epochs.ts). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { invitations } from "../../../services/decisions/Invitations.ts"
@@ -8,7 +8,7 @@ import { person } from "../../support/TestIdentity.ts"
 import { acceptInvitation, auditOf, codeOf, enroll, services, sign, timed, tokenOf, world } from "./RequestWorld.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Invitations", (it) => {
-  it.effect("whose link is void are mailed anew, once, and their delivery is that of the new mail", () =>
+  it.effect("an invitation with a void link is mailed anew, once, and shows the delivery of the new mail", () =>
     timed(Effect.gen(function* () {
       const { abe, ada, fern, sam } = yield* world
       const [ned, mia] = [yield* person({ email: "ned@new.example" }), yield* person({ email: "mia@new.example" })]

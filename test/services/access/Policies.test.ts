@@ -34,7 +34,7 @@ const list = (personId: string, state = "open", afterId: string | null = null, l
   Effect.flatMap(Policies, (policies) => policies.list({ personId, state, afterId, limit }))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies", (it) => {
-  it.effect("of a text that is no state nothing is listed, whatever it says", () =>
+  it.effect("listing by an unknown state gives nothing, whatever text it is", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       yield* website(w, w.pat)
@@ -44,7 +44,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       }
     })))
 
-  it.effect("one lists what one may sign, and no more once one has", () =>
+  it.effect("a caller is listed the reviews still to sign, and none once signed", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -75,14 +75,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const ids = others.map(({ policy_review }) => policy_review!.review_id)
       const page = (yield* list(w.oz, "open", ids[0], 1)).items
       assert.deepStrictEqual(page.map(({ review_id }) => review_id), [ids[1]])
-      // What ran out is nobody's to sign, whether its timer fired or not.
+      // An expired review is listed to no one, before its timer fires as well.
       yield* TestClock.adjust(14 * day - 1)
       assert.deepStrictEqual(yield* mine(w.sam), ["access"])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(yield* mine(w.sam), [])
     })))
 
-  it.effect("of two approvers of one role at once one signs, and the other is told", () =>
+  it.effect("two concurrent signatures for one role make one, and the other is refused", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -94,7 +94,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.deepStrictEqual(codes.sort(), ["done", "invalid_state"])
     })))
 
-  it.effect("the last two signatures at once carry the request out once", () =>
+  it.effect("two concurrent last signatures carry the request out once", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -111,7 +111,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       )
     })))
 
-  it.effect("a role that is taken away while its holder signs: the signature waits, and is refused", () =>
+  it.effect("a signature waits for the concurrent end of its role, and is refused", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -135,7 +135,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual((yield* requestRow(asked.request_id)).state, "submitted")
     })))
 
-  /** A transaction that nobody throws out for having waited. */
+  /** Runs in a transaction without lock and idle timeouts. */
   const patient = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.flatMap(
       Database,
@@ -147,7 +147,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
           ),
     )
 
-  /** Does `first` in a transaction that ends once all of `meanwhile` wait for a lock, or one of them did not. */
+  /** Runs `first` in a transaction that commits once all of `meanwhile` wait for a lock, or one of them has ended. */
   const during = Effect.fnUntraced(function* <A, E, R, S>(
     first: Effect.Effect<A, E, R>,
     ...meanwhile: ReadonlyArray<Effect.Effect<unknown, object, S>>
@@ -170,7 +170,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
     return yield* Effect.forEach(waiting, (one) => Fiber.join(one))
   })
 
-  it.effect("of two first enrollments that are signed at once one is the first, whatever signs the other", () =>
+  it.effect("no operator may sign both of two concurrent first enrollments, by the service or in the table", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const founding = yield* organization(w.pat)
@@ -191,7 +191,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual((yield* sign(two, "administrator", w.ola)).state, "applied")
     })))
 
-  it.effect("an institution that is suspended while an invitation is accepted lets nobody in", () =>
+  it.effect("an institution suspended during an acceptance gets no member", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "ned@lock.example" })
@@ -207,7 +207,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual((yield* requestRow(asked.enrollment_id)).state, "invited")
     })))
 
-  it.effect("at a project that the directory gave to another institution nothing comes to be by those of the old", () =>
+  it.effect("a project moved to another institution gets nothing by the old institution's signatures", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [other, portal] = [yield* institution(), yield* project(w.fern)]
@@ -218,7 +218,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       yield* project(other, { id: made.project_id, state: "registered", environment: "staging" })
       assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.ada)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "invalid_state")
-      // Who declines a registration ends the project, which is no longer theirs.
+      // Declining a registration would withdraw the project, which the signer's institution no longer has.
       assert.strictEqual(yield* codeOf(decline(made, "administrator", w.ada)), "invalid_state")
       const { items } = yield* list(w.ada)
       assert.deepStrictEqual(items.filter(({ institution_id }) => institution_id === w.fern).map(({ kind }) => kind), [
@@ -229,15 +229,17 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.deepStrictEqual(yield* sql`select 1 from access where project_id = ${portal}`, [])
     })))
 
-  it.effect("step-up is asked after the rights and before the state", () =>
+  it.effect("step-up is required after the rights are checked and before the state", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const stepUp = Effect.fail(new InsufficientUserAuthentication({ max_age: 300 }))
       const approve = (personId: string, role: string) =>
-        codeOf(Effect.flatMap(Policies, (policies) =>
-          transact(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))))
+        codeOf(
+          Effect.flatMap(Policies, (policies) =>
+            transact(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))),
+        )
       assert.strictEqual(yield* approve(w.sam, "administrator"), "role_required")
       assert.strictEqual(yield* approve(w.pat, "administrator"), "four_eyes_required")
       assert.strictEqual(yield* approve(w.ada, "administrator"), "insufficient_user_authentication")
@@ -246,7 +248,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual((yield* requestRow(asked.request_id)).state, "submitted")
     })))
 
-  it.effect("what somebody made or approved of another they do not count beside, for 90 days", () =>
+  it.effect("a person who alone made or approved another may not sign beside that person for 90 days", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [ann, portal] = [yield* person(), yield* project(w.fern)]
@@ -268,7 +270,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.strictEqual((yield* sign(own, "administrator", ann)).state, "open")
     })))
 
-  it.effect("while the installation is held nothing is approved or accepted; what takes away goes on", () =>
+  it.effect("a held installation approves and accepts nothing new; revocations go on", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "ned@held.example" })
@@ -291,7 +293,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
         assert.strictEqual(yield* codeOf(sign(raising, "sponsor", w.sam)), "held")
         assert.strictEqual(yield* codeOf(acceptInvitation(ned, yield* tokenOf(sent.enrollment_id))), "held")
         assert.strictEqual(yield* codeOf(own(made.project_id, w.ada, w.oz)), "held")
-        // Who may not is told so first.
+        // A caller without the role is told so before the hold.
         assert.strictEqual(yield* codeOf(sign(asked[0], "sponsor", w.abe)), "role_required")
         assert.strictEqual((yield* decline(asked[1], "sponsor", w.sam)).state, "declined")
         yield* sign(suspending, "sponsor", w.sam)

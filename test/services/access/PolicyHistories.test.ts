@@ -1,9 +1,9 @@
 /**
- * Random histories of requests in one institution, and of such that would make another: who asks, who signs in which
- * role, whose membership changes by them, who made and approved what others hang on, who turns out to be whom, how much
- * time passes. A signature counts exactly where a model, which reads the tables and works out provenance by itself, says
- * that the signer is somebody else than everyone before; it is listed to exactly those who may sign it; and in the end no
- * review was signed by its author, or twice by one person, under any name.
+ * Random histories of requests in one institution, and of requests for new institutions: authors, signers and their
+ * roles, memberships, provenance, merges of people and time all vary. A signature counts exactly where a model, which
+ * reads the tables and works out provenance by itself, finds the signer independent of everyone before; a review is
+ * listed to exactly those who may sign it; and in the end no review was signed by its author, or twice by one person,
+ * under any name.
  */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
@@ -34,10 +34,10 @@ import {
 
 const runs = 12
 
-/** 0 and 1 are Sponsors, 1 to 3 administrators, 4 and 5 operators, the rest is nobody yet. */
+/** Numbers of people: 0 and 1 are Sponsors, 1 to 3 administrators, 4 and 5 operators, the rest has no role yet. */
 const people = 9
 
-/** What people hang on: the table, whose it is, and since when. */
+/** Rows with provenance: the table, the column of the person, and the time from which it counts. */
 const grounds = [
   ["people", "id", "created_at"],
   ["identities", "person_id", "linked_at"],
@@ -89,7 +89,7 @@ interface Made {
   readonly at: Date
 }
 
-/** Whether two count as two, worked out from the rows. */
+/** Whether two persons are independent, worked out from the rows. */
 const countsBeside = Effect.fnUntraced(function* (one: string, other: string) {
   const { sql } = yield* Database
   const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
@@ -175,7 +175,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     yield* fire
   })
 
-  // Whoever was merged away is at the door as the person that they turned out to be.
+  // A merged person signs in as the person that it was merged into.
   const as = Effect.fnUntraced(function* (i: number) {
     const [row] = yield* sql<{ id: string }>`select canonical_person(${ids[i]!}) as id`
     return row!.id
@@ -243,7 +243,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 })
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy reviews, whatever happens", (it) => {
-  it.effect("are signed by different people who count as different", () =>
+  it.effect("are signed by independent persons", () =>
     Effect.gen(function* () {
       const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
       const property = fc.asyncProperty(
@@ -253,7 +253,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
     }), 120_000)
 
-  it.effect("are of whoever their author turned out to be: listed to nobody who approved that, and there once", () =>
+  it.effect("belong to the merged author: not listed to the approver of that merge, and open only once", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const { fern, ola, oz } = w
@@ -281,7 +281,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
         codeOf(changeMembership(w, w.sam, author, "member", "active")),
       ])
       assert.deepStrictEqual(yield* again, ["request_exists", "request_exists"])
-      // What ran out stands in nobody's way, under whatever name it was asked for.
+      // An expired request blocks no new one, under any of its author's names.
       yield* TestClock.adjust(14 * day)
       assert.deepStrictEqual(yield* again, ["done", "done"])
       for (const { request_id } of [was, meant]) assert.strictEqual((yield* requestRow(request_id)).state, "expired")

@@ -1,4 +1,4 @@
-/** What is asked for at once: in any order of the round trips, it is as if one had come after the other. */
+/** Two concurrent requests: in any order of their round trips the outcome is that of one after the other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { randomUUID } from "node:crypto"
@@ -72,7 +72,7 @@ const makes: Ask = ({ oz, subject }) =>
       by: { principal: `person:${oz}`, personId: oz, issuer, clientId: "portal" },
     }))))
 
-/** What is no command of two round trips, but changes what one is decided on. */
+/** A change by one statement of something that the concurrent command depends on. */
 const changes =
   (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Ask => (at) =>
     Effect.flatMap(Database, ({ sql }) => Effect.as(Effect.orDie(statement(at, sql)), "done"))
@@ -86,20 +86,20 @@ const isLetIn: Ask = ({ fern, pat, portal }) => Effect.as(Effect.orDie(access(fe
 
 const pairs = {
   "two requests for one Access": [asksForAccess, asksForAccess],
-  "a request for Access and the end of its project": [asksForAccess, withdraws],
-  "a request for Access and the end of its person": [asksForAccess, suspends],
+  "a request for Access and the withdrawal of its project": [asksForAccess, withdraws],
+  "a request for Access and the suspension of its person": [asksForAccess, suspends],
   "a request for Access and the Access itself": [asksForAccess, isLetIn],
   "two requests for one role": [asksForRole("ada"), asksForRole("sam")],
   "a request for a role and the end of its author's": [asksForRole("sam"), unseats],
   "two invitations": [invites, invites],
   "an invitation and the end of its author's role": [invites, unseats],
-  "two who make one person": [makes, makes],
-  "a new person and the end of the operator": [makes, demotes],
+  "two creations of one person": [makes, makes],
+  "a new person and the end of the operator's right": [makes, demotes],
 } as const
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("What is asked for at once", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent requests", (it) => {
   for (const [name, [one, other]] of Object.entries(pairs)) {
-    it.effect(`${name}: as one after the other`, () =>
+    it.effect(`${name} end as one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(
           Effect.map(place, (at) => ({ commands: [one(at), other(at)] as const, state: stateOf(at) })),
@@ -109,7 +109,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("What is as
       }))
   }
 
-  it.effect("each is asked for in two round trips", () =>
+  it.effect("each request takes two round trips", () =>
     Effect.gen(function* () {
       const at = yield* place
       for (const ask of [asksForAccess, asksForRole("ada"), invites, makes]) {

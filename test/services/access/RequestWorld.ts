@@ -1,4 +1,4 @@
-/** What tests of requests and policy reviews stand on: every service of theirs, real, and a Fern to ask things of. */
+/** Fixture of tests of requests and policy reviews: their services, all real, and Fern, an institution to ask. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -53,11 +53,11 @@ export const hour = 3_600_000
 export const day = 24 * hour
 export const reason = "as we agreed on Monday"
 
-/** Runs under a clock of its own, which begins at `start` and moves by hand; the services' own loops have the real one. */
+/** Runs with a test clock that begins at `start`; the services' own loops keep the real one. */
 export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
 
-/** Fern with a Sponsor, two administrators, and two operators beside it; all of them of the feed. */
+/** Fern with a Sponsor and two administrators, and two operators; all of them from the feed. */
 export const world = Effect.gen(function* () {
   const [fern, sam, ada, abe] = yield* Effect.all([institution(), person(), person(), person()])
   const [oz, ola, pat] = yield* Effect.all([person({ operator: true }), person({ operator: true }), person()])
@@ -75,7 +75,7 @@ export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =
     onSuccess: () => "done",
   })
 
-/** A command as the API runs it: by two round trips, or in a transaction where it needs one, or one is open. */
+/** Runs a command as the API does: in two round trips, or in one transaction where it needs one or one is open. */
 export const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
@@ -106,7 +106,7 @@ export const decline = (of: Opened | string, role: string, personId: string) =>
     (policies) => decided(policies.decline({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
   )
 
-/** What the timers' loop does with whatever is due now. */
+/** Fires all due timers, as the timers' loop does. */
 export const fire = Effect.gen(function* () {
   const timers = yield* Timers
   const policies = yield* Policies
@@ -132,7 +132,7 @@ export const requestRow = Effect.fnUntraced(function* (id: string) {
   return row!
 })
 
-/** Kinds of what a project was told, in order. */
+/** Kinds of a project's events, in order. */
 export const told = Effect.fnUntraced(function* (projectId: string) {
   const { sql } = yield* Database
   const rows = yield* sql<{ kind: string }>`
@@ -169,7 +169,7 @@ export const organization = (personId: string) =>
       reason,
     })))
 
-/** Asks for a member's role and state. */
+/** Asks for a change of a member's role and state. */
 export const changeMembership = (
   { fern }: Pick<World, "fern">,
   personId: string,
@@ -197,7 +197,7 @@ export const revokeInvitation = (institutionId: string, enrollmentId: string, pe
     (enrollments) => decided(enrollments.revoke({ institutionId, enrollmentId, personId, reason })),
   )
 
-/** What the audit holds of a request, in order. */
+/** The audit records of a request, in order. */
 export const auditOf = Effect.fnUntraced(function* (requestId: string) {
   const { sql } = yield* Database
   return yield* sql<{ action: string; actor: string }>`

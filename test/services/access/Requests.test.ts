@@ -29,7 +29,7 @@ import {
 const mine = (personId: string) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests", (it) => {
-  it.effect("an organization request that an operator approves makes an institution and its first Sponsor", () =>
+  it.effect("an operator's approval of an organization request makes an institution and its first Sponsor", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const mo = yield* person()
@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(sign(asked, "operator", w.ola)), "invalid_state")
     })))
 
-  it.effect("an access request needs a Sponsor and an administrator, and becomes Access with its grant Event", () =>
+  it.effect("an access request needs a Sponsor and an administrator, and becomes Access with its grant event", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -107,10 +107,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "invalid_state")
     })))
 
-  it.effect("nobody signs twice, the author never, and a declined request stays declined", () =>
+  it.effect("a person signs once, the author never, and a declined request stays declined", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
-      // A Sponsor who is an administrator, too, is one person.
+      // A Sponsor who is an administrator as well is still one person.
       yield* member(w.fern, w.sam, "administrator")
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
@@ -127,11 +127,11 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(sign(asked, "owner of everything", w.abe)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign("0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11", "sponsor", w.sam)), "not_found")
       assert.strictEqual(yield* codeOf(sign("nonsense", "sponsor", w.sam)), "not_found")
-      // Declining leaves the way free for a new request.
+      // A declined request leaves room for a new one.
       assert.strictEqual((yield* askAccess(w.fern, portal, w.ada)).state, "submitted")
     })))
 
-  it.effect("a request that nobody decided for 14 days is over, whether its timer fired or not", () =>
+  it.effect("a request undecided for 14 days expires, by the clock and by its timer", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -152,7 +152,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(sign(other, "sponsor", w.sam)), "invalid_state")
     })))
 
-  it.effect("a role changes once a Sponsor and an administrator agreed", () =>
+  it.effect("a role changes once a Sponsor and an administrator have signed", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "not_found")
@@ -168,14 +168,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
         ["administrator", "active"],
         ["member", "active"],
       ])
-      // Pat counts beside everybody at once: a third person approved it, whoever of the three Pat stands beside.
+      // Pat is independent of everyone at once: each of Pat's approvers has another one beside it.
       const next = yield* change(w, w.pat, w.abe, "administrator", "suspended")
       yield* sign(next, "sponsor", w.sam)
       yield* sign(next, "administrator", w.ada)
       assert.strictEqual((yield* membershipsOf(w.fern, w.abe))[0]!.state, "suspended")
     })))
 
-  it.effect("whose role was ended does not have it again by an invitation that was sent before", () =>
+  it.effect("an invitation sent before a role was ended does not give it back", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const ned = yield* person({ email: "ned@ended.example" })
@@ -192,7 +192,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       yield* sign(ending, "sponsor", w.sam)
       yield* sign(ending, "administrator", w.ada)
       assert.strictEqual(yield* codeOf(acceptInvitation(ned, before)), "invalid_state")
-      // Somebody who signs for them now has seen that.
+      // An administrator who approves the claim now does so after the role's end.
       const { sql } = yield* Database
       yield* sql`update people set email_verified = false where id = ${ned}`
       const claim = yield* acceptInvitation(ned, also)
@@ -202,7 +202,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.deepInclude((yield* membershipsOf(w.fern, ned))[0], { role: "administrator", state: "ended" })
     })))
 
-  it.effect("an administrator whom the directory calls active but not accepted becomes one by a change of role", () =>
+  it.effect("an administrator without an acceptance from the directory becomes effective by a change of role", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.pat, "administrator", { accepted_at: null })
@@ -213,13 +213,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       yield* sign(raised, "administrator", w.abe)
       yield* sign(raised, "sponsor", w.sam)
       assert.strictEqual((yield* sign(asked, "administrator", w.pat)).state, "open")
-      // Who is one already keeps their history.
+      // Repeating the change keeps the membership's provenance.
       const again = yield* change(w, w.sam, w.pat, "administrator", "active")
       assert.deepInclude((yield* membershipsOf(w.fern, w.pat))[0], { made_by: w.ada, approved_by: [w.abe, w.sam] })
       assert.strictEqual(yield* codeOf(sign(again, "sponsor", w.sam)), "four_eyes_required")
     })))
 
-  it.effect("a refused Access: the project is withdrawn, on hold, or the person was suspended meanwhile", () =>
+  it.effect("Access is refused for a withdrawn or held project and for a suspended person", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [portal, gone] = [yield* project(w.fern), yield* project(w.fern, { state: "withdrawn" })]
@@ -231,7 +231,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       })
       yield* access(w.fern, portal, w.ola)
       assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.ola)), "invalid_state")
-      // Access that came with somebody who turned out to be the same person is theirs.
+      // Access of a merged person counts as the Access of the person that it was merged into.
       const alias = yield* person()
       yield* access(w.fern, portal, alias)
       const both = yield* askAccess(w.fern, portal, w.oz)
@@ -254,7 +254,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "applied")
     })))
 
-  it.effect("one sees one's own requests of every kind, and nobody else's", () =>
+  it.effect("a caller lists own requests of every kind, and no other person's", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
@@ -296,7 +296,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.deepStrictEqual(yield* Effect.flatMap(Requests, (requests) => requests.mine(w.pat, beyond)), { items: [] })
     })))
 
-  it.effect("what was asked and decided cannot be rewritten, not even by the tables' owner", () =>
+  it.effect("requests and decisions cannot be rewritten, not even by the tables' owner", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const asked = yield* organization(w.pat)

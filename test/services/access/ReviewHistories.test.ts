@@ -1,9 +1,8 @@
 /**
- * Random histories of reviews in one institution: who proposes, approves and revokes, which Access changes meanwhile,
- * whose role comes and goes, who vouched for whom, who turns out to be whom, what is asked again, how far the products
- * are. Whatever happened: each answer is the one that the model gives; nobody approved what they proposed, by any name;
- * a decision leaves the Access alone; a replay is the original; the evidence is whole; and each of the four facts is
- * what it alone comes from.
+ * Random histories of reviews in one institution: proposers, approvers and revokers, changes of the Access, roles,
+ * provenance, merges of people, replays, and the positions of products all vary. In each: every answer is the model's;
+ * nobody approved their own proposal, under any name; a decision leaves the Access alone; a replay is the original; the
+ * evidence is whole; and each of the four states of a decision follows from its own source alone.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
@@ -38,7 +37,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const encode = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
 
-/** An institution of the model's people, and one who only watches. */
+/** An institution of the model's people, and an administrator who only reads. */
 const world = Effect.gen(function* () {
   const fern = yield* institution()
   const ids = yield* Effect.forEach(Array.from({ length: Model.people }), () => person())
@@ -75,7 +74,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     ([row]) => row,
   )
 
-  /** A decision under a key of its own; it leaves the Access as it is. */
+  /** Sends a decision under its own idempotency key, and checks that it leaves the Access alone. */
   const decide = Effect.fnUntraced(
     function* <E, R>(who: number, path: string, command: Effect.Effect<GrantReceipt, E, R>) {
       const before = yield* theAccess
@@ -130,7 +129,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     )
   })
 
-  /** Whoever they are by now, and whatever they may do: the answer that they had, and nothing done. */
+  /** Repeats a request: whatever became of its author, the answer is the first one, and nothing runs again. */
   const replay = Effect.fnUntraced(function* ({ nth, same }: Extract<Model.Step, { do: "replay" }>) {
     const first = answers[nth % Math.max(1, answers.length)]
     if (first === undefined) return
@@ -162,7 +161,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
     m.vouched.set(who, how)
   })
 
-  /** Past what `Links` lets through: the tables themselves must refuse two who decided together. */
+  /** Merges two people without asking `Links`: the tables themselves must refuse two who decided together. */
   const become = Effect.fnUntraced(function* ({ into, who }: Extract<Model.Step, { do: "merge" }>) {
     if (who === into || Model.isGone(m, who) || Model.isGone(m, into)) return
     const two = Model.together(m, who, into)
@@ -220,7 +219,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
         return follow(step)
     }
   }
-  // After each step: what was written of the list before it.
+  // After each step the kept list must equal a new one.
   const taken = (step: Model.Step) => Effect.andThen(take(step), asAnew(watcher, fern))
   yield* Effect.forEach(steps, taken).pipe(Effect.ensuring(Effect.orDie(hold(false))))
 
@@ -259,12 +258,16 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
   }
 })
 
-layer(services, { excludeTestServices: true })("Reviews, whatever happens", (it) => {
-  it.effect("keep four eyes, whole evidence, each fact by itself, and the Access", () =>
-    Effect.gen(function* () {
-      const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
-      const steps = fc.array(Model.step, { minLength: 10, maxLength: 30 })
-      const property = fc.asyncProperty(steps, (steps) => run(history(steps)))
-      yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
-    }), 120_000)
+layer(services, { excludeTestServices: true })("Random histories of reviews", (it) => {
+  it.effect(
+    "keep four eyes, whole evidence, independent states of decision, and the Access",
+    () =>
+      Effect.gen(function* () {
+        const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
+        const steps = fc.array(Model.step, { minLength: 10, maxLength: 30 })
+        const property = fc.asyncProperty(steps, (steps) => run(history(steps)))
+        yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
+      }),
+    120_000,
+  )
 })

@@ -1,4 +1,6 @@
-/** Two decisions on one review that meet: whatever the order of their round trips, it is as if one had come after the other. */
+/**
+ * Two concurrent decisions on one review: in any order of their round trips the outcome is that of one after the other.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
@@ -16,7 +18,7 @@ const all = Layer.provideMerge(vault, services)
 
 const told = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
 
-/** A decision as the API runs it, in a process of its own; gives how it ended. */
+/** Runs a decision as the API does, in a process of its own; gives its outcome. */
 const decided = <E extends { readonly _tag: string }, R>(
   command: Effect.Effect<GrantReceipt, E, R>,
   path: string,
@@ -28,7 +30,7 @@ const decided = <E extends { readonly _tag: string }, R>(
     ),
   )
 
-/** What stands of a world's reviews, without the ids that differ from world to world. */
+/** The state of a world's reviews, without the ids that differ from world to world. */
 const stateOf = ({ accessId, portal }: World) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
@@ -62,7 +64,7 @@ const proposing: Decide = (w) =>
       "/reviews",
     ))
 
-/** What is no command of two round trips, but changes what one is decided on. */
+/** A change, outside of the decisions, of something that they depend on. */
 const leaving: Decide = ({ ada, fern }) =>
   Effect.flatMap(Database, ({ sql }) =>
     Effect.as(
@@ -85,34 +87,37 @@ const superseding: Decide = ({ accessId, fern, pat, portal }) =>
   )
 
 const pairs = {
-  "two who approve": [by("ada", "approve"), by("abe", "approve")],
-  "who approves and who revokes": [by("ada", "approve"), by("abe", "revoke")],
-  "who approves and the proposer who revokes": [by("ada", "approve"), by("sam", "revoke")],
-  "two who revoke": [by("ada", "revoke"), by("abe", "revoke")],
-  "who revokes and who proposes again": [by("ada", "revoke"), proposing],
-  "who approves and who proposes again": [by("ada", "approve"), proposing],
-  "two who propose again": [proposing, proposing],
-  "one who approves twice with one key": [by("ada", "approve", "once"), by("ada", "approve", "once")],
-  "who approves and the end of the role": [by("ada", "approve"), leaving],
-  "who revokes and the end of the role": [by("ada", "revoke"), leaving],
-  "who approves and a change of the Access": [by("ada", "approve"), superseding],
-  "who proposes again and a change of the Access": [proposing, superseding],
+  "two approvals": [by("ada", "approve"), by("abe", "approve")],
+  "an approval and a revocation": [by("ada", "approve"), by("abe", "revoke")],
+  "an approval and the proposer's revocation": [by("ada", "approve"), by("sam", "revoke")],
+  "two revocations": [by("ada", "revoke"), by("abe", "revoke")],
+  "a revocation and a new proposal": [by("ada", "revoke"), proposing],
+  "an approval and a new proposal": [by("ada", "approve"), proposing],
+  "two new proposals": [proposing, proposing],
+  "one approval twice under one key": [by("ada", "approve", "once"), by("ada", "approve", "once")],
+  "an approval and the end of the approver's role": [by("ada", "approve"), leaving],
+  "a revocation and the end of the revoker's role": [by("ada", "revoke"), leaving],
+  "an approval and a change of the Access": [by("ada", "approve"), superseding],
+  "a new proposal and a change of the Access": [proposing, superseding],
 } as const
 
-layer(all, { excludeTestServices: true, timeout: "2 minutes" })("Two decisions on reviews of one Access", (it) => {
-  for (const [name, [one, other]] of Object.entries(pairs)) {
-    for (const proposed of [true, false]) {
-      it.effect(`${name}, ${proposed ? "of one that is proposed" : "after it was revoked"}: as one after the other`, () =>
-        Effect.gen(function* () {
-          const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
-            const w = yield* world
-            const { review_id } = yield* propose(w)
-            if (!proposed) yield* revoke(on(w, w.sam, review_id))
-            return { commands: [one(w, review_id), other(w, review_id)] as const, state: stateOf(w) }
+layer(all, { excludeTestServices: true, timeout: "2 minutes" })(
+  "Concurrent decisions on reviews of one Access",
+  (it) => {
+    for (const [name, [one, other]] of Object.entries(pairs)) {
+      for (const proposed of [true, false]) {
+        it.effect(`${name} ${proposed ? "of a proposed review" : "after a revocation"} end as one after the other`, () =>
+          Effect.gen(function* () {
+            const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
+              const w = yield* world
+              const { review_id } = yield* propose(w)
+              if (!proposed) yield* revoke(on(w, w.sam, review_id))
+              return { commands: [one(w, review_id), other(w, review_id)] as const, state: stateOf(w) }
+            }))
+            const known = serial.map((ended) => JSON.stringify(ended))
+            for (const ended of interleavings) assert.include(known, JSON.stringify(ended))
           }))
-          const known = serial.map((ended) => JSON.stringify(ended))
-          for (const ended of interleavings) assert.include(known, JSON.stringify(ended))
-        }))
+      }
     }
-  }
-})
+  },
+)

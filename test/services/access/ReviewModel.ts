@@ -1,7 +1,7 @@
-/** What is believed of reviews in one institution of a few people, and what may happen there. */
+/** A model of the reviews in one institution of a few people, and the random steps that it takes. */
 import * as fc from "fast-check"
 
-/** Person 0 and 1 begin as Sponsors, 1 to 3 as administrators, 4 as nothing. */
+/** Numbers of people: 0 and 1 begin as Sponsors, 1 to 3 as administrators, 4 without a role. */
 export const people = 5
 
 const seatStates = ["active", "suspended", "ended", "expired"] as const
@@ -22,7 +22,7 @@ export type Step =
 /** Which evidence a decision names: none, the review's first, its newest. */
 type Seen = "nothing" | "the first" | "the newest"
 
-/** How a person came to be: by whom, how many days ago, and whether a third person approved it. */
+/** The provenance of a person: by whom, how many days ago, and whether a third person approved it. */
 interface Vouched {
   readonly by: number
   readonly as: "made" | "approved"
@@ -30,7 +30,7 @@ interface Vouched {
   readonly third: boolean
 }
 
-// Mostly those who may, so that there is something to go wrong.
+// Mostly people with the role, so that many steps are accepted and can be wrong.
 const who = fc.nat(people - 1)
 const sponsor = fc.constantFrom(0, 1, 0, 1, 0, 1, 2, 3, 4)
 const administrator = fc.constantFrom(1, 2, 3, 1, 2, 3, 0, 4)
@@ -94,7 +94,7 @@ export interface Model {
   readonly canonical: Array<number>
   readonly vouched: Map<number, Vouched>
   readonly access: { version: number; state: "active" | "revoked"; role: string }
-  /** Whether the installation activates nothing now. */
+  /** Whether the installation is held: it activates nothing. */
   held: boolean
 }
 
@@ -115,7 +115,7 @@ const held = (m: Model, n: number) =>
     effective: state === "active" && !isGone(m, n),
   }))
 
-/** Why `n` may not act in this role; null where they may. */
+/** The refusal of `n` in this role; null where `n` may act. */
 const refusal = (m: Model, n: number, role: "sponsor" | "administrator"): string | null => {
   const seats = held(m, n)
   if (seats.length === 0) return "NotFound"
@@ -125,7 +125,7 @@ const refusal = (m: Model, n: number, role: "sponsor" | "administrator"): string
   return seats.some(({ effective }) => effective) ? "RoleRequired" : "MembershipNotActive"
 }
 
-/** Whether two count as two: by canonical person, and neither vouched for the other lately without a third. */
+/** Whether two are independent: different canonical persons, without recent provenance between them by one alone. */
 const independent = (m: Model, one: number, other: number) => {
   const of = (n: number) => m.canonical[n]
   return of(one) !== of(other) &&
@@ -157,14 +157,14 @@ export const revoking = (m: Model, n: number, review: Reviewed, seen: Seen): str
     (review.state === "revoked" ? "InvalidState" : "done")
 }
 
-/** Whether the two decided one thing together, under any of their names: they stay two. */
+/** Whether the two decided one thing together, under any of their names: such people cannot be merged. */
 export const together = (m: Model, one: number, other: number) =>
   m.reviews.some(({ approver, proposer }) =>
     approver !== null && new Set([m.canonical[approver], m.canonical[proposer], one, other]).size === 2 &&
     m.canonical[approver] !== m.canonical[proposer]
   )
 
-/** Whether anything hangs on a person: nobody takes over what they may do or did by a link. */
+/** Whether a person has a role or took part in a decision: such a person cannot be merged away. */
 export const entangled = (m: Model, n: number) => {
   const mine = (one: number | null) => one !== null && m.canonical[one] === n
   return [...m.seats.values()].some((seat) => mine(seat.who)) ||

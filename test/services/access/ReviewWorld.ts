@@ -1,4 +1,4 @@
-/** An institution with a Sponsor, two administrators and one Access, and what they do with its reviews. */
+/** Fixture: an institution with a Sponsor, two administrators and one Access, and their commands on its reviews. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -55,12 +55,12 @@ export const approve = (decision: ReviewDecision) =>
 export const revoke = (decision: ReviewDecision) =>
   Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
 const decoder = new TextDecoder()
-/** What a list says, of the bytes that are sent. */
+/** The list that was sent as these bytes. */
 export const said = (list: Uint8Array): GrantReviewList => JSON.parse(decoder.decode(list))
 export const list = ({ fern }: World, personId: string) =>
   Effect.flatMap(AccessReviews, (reviews) => Effect.map(reviews.list(personId, fern), said))
 
-/** That a list which was written before says what one that is made anew says. */
+/** Asserts that a kept list equals a newly made one. */
 export const asAnew = Effect.fnUntraced(function* (personId: string, institutionId: string) {
   const written = said(yield* (yield* AccessReviews).list(personId, institutionId))
   const anew = yield* Effect.scoped(Effect.flatMap(listing, (list) => list(personId, institutionId)))
@@ -74,6 +74,6 @@ export const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.
 export const rawAccess = (accessId: string) =>
   Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
 
-/** A clock of the test's own: what the services stand on keeps the real one. */
+/** Runs with a test clock that begins at `start`; the services' own loops keep the real one. */
 export const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))

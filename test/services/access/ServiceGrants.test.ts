@@ -78,7 +78,7 @@ const told = ({ portal }: World) =>
     ))
 
 layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
-  it.effect("is proposed by an owner, approved by another, and ended at once", () =>
+  it.effect("a grant is proposed by an owner, approved by another person, and revoked at once", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const proposed = yield* propose(w)
@@ -96,16 +96,16 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.deepInclude(approved.delivery, { state: "queued", queued_at: new Date(start).toISOString() })
       const revoked = yield* revoke(w, w.olga, proposed.id)
       assert.deepInclude(revoked, { state: "revoked", version: 3, effective: "not_effective", revoked_by: w.olga })
-      // What became of the approval is no answer to its end, which the products have yet to hear of.
+      // The revocation is an event of its own: the approval's delivery says nothing about it.
       assert.deepInclude(revoked.delivery, { state: "queued", queued_at: revoked.revoked_at, attempts: 0 })
       assert.notStrictEqual(revoked.delivery.event_id, approved.delivery.event_id)
       assert.deepInclude(revoked.acknowledgement, { state: "pending", cursor: null, acknowledged_at: null })
-      // Late is never refused, and changes nothing.
+      // A late revocation is accepted and changes nothing.
       assert.deepStrictEqual(yield* revoke(w, w.ada, proposed.id), revoked)
       assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
     })))
 
-  it.effect("moves forward only, and by two, says the database to whatever writes", () =>
+  it.effect("the database refuses a grant that goes back in state or is approved by a dependent person", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const ends = (days: number) => new Date(start + days * day).toISOString()
@@ -140,7 +140,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
         where id = ${id}::uuid`)
     })))
 
-  it.effect("says why it cannot be approved", () =>
+  it.effect("a refused approval says why", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.olga, "administrator")
@@ -163,7 +163,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.sameMembers([...both], ["done", "InvalidState"])
     })))
 
-  it.effect("is decided by those of where its project is, wherever it was while they waited for it", () =>
+  it.effect("a moved project's grant is decided by its new institution, also while the approval waits", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { id } = yield* propose(w)
@@ -194,7 +194,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.deepStrictEqual(yield* Effect.forEach(waiting, Fiber.join), ["NotFound", "done"])
     })))
 
-  it.effect("ends by the clock, at most a year on, and is still listed and revoked then", () =>
+  it.effect("a grant expires by the clock, at most a year on, and stays listed and revocable", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const at = (millis: number) => new Date(start + millis).toISOString()
@@ -212,7 +212,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual((yield* revoke(w, w.ada, id)).state, "revoked")
     })))
 
-  it.effect("is for its project's environment, when it is proposed and when it is approved", () =>
+  it.effect("a grant must fit its project's environment when proposed and when approved", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -237,7 +237,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual((yield* propose(staging, { environment: "staging" })).environment, "staging")
     })))
 
-  it.effect("is shown to owners, administrators and operators only", () =>
+  it.effect("grants are shown to owners, administrators and operators only", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const [plain, stranger] = yield* Effect.all([person(), person()])
@@ -248,7 +248,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.deepStrictEqual(asked, ["RoleRequired", "RoleRequired", "RoleRequired", "NotFound"])
     })))
 
-  it.effect("ends with its project", () =>
+  it.effect("grants end with their project", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const [one, two, three] = yield* Effect.all([propose(w), propose(w), propose(w)])
@@ -264,7 +264,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual((yield* list(w, w.ada))[0]!.id, one.id)
     })))
 
-  it.effect("is of the issuer that it names, or of the only one there is", () =>
+  it.effect("a grant takes the issuer that it names, or the only configured one", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const among = (issuers: ReadonlyArray<string>, service_issuer?: string | null) =>
@@ -286,14 +286,14 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
         assert.strictEqual(yield* among(issuers, "https://c.example"), "https://c.example")
       }
 
-      // The longest names of both are still what a token can be looked up by.
+      // A grant with the longest issuer and service id can still be looked up by a token.
       const long = (length: number) =>
         Array.from({ length }, () => String.fromCodePoint(0x20000 + Math.floor(Math.random() * 0xa000))).join("")
       const { id } = yield* propose(w, { service_id: long(200), service_issuer: long(400) })
       assert.strictEqual((yield* approve(w, w.ada, id)).state, "approved")
     })))
 
-  it.effect("is in effect where its service can have anything: by a token that is taken, or pushed to it", () =>
+  it.effect("a grant is effective where its service can authenticate or has a push stream", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const stranger = "https://nobody.example"
@@ -305,7 +305,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
         )
       assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer, stranger] }), "effective")
       assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer], everybody: true }), "effective")
-      // A stream that was asked for while its issuer was known goes on.
+      // A stream that was made while the issuer was known goes on.
       const { sql } = yield* Database
       yield* sql`
         insert into lifecycle_streams (id, project_id, service_issuer, service_id, status, status_by, delivery,

@@ -1,6 +1,6 @@
 /**
- * Two who meet about a policy review, or about what its last signature does: in any order of their round trips it is as if
- * one had come after the other.
+ * Two concurrent commands on a policy review, or on what its last signature changes: in any order of their round trips
+ * the outcome is that of one after the other.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
@@ -56,7 +56,7 @@ const place = Effect.gen(function* () {
   const claim = yield* acceptInvitation(one, token)
   const founding = yield* organization(mo)
   const link = yield* asked(one, other)
-  // Of the first two of an institution whose approver is oz.
+  // The first two enrollments of an institution whose approver is oz.
   const grove = yield* organization(gil)
   yield* sign(grove, "operator", w.oz)
   const moss = (yield* requestRow(grove.request_id)).result_id!
@@ -154,7 +154,7 @@ const objects: Act = ({ link, other }) =>
     (links) => codeOf(decided(links.object({ personId: other, linkRequestId: link, reason: null }))),
   )
 
-/** What is no command of two round trips, but changes what one is decided on. */
+/** A change by one statement of something that the concurrent command depends on. */
 const changes =
   (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Act => (at) =>
     Effect.flatMap(Database, ({ sql }) => Effect.as(Effect.orDie(statement(at, sql)), "done"))
@@ -179,55 +179,70 @@ const both: Act = (at) => Effect.andThen(bySponsor(at), signs("again", "sponsor"
 
 const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
   "both roles of one request": [bySponsor, byAda],
-  "two of one role": [byAda, byAbe],
-  "one person twice": [byAda, byAda],
-  "two for the last signature": [byAda, byAbe, bySponsor],
-  "who signs and who declines": [bySponsor, declines("access", "administrator", "abe")],
-  "who signs last and who declines": [byAda, declines("access", "administrator", "abe"), bySponsor],
-  "two who decline": [declines("access", "administrator", "ada"), declines("access", "administrator", "abe")],
-  "who signs and the end of their role": [byAda, leaves],
-  "who signs last and the end of their role": [byAda, leaves, bySponsor],
-  "who declines and the end of their role": [declines("access", "administrator", "ada"), leaves],
-  "who signs last and the end of the institution": [byAda, closes, bySponsor],
-  "who signs last and the end of the project": [byAda, withdraws, bySponsor],
-  "who signs last and a move of the project": [byAda, moves, bySponsor],
-  "who signs last and the end of the author": [byAda, suspends("pat"), bySponsor],
+  "two signatures for one role": [byAda, byAbe],
+  "one person's signature twice": [byAda, byAda],
+  "two last signatures": [byAda, byAbe, bySponsor],
+  "a signature and a refusal": [bySponsor, declines("access", "administrator", "abe")],
+  "a last signature and a refusal": [byAda, declines("access", "administrator", "abe"), bySponsor],
+  "two refusals": [declines("access", "administrator", "ada"), declines("access", "administrator", "abe")],
+  "a signature and the end of the signer's role": [byAda, leaves],
+  "a last signature and the end of the signer's role": [byAda, leaves, bySponsor],
+  "a refusal and the end of the signer's role": [declines("access", "administrator", "ada"), leaves],
+  "a last signature and the suspension of the institution": [byAda, closes, bySponsor],
+  "a last signature and the withdrawal of the project": [byAda, withdraws, bySponsor],
+  "a last signature and a move of the project": [byAda, moves, bySponsor],
+  "a last signature and the suspension of the author": [byAda, suspends("pat"), bySponsor],
   "the last signatures of one person's two requests": [byAda, signs("again", "administrator", "abe"), both],
   "both roles of a membership": [signs("role", "sponsor", "sam"), signs("role", "administrator", "abe")],
-  "the last signature of a membership and the membership": [signs("role", "administrator", "abe"), isSeated],
-  "who signs an invitation and who takes it back": [
+  "the last signature of a membership and the membership from the directory": [
+    signs("role", "administrator", "abe"),
+    isSeated,
+  ],
+  "an approval of an invitation and its revocation": [
     signs("invitation", "administrator", "abe"),
     takesBack("invitation"),
   ],
-  "who declines an invitation and who takes it back": [
+  "a refusal of an invitation and its revocation": [
     declines("invitation", "administrator", "abe"),
     takesBack("invitation"),
   ],
-  "who signs for another holder and the invited person": [signs("claim", "administrator", "abe"), accepts],
-  "who declines another holder and the invited person": [declines("claim", "administrator", "abe"), accepts],
-  "who signs for another holder and who takes the invitation back": [
+  "an approval of another holder and the invited person": [signs("claim", "administrator", "abe"), accepts],
+  "a refusal of another holder and the invited person": [declines("claim", "administrator", "abe"), accepts],
+  "an approval of another holder and the invitation's revocation": [
     signs("claim", "administrator", "abe"),
     takesBack("sent"),
   ],
-  "who signs for another holder and the end of that one": [signs("claim", "administrator", "abe"), suspends("one")],
-  "two operators for an institution": [signs("founding", "operator", "oz"), signs("founding", "operator", "ola")],
-  "an operator for an institution and the end of the operator": [signs("founding", "operator", "oz"), demotes],
-  "an operator for an institution and the end of its author": [signs("founding", "operator", "oz"), suspends("mo")],
-  "the approver of an institution for its first two": [
+  "an approval of another holder and that person's suspension": [
+    signs("claim", "administrator", "abe"),
+    suspends("one"),
+  ],
+  "two operators' approvals of an institution": [
+    signs("founding", "operator", "oz"),
+    signs("founding", "operator", "ola"),
+  ],
+  "an operator's approval of an institution and the end of the operator's right": [
+    signs("founding", "operator", "oz"),
+    demotes,
+  ],
+  "an operator's approval of an institution and the suspension of its author": [
+    signs("founding", "operator", "oz"),
+    suspends("mo"),
+  ],
+  "the institution's approver on both of its first enrollments": [
     signs("first", "administrator", "oz"),
     signs("second", "administrator", "oz"),
   ],
-  "the approver of an institution and another operator for its first two": [
+  "the institution's approver and another operator on its first enrollments": [
     signs("first", "administrator", "oz"),
     signs("second", "administrator", "ola"),
   ],
-  "an operator for a link and the other side": [signs("link", "operator", "oz"), objects],
-  "an operator against a link and the other side": [declines("link", "operator", "oz"), objects],
+  "an operator's approval of a link and the other side's objection": [signs("link", "operator", "oz"), objects],
+  "an operator's refusal of a link and the other side's objection": [declines("link", "operator", "oz"), objects],
 }
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who meet about a signature", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent commands on a policy review", (it) => {
   for (const [name, [one, other, before]] of Object.entries(pairs)) {
-    it.effect(`${name}: as one after the other`, () =>
+    it.effect(`${name} end as one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
           const at = yield* place
@@ -240,10 +255,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who me
       }))
   }
 
-  it.effect("a signature takes two round trips, the last one loads once more; of a first Access it asks once besides", () =>
+  it.effect("a signature takes two round trips, a last one three or, for a project's first Access, four", () =>
     Effect.gen(function* () {
       const at = yield* place
-      // A project's first event makes its head.
+      // This Access makes the project's first event, and so its head row, outside of what is counted below.
       const first = yield* askAccess(at.fern, at.portal, at.other)
       for (const [role, who] of [["sponsor", at.sam], ["administrator", at.ada]] as const) yield* sign(first, role, who)
       const expected: ReadonlyArray<readonly [Act, number]> = [

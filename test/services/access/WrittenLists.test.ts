@@ -1,6 +1,6 @@
 /**
- * A list of reviews that was written before is given again only while it says what one that is made anew says, whatever
- * changes of what it is made of. What commands and the feed change is held by the histories (ReviewHistories.test.ts).
+ * A kept list of reviews is given again only while it equals a newly made one, through every change that its contents
+ * come from. ReviewHistories.test.ts does the same for changes by commands and the feed.
  */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, type Layer } from "effect"
@@ -11,8 +11,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { access, tell } from "../../support/TestIdentity.ts"
 import { approve, asAnew, day, noon, on, propose, services, start, world } from "./ReviewWorld.ts"
 
-layer(services, { excludeTestServices: true })("A list that was written before", (it) => {
-  it.effect("is made anew once anything is different", () =>
+layer(services, { excludeTestServices: true })("A kept list of reviews", (it) => {
+  it.effect("is made anew once anything in it changes", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       const { owner: sql } = yield* Database
@@ -69,7 +69,7 @@ layer(services, { excludeTestServices: true })("A list that was written before",
       }
     })))
 
-  it.effect("is another one for who could propose, and tells when it was read", () =>
+  it.effect("is another one for a caller who may propose, and carries the time of its reading", () =>
     noon(Effect.gen(function* () {
       const w = yield* world
       for (const _ of ["written", "as it was"]) {
@@ -83,8 +83,8 @@ layer(services, { excludeTestServices: true })("A list that was written before",
     })))
 })
 
-layer(services, { excludeTestServices: true })("Lists that are remembered", (it) => {
-  it.effect("are no more bytes than they may be, the newest of them", () =>
+layer(services, { excludeTestServices: true })("The kept lists", (it) => {
+  it.effect("stay within their bytes, keeping the most recently used", () =>
     Effect.sync(() => {
       const lists = new Lists(100)
       const list = (bytes: number) => ({

@@ -40,7 +40,7 @@ const without = (...names: ReadonlyArray<string>): JWTPayload =>
   Object.fromEntries(Object.entries(good).filter(([name]) => !names.includes(name)))
 
 for (const alg of ["ES256", "RS256"]) {
-  it.effect(`a good token by ${alg} says who, by which client, and how they signed in`, () =>
+  it.effect(`a good token by ${alg} tells the person, the client and the sign-in`, () =>
     Effect.gen(function* () {
       yield* at
       const key = yield* Effect.promise(() => pair(alg, "k1"))
@@ -65,7 +65,7 @@ for (const alg of ["ES256", "RS256"]) {
     }))
 }
 
-it.effect("two audiences, one of them ours, are fine; a service is whose subject is its client", () =>
+it.effect("a token with two audiences is accepted if one is ours; a service's subject is its client", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -80,7 +80,7 @@ it.effect("two audiences, one of them ours, are fine; a service is whose subject
     assert.strictEqual(yield* outcome(yield* trusting(issuers, "mail"), token), "invalid_token")
   }))
 
-it.effect("a token that was made for longer than its issuer may is refused", () =>
+it.effect("a token with a longer lifetime than its issuer may give is refused", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -100,7 +100,7 @@ it.effect("a token that was made for longer than its issuer may is refused", () 
     }
   }))
 
-it.effect("what is not exactly such a token is refused", () =>
+it.effect("any other token is refused", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -170,13 +170,13 @@ it.effect("what is not exactly such a token is refused", () =>
     assert.strictEqual(yield* outcome(verifier, yield* sign(key, good)), "in")
   }))
 
-it.effect("60 s of skew, and no more", () =>
+it.effect("clocks may differ by 60 s, and no more", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
     const verifier = yield* trusting({ [issuer]: { keys: fixedKeys({ keys: [key.jwk] }) } })
     const inside = [{ exp: now - 59 }, { nbf: now + 60 }, { auth_time: now + 60 }]
-    // A token is as old as its issuer says, as long as that makes its life no longer than it may be.
+    // A token's age is counted from its issuer's time, within the longest lifetime allowed.
     for (const claims of [...inside, { iat: now + 86_400 }, { iat: now - 86_400 + 600 }]) {
       assert.strictEqual(yield* outcome(verifier, yield* sign(key, { ...good, ...claims })), "in")
     }
@@ -185,7 +185,7 @@ it.effect("60 s of skew, and no more", () =>
     }
   }))
 
-it.effect("acr means what the issuer's map says, no higher than the issuer is believed", () =>
+it.effect("acr is mapped by the issuer's table, and capped at the level that the issuer is trusted for", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -203,7 +203,7 @@ it.effect("acr means what the issuer's map says, no higher than the issuer is be
     assert.strictEqual(yield* level({ maxAal: "aal2" }, "urn:service:aal1"), "aal1")
   }))
 
-it.effect("a signature is checked once a minute, and no token outlives its end for that", () =>
+it.effect("a signature is verified once a minute, and no token outlives its expiry by that", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -222,11 +222,11 @@ it.effect("a signature is checked once a minute, and no token outlives its end f
     yield* TestClock.setTime((now + 60) * 1_000)
     assert.deepStrictEqual(yield* outcomes, ["in", "invalid_token"])
     assert.strictEqual(checks, 5)
-    // What was refused is not remembered, nor is anything under another token's name.
+    // A refused token is not cached, and no token is found under another one's name.
     assert.strictEqual(yield* outcome(verifier, `${long}x`), "invalid_token")
   }))
 
-it.effect("tokens are remembered for a minute, and those that ended are let go by the next one", () =>
+it.effect("a token is cached for a minute, and expired ones are dropped by the next token", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -239,7 +239,7 @@ it.effect("tokens are remembered for a minute, and those that ended are let go b
     assert.strictEqual(yield* kept, 1)
   }))
 
-it("at most 10,000 tokens are remembered", () => {
+it("at most 10,000 tokens are cached", () => {
   const known = remembered<number>()
   for (let n = 0; n < 12_000; n++) known.keep(known.keyOf(`token ${n}`), n, 0, Infinity)
   assert.strictEqual(known.size(), 10_000)

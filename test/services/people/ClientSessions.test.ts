@@ -1,4 +1,4 @@
-/** The end of what people signed in to by way of a client, told of each of them however many they are. */
+/** The end of all sessions of a client, as events of each of its people. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Positions } from "../../../services/lifecycle/Positions.ts"
@@ -9,7 +9,7 @@ import { transact } from "../../../services/platform/database/Transact.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSessions", (it) => {
-  it.effect("tells of more people than one transaction should, each once, in transactions of their own", () =>
+  it.effect("every person gets one event, over as many small transactions as needed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const jobs = yield* Jobs

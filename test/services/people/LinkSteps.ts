@@ -14,7 +14,7 @@ export const ask = (personId: string, proof_id: string) =>
 export const object = (personId: string, linkRequestId: string) =>
   Effect.flatMap(Links, (links) => decided(links.object({ personId, linkRequestId, reason: null })))
 
-/** What the Mailer writes down once the other side's notice has left, or never will. */
+/** Marks the other side's notice as sent or failed, as the mailer does. */
 export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state: "sent" | "failed" = "sent") {
   const { sql } = yield* Database
   const now = new Date(yield* Clock.currentTimeMillis)
@@ -23,7 +23,7 @@ export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state
     where subject_id = ${linkRequestId}`
 })
 
-/** A link that `one` asks for, with a token of `other`, who is told at once. */
+/** A link that `one` requests with a token of `other`; the notice to `other` is sent at once. */
 export const asked = Effect.fnUntraced(function* (one: string, other: string) {
   const { proof_id } = yield* prove(one, yield* tokenFor(other))
   const link = yield* ask(one, proof_id)
@@ -44,7 +44,7 @@ export const mailsAbout = Effect.fnUntraced(function* (id: string) {
   return rows.map(({ recipient }) => recipient)
 })
 
-/** What projects were told of linked identities: the project, whose name it knows, and which one stands beside it. */
+/** The identity-linked events of these projects: project, the subject that it knows, and the subject linked to it. */
 export const linksTold = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
   const { sql } = yield* Database
   const rows = yield* sql<{ project_id: string; of: string; linked: string }>`
@@ -53,7 +53,7 @@ export const linksTold = Effect.fnUntraced(function* (projects: ReadonlyArray<st
   return rows.map(({ linked, of, project_id }) => [project_id, of, linked])
 })
 
-/** An approved link takes effect, as if the other side had had its day. */
+/** Makes an approved link effective, as if the day to object were over. */
 export const settledNow = Effect.fnUntraced(function* (linkRequestId: string) {
   const { sql } = yield* Database
   const long = 3 * 24 * 3_600_000

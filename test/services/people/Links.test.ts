@@ -27,13 +27,13 @@ import {
 import { ask, asked, identitiesOf, linksTold, mailsAbout, object, prove } from "./LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (it) => {
-  it.effect("two identities become one, a day after the other side was told, and products hear of it", () =>
+  it.effect("two identities become one a day after the other side was told, and products are told", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
       const portal = yield* project(w.fern)
       yield* access(w.fern, portal, one)
-      // Products that know the person by the one name, the other, or both.
+      // Products that know the person by the one subject, the other, or both.
       const [theirs, both] = [yield* project(w.fern), yield* project(w.fern)]
       for (const [at, who] of [[theirs, other], [both, other], [both, one]] as const) yield* access(w.fern, at, who)
       const link = yield* asked(one, other)
@@ -83,7 +83,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.isNull(yield* notice!.render(mail))
     })))
 
-  it.effect("an approval that comes later takes effect at once; receipts go along, and the end of sessions", () =>
+  it.effect("a later approval takes effect at once; receipts and ended sessions move to the merged person", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
@@ -112,14 +112,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
           { principal: `person:${one}`, key: "mine" },
         ],
       )
-      // What either had ended stays ended: the later word counts.
+      // Sessions that either had ended stay ended: the later cut-off counts.
       assert.deepStrictEqual(
         yield* sql`select except_sid from session_floors where person_id = ${one}`,
         [{ except_sid: "kept 2000" }],
       )
     })))
 
-  it.effect("an identity of nobody's may be linked, too", () =>
+  it.effect("an identity without a person can be linked", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const one = yield* person()
@@ -133,7 +133,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.deepStrictEqual(yield* identitiesOf(one), [one, subject].sort())
     })))
 
-  it.effect("the other side objects, an operator declines, or nobody decides: nothing is linked", () =>
+  it.effect("a link ends unlinked by an objection, an operator's refusal or expiry", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other, third] = [yield* person(), yield* person(), yield* person()]
@@ -156,7 +156,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.deepStrictEqual(yield* identitiesOf(one), [one])
     })))
 
-  it.effect("a proof counts once, for ten minutes, for whoever made it", () =>
+  it.effect("a proof counts once, for ten minutes, for its maker", () =>
     timed(Effect.gen(function* () {
       yield* world
       const [one, other, third] = [yield* person(), yield* person(), yield* person()]
@@ -174,7 +174,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.strictEqual(yield* codeOf(ask(third, open.proof_id)), "proof_expired")
     })))
 
-  it.effect("a token proves nothing where it is stale, foreign, a service's, or one's own", () =>
+  it.effect("a stale, foreign, service's or own token proves nothing", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
@@ -188,14 +188,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       yield* refused(yield* serviceTokenFor("robot"))
       yield* refused(yield* tokenFor(one))
       yield* prove(one, yield* tokenFor(other, { authTime: now - 300 }))
-      // Nor one that leaked, after its person ended that session.
+      // Nor does a leaked token, after its person ended that session.
       const { sql } = yield* Database
       const ended = yield* person()
       yield* sql`insert into session_floors (person_id, before, except_issuer, except_sid)
         values (${ended}, ${new Date(now * 1_000)}, ${issuer}, 'kept')`
       yield* refused(yield* tokenFor(ended, { sid: "leaked" }))
       yield* prove(one, yield* tokenFor(ended, { sid: "kept" }))
-      // Nor where something hangs on the other: a membership, an ownership, an operator's right, a decision.
+      // Nor a token of a person with a membership, an ownership, an operator's right, or a decision.
       const [owns, gone, kept] = [yield* person(), yield* person(), yield* person()]
       yield* owner(yield* project(w.fern), owns)
       for (const entangled of [w.sam, w.oz, owns]) yield* refused(yield* tokenFor(entangled))
@@ -206,7 +206,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       yield* refused(token)
     })))
 
-  it.effect("who became a member meanwhile is not merged away", () =>
+  it.effect("a person who became a member meanwhile is not merged away", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other, later] = [yield* person(), yield* person(), yield* person()]
@@ -222,7 +222,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.deepStrictEqual(yield* identitiesOf(other), [other])
     })))
 
-  it.effect("what somebody asked for before they were merged is given to who they turned out to be", () =>
+  it.effect("requests made before a merge go to the merged person", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
@@ -247,10 +247,10 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.deepStrictEqual((yield* membershipsOf(moss, one)).map(({ role }) => role), ["sponsor"])
     })))
 
-  it.effect("two who decided one thing together stay two: 409, and the table says so, too", () =>
+  it.effect("two persons who decided one thing together cannot be merged: 409, and the table refuses it too", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
-      // An operator who signed a stranger's link, and is no operator any more.
+      // An operator who signed a stranger's link, and whose right has ended.
       const [ex, stranger] = [yield* person({ operator: true }), yield* person()]
       const link = yield* asked(stranger, yield* person())
       yield* sign(link, "operator", ex)
@@ -268,7 +268,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       )
     })))
 
-  it.effect("people who were merged count as one wherever two are needed", () =>
+  it.effect("merged persons count as one wherever two are needed", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
@@ -278,13 +278,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       yield* fire
       const roles = yield* Roles
       assert.isFalse(yield* roles.independent(one, other))
-      // Who approved the link of one's identity does not count beside one for a while.
+      // The approver of a link is not independent of its person for 90 days.
       assert.isFalse(yield* roles.independent(one, w.oz))
       assert.isTrue(yield* roles.independent(one, w.ola))
       yield* TestClock.adjust(91 * day)
       assert.isTrue(yield* roles.independent(one, w.oz))
       assert.isFalse(yield* roles.independent(one, other))
-      // Chains are flat: who was merged into the second is found at the first.
+      // Merges do not chain: persons merged into the second one now point to the third.
       const third = yield* person()
       const next = yield* asked(third, one)
       yield* sign(next, "operator", w.oz)

@@ -15,7 +15,7 @@ const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId
 )
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople", (it) => {
-  it.effect("people are made by operators and by directory services, once for each identity", () =>
+  it.effect("operators and directory services make a person once for each identity", () =>
     Effect.gen(function* () {
       const [oz, sam] = [yield* person({ operator: true }), yield* person()]
       const people = yield* NewPeople
@@ -44,7 +44,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople"
         yield* codeOf(create(randomUUID(), by(null, writer.clientId, "https://other"))),
         "role_required",
       )
-      // Longer than an index can tell apart, and nothing that repeats.
+      // Longer than an index entry may be, and incompressible.
       const endless = Array.from({ length: 200 }, () => randomUUID()).join("")
       assert.strictEqual(yield* codeOf(create(endless, by(oz))), "HTTPValidationError")
       const [moss, roles] = [yield* institution(), yield* Roles]

@@ -27,7 +27,7 @@ const workOff = Effect.gen(function* () {
 })
 
 layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
-  it.effect("of a person with many projects is told to some at once and to the rest by a job, to each once", () =>
+  it.effect("a person's event reaches a few projects at once and the rest by a job, each once", () =>
     Effect.gen(function* () {
       const { pat, projects } = yield* scene
       yield* person({ id: pat, version: 2, status: "disabled" })
@@ -36,7 +36,7 @@ layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
       assert.deepStrictEqual(yield* news(projects), projects.map(() => ["account-disabled"]))
     }))
 
-  it.effect("of two who turned out to be one, nobody is told enabled by either name before both are", () =>
+  it.effect("a merged person is told enabled, by either subject, only once both are", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const fern = yield* institution()
@@ -52,7 +52,7 @@ layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
       assert.strictEqual(yield* becomes(one, "disabled"), "account-disabled")
       assert.strictEqual(yield* becomes(other, "suspended"), "account-disabled")
       assert.strictEqual(yield* becomes(other, "active"), "account-disabled")
-      // Neither is new Access by the one name any good while the other may not sign in.
+      // New Access by one subject is useless as well while the person is barred by the other.
       const later = yield* project(fern)
       yield* access(fern, later, other)
       assert.deepStrictEqual(yield* news([later]), [["account-disabled"]])
@@ -63,7 +63,7 @@ layer(identityTelling({ atOnce: 3, chunk: 2 }))("PersonNews", (it) => {
       assert.strictEqual(yield* becomes(other, "active"), "account-enabled")
     }))
 
-  it.effect("that is no news any more by the time of the job does not reach anybody last", () =>
+  it.effect("an event overtaken before its job ran is no project's last one", () =>
     Effect.gen(function* () {
       const { pat, projects } = yield* scene
       yield* person({ id: pat, version: 2, status: "disabled" })

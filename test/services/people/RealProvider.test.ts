@@ -1,4 +1,4 @@
-/** Tokens of a real OpenID provider, got as a portal's server and a service get them, verified over its key set. */
+/** Tokens of a real OpenID provider, obtained as a portal's server and a service do, verified by its key set. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { createHash, randomBytes } from "node:crypto"
@@ -15,7 +15,7 @@ const redirectUri = "https://portal.example/callback"
 const secret = "a-secret-that-is-long-enough-for-everyone"
 const client = { client_secret: secret, token_endpoint_auth_method: "client_secret_post" }
 
-/** A provider that gives JWT access tokens for our audience, and says in them how its users signed in. */
+/** A provider that issues JWT access tokens for our audience, with the sign-in's claims. */
 const provider = Effect.gen(function* () {
   const server = createServer()
   yield* Effect.acquireRelease(
@@ -67,7 +67,7 @@ const tokensFor = async (issuer: string, fields: Record<string, string>): Promis
   return await response.json() as Tokens
 }
 
-/** Signs in with the provider's own pages, as a browser would, and gives where it sends the browser in the end. */
+/** Signs in through the provider's own pages, as a browser would; returns the last redirect. */
 const signIn = async (issuer: string, login: string, challenge: string): Promise<URL> => {
   const jar = new Map<string, string>()
   const query = new URLSearchParams({
@@ -99,14 +99,14 @@ const signIn = async (issuer: string, login: string, challenge: string): Promise
     } else if (to.startsWith(redirectUri)) return new URL(to)
     else next = [new URL(to, issuer).href, {}]
   }
-  throw new Error("the provider never came to an end")
+  throw new Error("the provider redirects without end")
 }
 
 const outbound = Outbound.layer({ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] })
 const nowhere = { userAgent: null, address: null }
 
 layer(identity, { excludeTestServices: true })("a real provider", (it) => {
-  it.effect("a person's and a service's access tokens are good, an ID token is none", () =>
+  it.effect("a person's and a service's access tokens are accepted, an ID token is refused", () =>
     Effect.gen(function* () {
       const issuer = yield* provider
       const ada = yield* person({ issuer, subject: "ada" })

@@ -43,7 +43,7 @@ layer(world, { excludeTestServices: true })(
       return row
     })
 
-    it.effect("a session's first token makes its row; later ones are written where they say something new", () =>
+    it.effect("a session's first token makes its row; later ones are written where they add something", () =>
       Effect.gen(function* () {
         const { add, flush } = yield* Sightings
         yield* TestClock.setTime(now * 1_000)
@@ -65,7 +65,7 @@ layer(world, { excludeTestServices: true })(
         yield* add(token("a"), "ada", { ...here, userAgent: "Portal/2" }, true)
         yield* flush
         assert.deepStrictEqual(yield* rowOf("a"), first)
-        // Stepped up meanwhile, and the older token is still in use beside the new one.
+        // The session was stepped up; the older token is still used beside the new one.
         const stronger = { authTime: now + 10, issuedAt: now + 10, aal: "aal2", amr: ["pwd", "otp"] } as const
         yield* add(token("a", { ...stronger, expiresAt: now + 700 }), "ada", here, true)
         yield* flush
@@ -82,7 +82,7 @@ layer(world, { excludeTestServices: true })(
         })
       }).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("20,000 sessions wait at most; one that was left out is written with its next request", () =>
+    it.effect("at most 20,000 sessions wait to be written; a dropped one is written at its next request", () =>
       Effect.gen(function* () {
         const { add, flush } = yield* Sightings
         yield* TestClock.setTime(now * 1_000)
@@ -99,7 +99,7 @@ layer(world, { excludeTestServices: true })(
         assert.isDefined(yield* rowOf("crowd 0"))
       }).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("a revoked session stays revoked, whatever is still noted of it", () =>
+    it.effect("a revoked session stays revoked, through anything noted of it later", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const { add, flush } = yield* Sightings
@@ -114,7 +114,7 @@ layer(world, { excludeTestServices: true })(
         assert.deepStrictEqual(yield* rowOf("r"), revoked)
       }).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("what its person ended before it was written is written as ended, and products hear of it once", () =>
+    it.effect("a session ended before it was written is written as ended, and products are told once", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const { add, flush } = yield* Sightings
@@ -133,13 +133,13 @@ layer(world, { excludeTestServices: true })(
           for (const [name, age] of Object.entries(ages)) {
             yield* add(token(`${name} ${me}`, { authTime: at + age, issuedAt: at + age }), me, here, false)
           }
-          // A refreshed token of a session whose issuer never says when it began, and one who signed in again.
+          // A refreshed token of a session without `auth_time`, and a second sign-in.
           yield* add(token(sid("refreshed"), unsaid), me, here, false)
           yield* add(token(sid("refreshed"), { ...unsaid, issuedAt: at + 3_600 }), me, here, false)
           yield* add(token(sid("again"), { authTime: at + 3_600, issuedAt: at + 3_600 }), me, here, false)
         })
         yield* noted
-        // It is looked for only once it is committed.
+        // The flush waits for the revocation's commit before it looks for it.
         const [ended] = yield* during(
           Effect.andThen(
             sql`select from people where id = ${me} for no key update`,
@@ -160,7 +160,7 @@ layer(world, { excludeTestServices: true })(
             ]),
           ),
         )
-        // Another process that saw them, too, writes and tells nothing of them.
+        // A second process that noted the same sessions writes and reports nothing more.
         yield* noted
         yield* flush
         while (yield* jobs.work([worker])) { /* as Upkeep does */ }
@@ -170,7 +170,7 @@ layer(world, { excludeTestServices: true })(
         assert.sameMembers(told.map((one) => one.sid), [sid("late"), sid("refreshed"), sid("again")])
       }))
 
-    it.effect("what cannot be written waits", () =>
+    it.effect("a failed write is tried again", () =>
       Effect.gen(function* () {
         const { owner } = yield* Database
         const { add, flush } = yield* Sightings
@@ -182,7 +182,7 @@ layer(world, { excludeTestServices: true })(
         assert.isDefined(yield* rowOf("w"))
       }))
 
-    it.effect("who looks while it is written waits for it, and who goes away takes nothing along", () =>
+    it.effect("a reader waits for the write of a session, and an interrupted reader loses none", () =>
       Effect.gen(function* () {
         const { owner } = yield* Database
         const { add, settle } = yield* Sightings

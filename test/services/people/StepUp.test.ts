@@ -7,7 +7,7 @@ const signedIn = 1_800_000_000
 const at = (seconds: number) => (signedIn + seconds) * 1_000
 const by = (aal: "aal1" | "aal2" | "aal3" | "unknown", authTime: number | null = signedIn) => ({ aal, authTime })
 
-it("a sign-in is fresh for as many whole seconds as are asked for, and what is not said is not fresh", () => {
+it("a sign-in is fresh for exactly the seconds asked for, and without `auth_time` never", () => {
   const demand = { maxAgeSeconds: 300, aal: null }
   for (const [seconds, fresh] of [[-60, true], [0, true], [300, true], [300.999, true], [301, false]] as const) {
     assert.strictEqual(satisfies(by("unknown"), demand, at(seconds)), fresh, String(seconds))
@@ -16,7 +16,7 @@ it("a sign-in is fresh for as many whole seconds as are asked for, and what is n
   assert.isTrue(satisfies(by("unknown", null), { maxAgeSeconds: null, aal: null }, at(0)))
 })
 
-it("a level is enough for itself and those below, and an unknown one for none", () => {
+it("a level satisfies itself and lower ones, and an unknown level none", () => {
   const enough = (aal: "aal1" | "aal2" | "aal3" | "unknown") =>
     (["aal1", "aal2", "aal3"] as const).map((wanted) => satisfies(by(aal), { maxAgeSeconds: null, aal: wanted }, at(0)))
   assert.deepStrictEqual(enough("aal3"), [true, true, true])
@@ -25,7 +25,7 @@ it("a level is enough for itself and those below, and an unknown one for none", 
   assert.deepStrictEqual(enough("unknown"), [false, false, false])
 })
 
-it.effect("what would do is told: no more than was asked for", () =>
+it.effect("the challenge names what is missing, and asks for no more than required", () =>
   Effect.gen(function* () {
     yield* TestClock.setTime(at(301))
     const asked = (demand: Parameters<typeof check>[1]) =>

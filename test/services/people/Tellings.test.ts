@@ -21,7 +21,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
     { kind: "session-revoked", sid: "s1" },
   ] as const
 
-  it.effect("everyone who has to hear of a person does, once: at once where they are few, else some at a time", () =>
+  it.effect("each project of a person is told once: at once where they are few, else by a job", () =>
     Effect.gen(function* () {
       const { tell, worker } = yield* Tellings
       const jobs = yield* Jobs
@@ -53,7 +53,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       assert.lengthOf(yield* told(me), 6)
     }))
 
-  it.effect("much that happens at once is told in transactions that are small, each once to each project", () =>
+  it.effect("many events of a person are appended in small transactions, each once per project", () =>
     Effect.gen(function* () {
       const { tell, worker } = yield* Tellings
       const jobs = yield* Jobs
@@ -75,7 +75,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       assert.isAtMost(Math.max(...rows.map(({ n }) => n)), 8)
     }))
 
-  it.effect("what is undone was not told", () =>
+  it.effect("a rolled-back command tells no project", () =>
     Effect.gen(function* () {
       const { tell } = yield* Tellings
       const fern = yield* institution()

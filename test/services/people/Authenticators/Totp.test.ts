@@ -17,14 +17,14 @@ for (const [seconds, code] of vectors) {
   it(`RFC 6238, appendix B, ${seconds} s`, () => {
     const step = Math.floor(seconds / 30)
     const at = (off: number) => stepOf(seed, code.slice(2), (step + off) * 30_000)
-    // Taken in its own step and in the ones beside it, and known for the step that it is of.
+    // A code is accepted in its own step and in the neighbouring ones, and is recorded under its own step.
     assert.deepStrictEqual([-1, 0, 1].map(at), [step, step, step])
     assert.deepStrictEqual([-2, 2].map(at), [null, null])
     assert.strictEqual(stepOf(seed, code.slice(2), seconds * 1_000), step)
   })
 }
 
-it("a seed is 160 random bits, and its address says which kind of code it makes", () => {
+it("a seed is 160 random bits, and its otpauth address names its algorithm and digits", () => {
   const [one, two] = [Redacted.value(newSecret()), Redacted.value(newSecret())]
   assert.match(one, /^[A-Z2-7]{32}$/)
   assert.notStrictEqual(one, two)

@@ -1,4 +1,4 @@
-/** Two who meet about a link: in any order of their round trips it is as if one had come after the other. */
+/** Two concurrent commands on a link: in any order of their round trips the outcome is that of one after the other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Links } from "../../../../services/links/Links.ts"
@@ -13,7 +13,7 @@ import { ask, prove, settledNow } from "../LinkSteps.ts"
 
 type Services = Layer.Success<typeof services>
 
-/** Three people who may all sign in as `other`: two have a proof of it, and `asked` is a link with `wanted`. */
+/** Three people; `one` and `third` hold proofs of `other`'s identity, and `link` asks for `wanted`'s. */
 const place = Effect.gen(function* () {
   const w = yield* world
   const [one, third, other, wanted] = yield* Effect.all([person(), person(), person(), person()])
@@ -68,7 +68,7 @@ const objects: Act = ({ link: { link_request_id }, wanted }) =>
     (links) => codeOf(decided(links.object({ personId: wanted, linkRequestId: link_request_id, reason: null }))),
   )
 
-/** Whole, wherever the other command is. */
+/** Runs a command in one transaction, without a pause before its write. */
 const atOnce = <A, E extends object>(act: (at: Place) => Effect.Effect<A, E, Services>): Act => (at) =>
   codeOf(Effect.provideService(act(at), BeforeWrite, Effect.void))
 const writes = (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, object>) =>
@@ -87,23 +87,23 @@ const free: Act = otherLinkEnds
 const otherApproved = atOnce(({ merging, oz }) => sign(merging, "operator", oz))
 
 const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
-  "two who show one token": [proves("one"), proves("third")],
-  "who shows a token and the end of its person": [proves("one"), suspends],
-  "two who ask for one identity": [asks("one"), asks("third"), free],
-  "who asks twice by one proof": [asks("one"), asks("one"), free],
-  "who asks and the end of the other side": [asks("one"), suspends, free],
-  "who asks and a membership of the other side": [asks("one"), joins, free],
-  "who asks and the end of another's request": [asks("one"), otherLinkEnds],
-  "who asks and another's link that takes effect": [asks("one"), otherMerges, otherApproved],
+  "two proofs by one token": [proves("one"), proves("third")],
+  "a proof and the suspension of its person": [proves("one"), suspends],
+  "two requests for one identity": [asks("one"), asks("third"), free],
+  "two requests by one proof": [asks("one"), asks("one"), free],
+  "a request and the suspension of the other side": [asks("one"), suspends, free],
+  "a request and a membership of the other side": [asks("one"), joins, free],
+  "a request and the refusal of another person's request": [asks("one"), otherLinkEnds],
+  "a request and another person's link that takes effect": [asks("one"), otherMerges, otherApproved],
   "two objections": [objects, objects],
-  "an objection and the approval": [objects, approves],
-  "an objection and the operator's no": [objects, declines],
-  "an objection and the effect": [objects, takesEffect, approved],
+  "an objection and an approval": [objects, approves],
+  "an objection and a refusal": [objects, declines],
+  "an objection and the link's effect": [objects, takesEffect, approved],
 }
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who meet about a link", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent commands on a link", (it) => {
   for (const [name, [one, other, before]] of Object.entries(pairs)) {
-    it.effect(`${name}: as one after the other`, () =>
+    it.effect(`${name} end as one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
           const at = yield* place
@@ -115,7 +115,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who me
       }))
   }
 
-  it.effect("two who ask in the same moment, and no row between them: one has it", () =>
+  it.effect("two first requests for one identity at the same moment make one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       for (let i = 0; i < 10; i++) {
@@ -129,7 +129,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Two who me
       }
     }))
 
-  it.effect("each takes two round trips", () =>
+  it.effect("each command takes two round trips", () =>
     Effect.gen(function* () {
       const at = yield* place
       yield* free(at)

@@ -7,8 +7,8 @@ import { transact } from "../../../../services/platform/database/Transact.ts"
 import { access, identity, institution, issuer, person, project } from "../../../support/TestIdentity.ts"
 import { linksTold } from "../LinkSteps.ts"
 
-layer(identity, { excludeTestServices: true })("News of links", (it) => {
-  it.effect("of very many projects some hear at once and the rest some at a time, each by the name that it knows", () =>
+layer(identity, { excludeTestServices: true })("Events of links", (it) => {
+  it.effect("a few projects are told at once and the rest in batches, each by the subject that it knows", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const jobs = yield* Jobs

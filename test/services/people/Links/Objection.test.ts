@@ -10,15 +10,15 @@ import { tokenFor } from "../../../support/TestTokens.ts"
 import { codeOf, day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
 import { ask, asked, mailsAbout, noticed, prove } from "../LinkSteps.ts"
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and their hours", (it) => {
-  it.effect("the day to object begins when the notice has left, however long that took", () =>
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("The day to object to a link", (it) => {
+  it.effect("begins when the notice has been sent, however late", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const [one, other] = [yield* person(), yield* person()]
       const link = yield* ask(one, (yield* prove(one, yield* tokenFor(other))).proof_id)
       const state = Effect.map(requestRow(link.link_request_id), (row) => row.state)
       yield* TestClock.adjust(2 * day)
-      // The mail server has been away since: an approval alone links nothing, and nor does time.
+      // The mail server is away: neither an approval nor time alone makes the link effective.
       yield* sign(link, "operator", w.oz)
       assert.strictEqual(yield* state, "pending_review")
       yield* TestClock.adjust(day)
@@ -40,7 +40,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and 
       yield* fire
       assert.strictEqual(yield* state, "linked")
 
-      // Who cannot be told holds up nothing for longer than a day.
+      // A notice that cannot be delivered delays the link by a day, no longer.
       const [next, lost] = [yield* person(), yield* person()]
       const second = yield* ask(next, (yield* prove(next, yield* tokenFor(lost))).proof_id)
       yield* sign(second, "operator", w.oz)
@@ -51,7 +51,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and 
       assert.strictEqual((yield* requestRow(second.link_request_id)).state, "linked")
     })))
 
-  it.effect("a database that took another's place may have lost an objection: the other side is told anew", () =>
+  it.effect("begins again after a restore, which may have lost an objection, with a new notice", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const { owner: sql } = yield* Database
@@ -64,7 +64,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and 
         (rows) => rows.map((row) => row.state),
       )
       yield* TestClock.adjust(day - 1)
-      // As Recovery opens it again.
+      // As Recovery opens the installation.
       yield* sql`update installation set opened_at = ${new Date(yield* Clock.currentTimeMillis)}`
       yield* TestClock.adjust(hour)
       yield* fire
@@ -81,7 +81,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links and 
       yield* sql`update installation set opened_at = null`
     })))
 
-  it.effect("what is proven can be linked when its hour comes, however long the name", () =>
+  it.effect("ends in a link for the longest subject that a proof accepts", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const one = yield* person()

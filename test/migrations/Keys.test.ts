@@ -1,4 +1,4 @@
-/** What was signed before keys followed each other goes on as it was. */
+/** Signed history of a version that had one key goes on under rotating keys. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,6 +1,6 @@
 /**
- * What looks for the few rows that are due, or over, reads those, however many lie beside them: counted by PostgreSQL itself
- * for the transaction under test (pg_stat_xact_user_tables), beside 20,000 rows that are neither.
+ * Statements that look for the few due or expired rows read only those, among 20,000 others. PostgreSQL itself counts
+ * the rows that the transaction under test reads (pg_stat_xact_user_tables).
  */
 import { assert, layer } from "@effect/vitest"
 import type { PgClient } from "@effect/sql-pg"
@@ -18,7 +18,7 @@ import { Timers } from "../../services/platform/database/Timers.ts"
 import { ground } from "../support/TestAccounts.ts"
 
 const many = 20_000
-/** Rows of a table that a look may read. */
+/** The most rows of a table that a statement under test may read. */
 const few = 20
 
 const services = Layer.mergeAll(
@@ -29,7 +29,7 @@ const services = Layer.mergeAll(
   Timers.layer,
 ).pipe(Layer.provideMerge(ground))
 
-/** Rows of the table that were read in the client's transaction, by index or not. */
+/** Rows of the table that the client's transaction has read so far, by index or not. */
 const readOf = (sql: PgClient.PgClient, table: string) =>
   Effect.map(
     sql<{ n: number }>`
@@ -37,7 +37,7 @@ const readOf = (sql: PgClient.PgClient, table: string) =>
     ([row]) => row?.n ?? 0,
   )
 
-/** Runs within a transaction of the client, and fails where it read more than a few rows of the table. */
+/** Runs within a transaction of the client, and fails where it read more than `most` rows of the table. */
 const lean = <A, E, R>(sql: PgClient.PgClient, table: string, run: Effect.Effect<A, E, R>, most = few) =>
   Effect.gen(function* () {
     const before = yield* readOf(sql, table)
@@ -49,7 +49,7 @@ const lean = <A, E, R>(sql: PgClient.PgClient, table: string, run: Effect.Effect
 const days = (n: number) => new Date(Date.now() - n * 86_400_000)
 
 layer(services, { excludeTestServices: true })("tables that grow", (it) => {
-  it.effect("the next timer is found beside those of another kind that are due before", () =>
+  it.effect("the next timer is found without reading earlier ones of another kind", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const timers = yield* Timers
@@ -62,7 +62,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.strictEqual(yield* lean(sql, "timers", timers.untilNext(["own"], 1_000)), 0)
     }))
 
-  it.effect("what is due is claimed, and freed, by key beside what waits, by a plan that knows no moment", () =>
+  it.effect("due timers are claimed and freed by key among waiting ones, also by a generic plan", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const timers = yield* Timers
@@ -80,7 +80,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.deepStrictEqual(yield* sql`select from timers where claim is not null`, [])
     }))
 
-  it.effect("published rows that are over are purged by key, by a plan that knows no moment", () =>
+  it.effect("expired published rows are purged by key, also by a generic plan", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const { relay } = yield* Outbox
@@ -93,7 +93,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.strictEqual(yield* lean(sql, "outbox", Effect.andThen(generic, relay.purge)), 3)
     }))
 
-  it.effect("diagnostics count what waits beside all that was published and sent", () =>
+  it.effect("diagnostics count what waits without reading what was published and sent", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const now = days(0)
@@ -114,7 +114,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       }
     }))
 
-  it.effect("notifications that are not shown go a day later, beside those that are shown for 400", () =>
+  it.effect("hidden notifications are pruned after a day without reading the shown ones, kept for 400", () =>
     Effect.gen(function* () {
       const { owner, wide } = yield* Database
       const { prune } = yield* NotificationRetention
@@ -129,7 +129,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.strictEqual((yield* owner`select from notifications`).length, many - 3)
     }))
 
-  it.effect("receipts go with the actions and proofs that they tell of; all others stay", () =>
+  it.effect("receipts are pruned with the credential actions and proofs that they answered; others stay", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const { prune } = yield* PeopleRetention
@@ -145,7 +145,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       }
       yield* receipts("POST", "/v1/link-requests", 1, days(91))
       yield* owner`vacuum analyze idempotency_receipts`
-      // Two by the page: each is found by the index and deleted by its key.
+      // Pages of two: each receipt is found by the index and deleted by its key.
       assert.strictEqual(yield* lean(sql, "idempotency_receipts", prune), 9)
       assert.strictEqual(yield* lean(sql, "idempotency_receipts", prune, 0), 0)
       const left = yield* owner<{ path: string; n: number }>`
@@ -159,7 +159,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       ])
     }))
 
-  it.effect("new sessions lock the people that they are of by key", () =>
+  it.effect("new sessions lock their people by key", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const sightings = yield* Sightings
@@ -193,7 +193,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
       assert.lengthOf(yield* sql`select from sessions where person_id = 'growth-2'`, 1)
     }))
 
-  it.effect("a stream's own messages are found by when they were made, or delivered", () =>
+  it.effect("a stream's own messages are found by their time of creation or delivery", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const { prune } = yield* LifecycleRetention

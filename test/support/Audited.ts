@@ -2,8 +2,8 @@ import { Effect, Option, Schedule, Stream } from "effect"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 
 /**
- * The audit record of the failed request with this id, once it is written. Refused requests are gathered into records that
- * other requests opened, so this reads as `cli audit --request-id` does and assumes no record of its own.
+ * The audit record of the failed request with this id, once it is written. Refused requests share records that other
+ * requests opened, so this reads as `cli audit --request-id` does and does not expect a record of its own.
  */
 export const audited = Effect.fnUntraced(function* (requestId: string) {
   const { read } = yield* AuditLog

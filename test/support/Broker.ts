@@ -1,4 +1,4 @@
-/** What the broker holds, asked of it directly. */
+/** Queries to the broker itself. */
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Redacted } from "effect"
@@ -14,11 +14,11 @@ export const connected = <A>(url: Redacted.Redacted, work: (connection: NatsConn
     (connection) => Effect.promise(() => connection.close()),
   )
 
-/** For one look or one change. */
+/** A stream manager for one query or change. */
 export const manage = <A>(url: Redacted.Redacted, work: (manager: JetStreamManager) => Promise<A>) =>
   connected(url, async (connection) => work(await jetstreamManager(connection)))
 
-/** How many email events the intake has not answered for yet. */
+/** How many email events the intake has not acknowledged yet. */
 export const unanswered = (url: Redacted.Redacted) =>
   manage(url, async (manager) => {
     const { num_ack_pending, num_pending } = await manager.consumers.info("EVENTS", "mail-events")

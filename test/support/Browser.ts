@@ -1,7 +1,7 @@
 /**
- * Real Chromium, driven over the DevTools protocol. The system's own where there is one; else the one that the package
- * @sparticuz/chromium carries, unpacked once beside the packages with the few libraries and the font that a bare system
- * lacks. A test that needs a browser gets one or fails.
+ * Real Chromium, driven over the DevTools protocol: the system's own, or else the one in the package
+ * @sparticuz/chromium, unpacked once beside the packages with the few libraries and the font that a bare system lacks.
+ * A test that needs a browser gets one or fails.
  */
 import { Effect, Schema } from "effect"
 import { execFileSync } from "node:child_process"
@@ -34,7 +34,7 @@ const fonts = (folder: string) =>
   `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>${folder}/fonts</dir><dir>/usr/share/fonts</dir><cachedir>${folder}/cache</cachedir></fontconfig>\n`
 
-/** Unpacks the package's browser into a folder of its version; whoever is first wins, the others take its. */
+/** Unpacks the package's browser into a folder named by its version; of concurrent workers the first one's is used. */
 const packaged = (): Binary => {
   const home = join(root, "node_modules", "@sparticuz", "chromium")
   const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { readonly version: string }
@@ -62,7 +62,7 @@ const packaged = (): Binary => {
   }
 }
 
-/** A machine that is busy elsewhere takes its time to start a browser, and to show a page. */
+/** On a busy machine a browser takes long to start, and to show a page. */
 const patienceMillis = 120_000
 
 const launch = async () => {
@@ -72,12 +72,12 @@ const launch = async () => {
     executablePath: file,
     headless: "shell",
     userDataDir: profile,
-    // Our own pages only, and often as root in a container, where Chromium's sandbox cannot be had.
+    // For our own pages only, and often as root in a container, where Chromium's sandbox is not available.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-zygote", "--disable-gpu"],
     env: { PATH: process.env["PATH"], HOME: profile, LANG: "en_GB.UTF-8", TZ: "UTC", ...env },
     timeout: patienceMillis,
   })
-  // Whoever ends the run ends this, too, where its test was killed.
+  // The run's teardown ends the browser of a test that was killed.
   const pid = browser.process()?.pid
   if (pid === undefined) throw new Error("it has no process")
   const record = join(inject("runFolder"), "processes", String(pid))
@@ -86,7 +86,7 @@ const launch = async () => {
   return { browser, profile, record }
 }
 
-/** A browser; closed, with everything it kept, when the scope closes. */
+/** A browser; closed, with all its data, when the scope closes. */
 export const browser = Effect.acquireRelease(
   Effect.tryPromise({ try: launch, catch: (cause) => new BrowserError({ message: `no browser: ${cause}` }) }),
   ({ browser, profile, record }) =>
@@ -102,19 +102,19 @@ export const desktop: Viewport = { width: 1280, height: 800 }
 
 export interface Visitor {
   readonly page: Page
-  /** The page's DevTools session: emulation, virtual authenticators, whatever puppeteer has no word for. */
+  /** The page's DevTools session: emulation, virtual authenticators, and whatever puppeteer has no method for. */
   readonly cdp: CDPSession
-  /** What the browser complained of so far: errors, refused resources, breaches of a policy. Not a page's own 4xx. */
+  /** The browser's complaints so far: errors, refused resources, policy violations. Not a page's own 4xx. */
   readonly complaints: ReadonlyArray<string>
 }
 
 export interface VisitorOptions {
   readonly viewport?: Viewport
-  /** Whether pages may run scripts; true unless told. */
+  /** Whether pages may run scripts; true by default. */
   readonly scripts?: boolean
 }
 
-/** Somebody with cookies of their own and one tab; gone when the scope closes. */
+/** A visitor with cookies and a tab of its own; closed with the scope. */
 export const visitor = Effect.fnUntraced(
   function* (browser: Browser, { scripts = true, viewport = desktop }: VisitorOptions = {}) {
     const context = yield* Effect.acquireRelease(

@@ -1,10 +1,10 @@
-/** Lines of the directory, complete but for what a test is about. */
+/** Complete lines of the directory, with the fields that a test sets. */
 
 /** A stable id. */
 export const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`
 
 let ids = 1
-/** An id that this test file has not had. */
+/** An id that this test file has not used. */
 export const fresh = () => uuid(ids++)
 
 export const account = (id: string, version: number, fields: object = {}) =>

@@ -1,6 +1,6 @@
 /**
- * Two commands of two round trips each, in every order that these four may take. Of each order is told what became of it,
- * and of the two orders in which one command is over before the other begins.
+ * Runs two commands of two round trips each in every order that these four may take. Gives the outcome of each order,
+ * and of the two orders in which one command ends before the other begins.
  */
 import { Deferred, Effect, Fiber } from "effect"
 import { BeforeWrite } from "../../services/platform/database/FencedWrite.ts"
@@ -19,7 +19,7 @@ const serial: ReadonlyArray<ReadonlyArray<Step>> = [
   ["load 1", "write 1", "load 0", "write 0"],
 ]
 
-/** A command that stops before its first write. Both of its steps end where the command itself is over before them. */
+/** A command that pauses before its first write. A command that ends without one ends both of its steps. */
 const stepped = Effect.fnUntraced(function* <A, E, R>(command: Effect.Effect<A, E, R>) {
   const [loaded, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const stop = Effect.andThen(Deferred.succeed(loaded, undefined), Deferred.await(go))
@@ -33,8 +33,8 @@ const stepped = Effect.fnUntraced(function* <A, E, R>(command: Effect.Effect<A, 
 })
 
 /**
- * `world` makes the two commands and what tells how everything stands after them. Gives what each interleaving came to,
- * and what each serial order does.
+ * `world` makes the two commands and the query of the state after them. Returns the outcomes of all interleavings, and
+ * of both serial orders.
  */
 export const interleaved = Effect.fnUntraced(function* <A, E, R, S, E2, R2, E3, R3>(
   world: Effect.Effect<

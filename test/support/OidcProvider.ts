@@ -9,11 +9,11 @@ export const initialAccessToken = "initial-access-token"
 
 /** What a test does to requests before the provider sees them, or to answers before the client does. */
 export interface Interference {
-  /** Where it says so, the client gets `instead` before the provider sees the request, or after it has answered. */
+  /** Where set, the client gets `instead` before the provider sees the request, or after it has answered. */
   cut: "before" | "after" | null
-  /** What the client gets; the end of its connection unless told. */
+  /** The client's answer; by default its connection is cut. */
   instead: (response: ServerResponse) => void
-  /** A read, too, hands out a new management token, and the old one is none any more. */
+  /** A read, too, hands out a new management token and invalidates the old one. */
   renews: boolean
   /** Requests that the provider has carried out. */
   readonly seen: Array<string>
@@ -24,13 +24,13 @@ const listening = (server: Server) =>
     server.listen(0, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
   })
 
-/** A client as the provider's own operator finds it there. */
+/** A client as the provider's own operator sees it. */
 export interface Made {
   readonly client_id: string
-  /** The reference that it was asked for with. */
+  /** The reference from its request. */
   readonly software_id: string
   readonly registration_client_uri: string
-  /** The last one that was handed out. */
+  /** The last management token that was handed out. */
   registration_access_token: string
   readonly client_secret?: string
   live: boolean

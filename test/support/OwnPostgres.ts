@@ -1,4 +1,4 @@
-/** A PostgreSQL for one test alone, that may be killed and started again on its files. */
+/** A PostgreSQL for one test alone, which may be killed and started again on its files. */
 import { Effect, Exit, Option, type Redacted, Scope } from "effect"
 import { appendFileSync, chownSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -12,9 +12,9 @@ export interface OwnPostgres {
   readonly url: Redacted.Redacted
   readonly ownerUrl: Redacted.Redacted
   readonly start: Effect.Effect<void>
-  /** SIGKILL, and wait until it is gone. */
+  /** SIGKILL, and wait for its end. */
   readonly kill: Effect.Effect<void>
-  /** Its next start, after `kill`, is that of a standby that was promoted: the same rows on another timeline. */
+  /** After `kill`: makes the next start that of a promoted standby, with the same rows on another timeline. */
   readonly promote: Effect.Effect<void>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Real programs as children of a test: started with an environment of their own, awaited by what they print, killed by
- * any signal. None outlives its test: the scope ends it, and what a killed worker left is ended by the run's teardown,
- * which finds it by the file `processes/<pid>` in the run's folder.
+ * Real programs as children of a test: started with an environment of their own, awaited by their output, killed by any
+ * signal. None outlives its test: the scope ends it, and the run's teardown ends children of a killed worker, which it
+ * finds by the file `processes/<pid>` in the run's folder.
  */
 import { Effect, Schema } from "effect"
 import { spawn } from "node:child_process"
@@ -18,7 +18,7 @@ export class ProcessError extends Schema.TaggedError<ProcessError>()("ProcessErr
 
 export interface Program {
   readonly pid: number
-  /** Everything it printed so far, both streams. */
+  /** Its output so far, of both streams. */
   readonly output: () => string
   /** The first match in its output, now or later; fails when it ends, or four minutes pass, without one. */
   readonly line: (pattern: RegExp) => Effect.Effect<RegExpExecArray, ProcessError>
@@ -28,19 +28,19 @@ export interface Program {
 }
 
 export interface ProgramOptions {
-  /** The module to run, from the repository's root; `src/main.ts` unless told. */
+  /** The module to run, from the repository's root; `src/main.ts` by default. */
   readonly module?: string
   readonly args?: ReadonlyArray<string>
-  /** All of the environment but PATH, HOME and the caches. */
+  /** The whole environment but PATH, HOME and the caches. */
   readonly env: Record<string, string>
   readonly cwd?: string
-  /** What runs the module, where it is not this process's own runtime. */
+  /** The runtime of the module, where it is not this process's own. */
   readonly command?: ReadonlyArray<string>
 }
 
 /**
- * How a TypeScript module is run: Deno on what is installed already, Node by type stripping. PROGRAM_NODE names another
- * Node for the programs of a run whose tests run here (`task test:node`).
+ * The command for a TypeScript module: Deno on the installed packages, Node by type stripping. PROGRAM_NODE names
+ * another Node for the programs of a run whose tests run here (`task test:node`).
  */
 export const runtime = (): ReadonlyArray<string> => {
   const node = process.env["PROGRAM_NODE"]
@@ -58,7 +58,7 @@ const inherited = () =>
     }),
   )
 
-/** An empty home for a program; servers left in it are stopped, and it is removed, when the scope closes. */
+/** An empty home for a program; when the scope closes, servers left in it are stopped and the home is removed. */
 export const home = Effect.acquireRelease(
   Effect.sync(() => {
     const homes = join(inject("runFolder"), "homes")
@@ -95,7 +95,7 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
     }
     child.once("error", reject)
     child.once("close", over)
-    // A program that was started at the same moment may hold its pipes, which then stay open beyond its end.
+    // A program started at the same moment may have inherited the pipes, which then stay open beyond this one's end.
     child.once("exit", (code) => void setTimeout(over, 2_000, code))
   })
   const line = (pattern: RegExp) =>
@@ -126,7 +126,7 @@ const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
     line,
     kill: (signal) =>
       Effect.sync(() => {
-        // On Deno, who ends by itself after the child's own `kill` has no exit code.
+        // On Deno a child that ends by itself after `kill` was called has no exit code.
         if (child.exitCode === null && child.signalCode === null) process.kill(pid, signal)
       }),
     exited: Effect.promise(() => closed).pipe(Effect.tap(() => Effect.sync(() => rmSync(record, { force: true })))),

@@ -1,15 +1,15 @@
-/** A network between a program and a server, which may be slow, stand still, swallow what is sent, or be gone. */
+/** A network between a program and a server, which may be slow, stalled, lossy or gone. */
 import { Effect } from "effect"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
 export interface Relay {
   /** On 127.0.0.1. */
   readonly port: number
-  /** Lets nothing through any more, in either direction; connections stand, and new ones are taken. */
+  /** Passes nothing more, in either direction; connections stay, and new ones are accepted. */
   readonly cut: () => void
-  /** Lets new connections through again; what was cut or refused stays so. */
+  /** Passes new connections again; stalled or refused ones stay so. */
   readonly mend: () => void
-  /** From now on the server's answers arrive that many milliseconds later. */
+  /** Delays the server's answers by this many milliseconds from now on. */
   readonly delay: (millis: number) => void
   /** Keeps what is sent, in either direction, until `go`. */
   readonly hold: () => void
@@ -18,7 +18,7 @@ export interface Relay {
   readonly refuse: () => void
 }
 
-/** The way to a server on `to`'s host and port. */
+/** A network to the server at `to`'s host and port. */
 export const relay = (to: URL) =>
   Effect.acquireRelease(
     Effect.callback<Relay & { readonly close: () => void }>((resume) => {
@@ -44,7 +44,7 @@ export const relay = (to: URL) =>
           if (holding) held.push(() => born === age && !end.destroyed && end.write(bytes))
           else if (!end.destroyed) end.write(bytes)
         }
-        // Timers of one duration end in the order in which they began; the duration is set before there is traffic.
+        // Timers of equal duration fire in the order of their start; the duration is set before there is traffic.
         near.on("data", (bytes) => pass(far, bytes)).on("close", () => far.destroy())
         far.on("data", (bytes) => late === 0 ? pass(near, bytes) : void setTimeout(pass, late, near, bytes))
         far.on("close", () => near.destroy())

@@ -4,7 +4,7 @@
  */
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto"
 
-/** As much of CBOR (RFC 8949) as an attestation needs. */
+/** The part of CBOR (RFC 8949) that an attestation needs. */
 type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
 
 const head = (major: number, n: number): Buffer =>
@@ -27,18 +27,18 @@ export interface Creation {
   readonly challenge: string
   readonly origin: string
   readonly rpId: string
-  /** The user was verified, not only present; true where it is left out. */
+  /** Whether the user was verified, not only present; true by default. */
   readonly verified?: boolean
   readonly attachment?: "platform" | "cross-platform"
-  /** A passkey that its maker copies to other devices. */
+  /** Whether its maker copies the passkey to other devices. */
   readonly synced?: boolean
-  /** How often it has signed; never where it is left out. */
+  /** How often it has signed; 0 by default. */
   readonly counter?: number
-  /** To answer with the credential of before. */
+  /** The id of an earlier credential, to answer with it again. */
   readonly credentialId?: Buffer
-  /** What the answer calls the credential, where that is not its id. */
+  /** The credential id in the answer, where it is not the real one. */
   readonly calledId?: string
-  /** The page stands in a frame of another origin's. */
+  /** Whether the page is in a frame of another origin. */
   readonly framed?: boolean
 }
 

@@ -1,7 +1,7 @@
-/** How many statements something sends: each is a way to the database and back, which is most of what it costs. */
+/** Counts the statements of an effect: each is a round trip to the database, which is most of its cost. */
 import { Effect, Tracer } from "effect"
 
-/** The number of statements beside what `effect` gives; BEGIN and COMMIT do not count. */
+/** The number of statements beside the result of `effect`; BEGIN and COMMIT do not count. */
 export const counting = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   let statements = 0
   const tracer = Tracer.make({

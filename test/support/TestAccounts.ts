@@ -1,4 +1,4 @@
-/** What services of accounts stand on, over a database and a broker account of the test file's own. */
+/** The base of account services, over this test file's own database and broker account. */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -50,7 +50,7 @@ export const signedIn = Effect.fnUntraced(function* (accountId: string) {
   return { cookie: `mail_session=${yield* (yield* EmbeddedIssuer).mintSession({ accountId })}` }
 })
 
-/** Puts a new active account through the directory and gives its id. */
+/** Puts a new active account through the directory and returns its id. */
 export const account = Effect.fnUntraced(
   function* (fields: { readonly plan: Plan; readonly platform_admin?: boolean }) {
     const id = randomUUID()

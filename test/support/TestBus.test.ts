@@ -1,4 +1,4 @@
-/** The harness itself: what other tests rely on without looking. */
+/** Tests of the test harness itself. */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -23,7 +23,7 @@ const streamsOf = (url: Redacted.Redacted, make?: string) =>
   )
 
 describe("TestBus", () => {
-  it.live("gives each taker streams and subjects of its own", () =>
+  it.live("gives each test file streams and subjects of its own", () =>
     Effect.gen(function* () {
       const [one, two] = yield* Effect.all([TestBus.make, TestBus.make])
       assert.deepStrictEqual(yield* streamsOf(one.url, "EVENTS"), ["EVENTS"])

@@ -1,6 +1,6 @@
 /**
- * A broker of its own for each test file, as far as it can see: an account on the run's one nats-server, with its own
- * subjects and streams. Accounts are given out once and never again, by making the folder `accounts/N`.
+ * Each test file's own broker: an account on the run's one nats-server, with its own subjects and streams. Accounts are
+ * given out once and never again, by making the folder `accounts/N`.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { mkdirSync } from "node:fs"

@@ -1,4 +1,4 @@
-/** The harness itself: what other tests rely on without looking. */
+/** Tests of the test harness itself. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -17,7 +17,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("TestDatabase", (it) =>
       assert.isTrue(Exit.isFailure(refused))
     }))
 
-  it.effect("gives each taker a database of its own and drops it with its connections", () =>
+  it.effect("gives each test file a database of its own and drops it with its connections", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const scope = yield* Scope.make()

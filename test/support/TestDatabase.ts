@@ -1,8 +1,8 @@
 /**
- * A database for each test file: a copy of one that was migrated once in this run. The program's role is not the
- * owner's, as in production, so a missing grant fails a test.
+ * A database for each test file: a copy of one that was migrated once in this run. The program's role is not the owner,
+ * as in production, so a missing grant fails a test.
  *
- * PostgreSQL copies no database that has connections; one advisory lock orders who migrates and who copies.
+ * PostgreSQL copies no database that has connections; one advisory lock orders the migration and the copies.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
@@ -26,12 +26,12 @@ const urlsOf = (name: string) => {
 }
 
 /**
- * The pools connect by the real clock: a connection that one opens while a test moves the virtual clock on would otherwise
- * be given up for the time that it takes.
+ * The pools connect by the real clock: a connection that a pool opens while a test moves the virtual clock would
+ * otherwise time out.
  */
 const realClock = Layer.succeed(Clock.Clock, Context.get(Context.empty(), Clock.Clock))
 
-/** A test that shares its cores with others waits longer for a statement or a lock than a request may. */
+/** Statement and lock timeouts are longer than a request's, since tests share their cores. */
 const patience = 10
 
 const open = (name: string) =>
@@ -53,7 +53,7 @@ const copy = Effect.fnUntraced(function* (name: string) {
     yield* migrate.pipe(Effect.provide(open(unfinished)))
     yield* sql`alter database ${sql(unfinished)} rename to ${sql(template)}`
   }
-  // A copy through the log, the default, took twice the time.
+  // Copying through the WAL, the default, took twice the time.
   yield* sql`create database ${sql(name)} template ${sql(template)} strategy file_copy`
 }, Effect.scoped)
 
@@ -77,8 +77,8 @@ export class TestDatabase extends Context.Service<TestDatabase, {
   })
 
   /**
-   * Its addresses, for programs that are started, and the Database service over it; with ids of its own, since another
-   * file's virtual clock may have been ahead of this one's in the same process.
+   * Its addresses, for programs that a test starts, and the Database service over it. Ids are made by a generator of
+   * its own, since another file's virtual clock may have been ahead in the same process.
    */
   static readonly layer = Layer.unwrap(
     Effect.map(

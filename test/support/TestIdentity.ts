@@ -1,6 +1,6 @@
 /**
- * A database with the directory of all kinds, and functions that put whatever a test needs through it and give ids. What
- * comes through them is as the feed would have it: made by nobody, so it counts beside everybody.
+ * A database with the directory of all kinds, and functions that put objects through it and return ids. Such objects
+ * have no provenance, as with the feed, so these people are independent of each other.
  */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
@@ -16,10 +16,10 @@ import type { NewsLimits } from "../../services/people/Persons.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { ground } from "./TestAccounts.ts"
 
-/** The issuer of people that a test does not give one. */
+/** The issuer of people, by default. */
 export const issuer = "https://id.example"
 
-/** `identity`, where news of people go to so many projects at a time. */
+/** `identity`, with this many projects told of a person's events at a time. */
 export const identityTelling = (limits?: NewsLimits) =>
   Directory.layer(Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity])).pipe(
     Layer.provideMerge(Layer.merge(AccessVersions.layer, PersonNews.layer(limits))),
@@ -35,7 +35,7 @@ export const identity = identityTelling()
 
 type Fields<S extends { readonly Type: unknown }> = Partial<S["Type"]> & {
   readonly id?: string
-  /** The feed's version of the line; 1 where it is left out. */
+  /** The feed's version of the line; 1 by default. */
   readonly version?: number
 }
 
@@ -44,7 +44,7 @@ const fresh = () => randomUUID()
 /** Puts one line through the directory; a line that is not applied is a defect. */
 export const tell = Effect.fnUntraced(function* (kind: IdentityKindName, line: Record<string, unknown>) {
   const [result] = yield* (yield* Directory).apply([JSON.stringify({ kind, ...line })])
-  // What was decided here stands against it: that is told, and no fault of the line.
+  // A decision made here outvotes the line, which is reported and no fault of the line.
   const outvoted = result?._tag === "ignored" && result.because !== null
   if (result!._tag !== "applied" && !outvoted) return yield* Effect.die(new Error(`${kind}: ${JSON.stringify(result)}`))
   return String(line["id"])
@@ -123,7 +123,7 @@ export const owner = (project: string, person: string, fields: Fields<typeof Fee
   return tell("project_owner", { id, version, project_id: project, person_id: person, active: true, ...rest })
 }
 
-/** An active Access as `user`; its id. */
+/** An active Access as `user`; returns its id. */
 export const access = (
   institution: string,
   project: string,
@@ -143,6 +143,6 @@ export const access = (
   })
 }
 
-/** What the product of a project runs. */
+/** Sets the version that the product of a project runs. */
 export const link = (project: string, installed_version: string, version = 1) =>
   tell("project_link", { id: project, version, project_id: project, installed_version })

@@ -1,9 +1,9 @@
 /**
  * The identity API served as the program serves it: the whole app in this process (`src/App.ts`, DEMO, roles `api` and
- * `mail`), over a database, a broker account and a home of the test file's own. Its log is kept, down to `Trace`.
+ * `mail`), over this test file's own database, broker account and home. Its log is kept, down to `Trace`.
  *
- * What it gives besides are the services below it, so that a test can put the directory's lines in (`TestIdentity`) and
- * look at the rows; the home's issuer speaks for every issuer (`TestTokens`).
+ * The services below it are provided as well, so that a test can put the directory's lines in (`TestIdentity`) and read
+ * rows; the home's issuer signs for every issuer (`TestTokens`).
  */
 import { Cause, ConfigProvider, Context, Effect, Exit, Layer, Logger, References, Tracer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -21,7 +21,7 @@ const publicUrl = "http://127.0.0.1:8080"
 /** A service that may write people. */
 export const writer = { issuer, clientId: "hr" }
 
-/** What the program logged, a line of JSON each; and what its spans say, each thing once, where they are looked at. */
+/** The program's log, a line of JSON each, and its spans' texts, each once. */
 export class Logged extends Context.Service<Logged, {
   readonly lines: Array<string>
   readonly spans: Set<string>
@@ -29,7 +29,7 @@ export class Logged extends Context.Service<Logged, {
   static readonly layer = Layer.sync(Logged, () => Logged.of({ lines: [], spans: new Set() }))
 }
 
-/** As a collector would get it: names, attributes, and why it failed. */
+/** A span as a collector would get it: name, attributes and failure. */
 class Told extends Tracer.NativeSpan {
   spans: Set<string> | null = null
   override end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
@@ -74,15 +74,15 @@ const served = (more: Readonly<Record<string, string>>, traced: boolean) =>
     const provider = ConfigProvider.fromUnknown(settings({ ...more, BAILIWICK_HOME: folder }))
     const config = yield* Effect.provideService(load, ConfigProvider.ConfigProvider, provider)
     const places = { home: folder, database: { url, ownerUrl, embedded: false }, natsUrl: bus.url }
-    // One after the other: the first makes the key of the home.
+    // One app after the other: the first one makes the home's key.
     return app(config, places).pipe(
       Layer.provideMerge(EmbeddedIssuer.layer({ home: folder, issuer: new URL("/dev/issuer", publicUrl).href })),
     )
   })).pipe(Layer.provide(logs(traced)))
 
-/** A broker of each app's own, also where two of them stand on one database. */
+/** A broker for each app, also where two apps share a database. */
 const ground = Layer.mergeAll(TestDatabase.layer, Layer.fresh(TestBus.layer), Logged.layer)
 
-/** The app; `more` are variables of its environment. No limit on requests unless it is named. */
+/** The app; `more` are variables of its environment. Requests are not limited unless a limit is named. */
 export const management = (more: Readonly<Record<string, string>> = {}, { traced = false } = {}) =>
   served(more, traced).pipe(Layer.provideMerge(ground), Layer.orDie)

@@ -1,6 +1,6 @@
 /**
- * A real SMTP server on loopback that does what a test tells it, message by message: takes it, refuses it at any step,
- * cuts the connection, or says nothing more.
+ * A real SMTP server on loopback that behaves as a test tells it, message by message: accepts, refuses at any step,
+ * cuts the connection, or falls silent.
  */
 import { Effect, Queue } from "effect"
 import type { AddressInfo } from "node:net"
@@ -9,7 +9,7 @@ import { readEml, type ReadMail } from "../../src/embedded/Eml.ts"
 
 export type Step = "connect" | "auth" | "mail" | "rcpt" | "data"
 
-/** What happens to a message at a step; anything else goes well. */
+/** The server's behaviour at one step of a message; it accepts all others. */
 export type Behaviour =
   | { readonly at: Step; readonly answer: number }
   | { readonly at: "rcpt" | "data"; readonly does: "cut" | "silence" }
@@ -84,12 +84,12 @@ export const testSmtp = (options: Partial<SMTPServerOptions> = {}) =>
       port,
       url: `smtp://127.0.0.1:${port}`,
       taken,
-      /** The next messages meet these, one each, in order. */
+      /** Sets the behaviour for the next messages, one each, in order. */
       behave: (...behaviours: ReadonlyArray<Behaviour>) => void coming.push(...behaviours),
       connections: () => server.connections.size,
-      /** How many of these have not been met yet. */
+      /** How many of these behaviours are left. */
       coming: () => coming.length,
-      /** Ends every connection, as a server does that was restarted. */
+      /** Ends every connection, as a restarted server does. */
       cut: () => cut(""),
     }
   })

@@ -1,4 +1,4 @@
-/** Access tokens for tests: an issuer with a key of its own that speaks for every issuer, as with DEMO. */
+/** Access tokens for tests, from an issuer with a key of its own that signs for every issuer, as with DEMO. */
 import { Effect, Layer } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,7 +20,7 @@ const issuer = Layer.unwrap(Effect.gen(function* () {
   return EmbeddedIssuer.layer({ home, issuer: "https://id.example/dev/issuer" })
 }))
 
-/** `EmbeddedIssuer`, and `Callers` that trust it alone; stands on `Database`. */
+/** `EmbeddedIssuer`, and `Callers` that trust it alone; needs `Database`. */
 export const tokens = Callers.layer.pipe(
   Layer.provideMerge(Sightings.layer),
   Layer.provideMerge(Layer.unwrap(
@@ -35,7 +35,7 @@ export const managedBy = (rates: Rates = { reads: 0, writes: 0 }) =>
 
 export type TokenOptions = Partial<Omit<AccessTokenRequest, "subject">>
 
-/** A person's token: their own first identity, signed in now, unless told otherwise. */
+/** A person's token: of the first identity, signed in now, unless `fields` say otherwise. */
 export const tokenFor = Effect.fnUntraced(function* (personId: string, options: TokenOptions = {}) {
   const { sql } = yield* Database
   const [identity] = yield* sql<{ issuer: string; subject: string }>`

@@ -1,12 +1,12 @@
 /**
  * The test files that need neither PostgreSQL, nor a broker, nor another program: nothing that they import, directly or
- * not, takes one of the run's servers (`inject`), and no test among it starts a process. Found by reading import lines, so
- * a new test is in the right suite by itself.
+ * not, uses one of the run's servers (`inject`), and no test starts a process. Found by reading import lines, so a new
+ * test gets into the right suite by itself.
  */
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 
-/** Values only: a type brings no code along. */
+/** Value imports only: a type import brings no code along. */
 const imported =
   /(?:^|[\s;}])(?:import|export)\s(?!type\b)(?:[^"';]*?\sfrom\s)?\s*"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/g
 

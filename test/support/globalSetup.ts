@@ -1,6 +1,6 @@
 /**
- * One PostgreSQL and one nats-server for the whole run, in a folder that dies with it. Test files take a database and
- * a broker account of their own from them (TestDatabase, TestBus), so they share nothing and run side by side.
+ * One PostgreSQL and one nats-server for the whole run, in a folder that is deleted at its end. Each test file takes a
+ * database and a broker account of its own (TestDatabase, TestBus), so files share nothing and run side by side.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { Effect, Exit, Redacted, Scope } from "effect"
@@ -17,7 +17,7 @@ import { startOf } from "../../src/embedded/ProcessTable.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** The superuser's and the program's address of the database that tests copy from and never use. */
+    /** Addresses, for the superuser and the program, of the database that tests copy and never use. */
     readonly postgresOwnerUrl: string
     readonly postgresAppUrl: string
     readonly natsPort: number
@@ -30,7 +30,7 @@ declare module "vitest" {
 
 const natsAccounts = 512
 
-/** Programs of tests whose worker was killed, and servers that they left in their homes. */
+/** Ends programs of tests whose worker was killed, and servers that they left in their homes. */
 const clearPrograms = Effect.fnUntraced(function* (home: string) {
   const processes = join(home, "processes")
   for (const name of existsSync(processes) ? readdirSync(processes) : []) {
@@ -43,7 +43,7 @@ const clearPrograms = Effect.fnUntraced(function* (home: string) {
 
 const clearServers = (home: string) => Effect.andThen(EmbeddedPostgres.clearHome(home), EmbeddedNats.clearHome(home))
 
-/** Servers of a run that was killed are stopped by nobody else; those of a run that lives are held. */
+/** Stops servers of a killed run, which nothing else would stop; a live run's servers hold a lock. */
 const sweep = Effect.gen(function* () {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith("bailiwick-test-run-"))) {
     const home = join(tmpdir(), name)
@@ -88,7 +88,7 @@ export default async function setup(project: TestProject) {
   project.provide("natsPassword", natsPassword)
   project.provide("natsAccounts", natsAccounts)
   project.provide("runFolder", home)
-  // Where the run is cut off before its teardown: nothing asynchronous is possible any more.
+  // For a run that is cut off before its teardown: only synchronous calls are possible then.
   const cutOff = () => {
     for (const pid of [postgres.pid, nats.pid]) signal(pid, "SIGQUIT")
     rmSync(home, { recursive: true, force: true })

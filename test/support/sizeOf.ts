@@ -1,4 +1,4 @@
-/** How many entries the long-lived maps of this process hold that are counted under a name. */
+/** The number of entries in this process's long-lived maps that are counted under a name. */
 import { Effect } from "effect"
 import { MapSizes, sum } from "../../services/platform/MapSizes.ts"
 

@@ -17,7 +17,7 @@ const sectionsFor = (payload: Schema.Top, strict = false): Sections => {
   return sectionsOf(endpoint, strict ? group.annotate(HttpApi.PayloadParseOptions, strictBody) : group)
 }
 
-/** A text that counts how often it is looked at. */
+/** A text that counts how often it is read. */
 const counted = () => {
   const looks = { at: 0 }
   const Item = Schema.String.check(Schema.makeFilter((text) => ++looks.at > 0 && text !== "bad"))
@@ -25,7 +25,7 @@ const counted = () => {
 }
 
 describe("the work for a wrong body", () => {
-  it("no item of an overlong list is decoded, and the other members' faults are told beside it", () => {
+  it("no item of an overlong list is decoded, and the other members' faults are reported beside it", () => {
     const { Item, looks } = counted()
     const { body, overflows } = sectionsFor(Schema.Struct({
       list: Schema.Array(Item).check(Schema.isMaxLength(10)),
@@ -53,7 +53,7 @@ describe("the work for a wrong body", () => {
     assert.isFalse(overflows({ list: Array.from({ length: 10 }, () => "bad"), other: null, name: "" }))
   })
 
-  it("nor of one that may be a scalar instead, or within another choice", () => {
+  it("nor an item of an overlong list that may be a scalar instead, or within another choice", () => {
     const { Item, looks } = counted()
     const inner = Schema.Union([Schema.Array(Item).check(Schema.isMaxLength(2)), Schema.Finite, Schema.String])
     const { body, overflows } = sectionsFor(Schema.Union([Schema.Struct({ a: Item }), inner]))
@@ -70,7 +70,7 @@ describe("the work for a wrong body", () => {
     assert.strictEqual(looks.at, 400)
   })
 
-  it("so is a map, and one with too many members not at all", () => {
+  it("a map is decoded up to its hundredth wrong member, and an overlong one not at all", () => {
     const { Item, looks } = counted()
     const { body, overflows } = sectionsFor(Schema.Record(Schema.String, Item).check(Schema.isMaxProperties(1_000)))
     const map = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, "bad"]))
@@ -86,7 +86,7 @@ describe("the work for a wrong body", () => {
     assert.strictEqual(looks.at, 200)
   })
 
-  it("twenty unknown members are told one by one, of the others how many there are", () => {
+  it("twenty unknown members are reported one by one, and the others by their number", () => {
     const { body } = sectionsFor(Schema.Struct({ name: Schema.String }), true)
     const members = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, i]))
     const msg = "Extra inputs are not permitted"
@@ -131,7 +131,7 @@ describe("the size of an answer", () => {
     assert.deepStrictEqual(body({ ["n".repeat(9_000)]: 1 })[0]?.loc, ["body", `${"n".repeat(100)}…`])
   })
 
-  it("is at most a hundred faults, and at most 60 KB of them", () => {
+  it("an answer holds at most a hundred faults, and at most 60 KB of them", () => {
     const fault = (bytes: number): Fault => ({ loc: ["body"], type: "t", msg: "m".repeat(bytes) })
     assert.lengthOf(toldOf(Array.from({ length: 500 }, () => fault(1))), 100)
     const long = toldOf(Array.from({ length: 500 }, () => fault(2_000)))
@@ -145,7 +145,7 @@ interface Place {
   readonly ast: SchemaAST.AST
 }
 
-/** The lists and maps in a body, with the way to each. */
+/** The lists and maps in a body, each with its path. */
 const composites = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<Place> => {
   if (ast._tag === "Union") return ast.types.flatMap((type) => composites(type, path))
   if (ast._tag === "Arrays") return [{ path, ast }, ...ast.rest.flatMap((item) => composites(item, [...path, "[]"]))]
@@ -167,7 +167,7 @@ HttpApi.reflect(Api, {
   },
 })
 
-/** A body in which one place holds this. */
+/** A body with this value at one path. */
 const placed = (path: ReadonlyArray<string>, value: unknown): unknown => {
   const [step, ...rest] = path
   if (step === undefined) return value
@@ -175,7 +175,7 @@ const placed = (path: ReadonlyArray<string>, value: unknown): unknown => {
 }
 
 describe("the contract", () => {
-  it("bounds every list and map that a body may hold", () => {
+  it("every list and map of a body is bounded", () => {
     assert.isAtLeast(bodies.length, 30)
     const found = bodies.flatMap(({ name, payload }) =>
       composites(payload.ast, [name]).map((place) => ({ ...place, name: place.path.join(".") }))
@@ -187,7 +187,7 @@ describe("the contract", () => {
     }
   })
 
-  it("answers whatever stands in whatever place with at most 64 KiB", () => {
+  it("any value at any path is answered with at most 64 KiB", () => {
     const wrong = [
       Array.from({ length: 60_000 }, () => 0),
       Array.from({ length: 60_000 }, () => ({})),

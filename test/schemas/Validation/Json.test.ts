@@ -29,13 +29,13 @@ describe("broken JSON", () => {
     it(JSON.stringify(text), () => assert.deepStrictEqual(Result.getOrThrow(Result.flip(parse(text))), { pos, error }))
   }
 
-  it("never parses what nests deeper than 32 levels", () => {
+  it("a text that nests deeper than 32 levels is never parsed", () => {
     assert.isTrue(Result.isSuccess(parse("[".repeat(32) + "]".repeat(32))))
     assert.deepInclude(Result.getOrThrow(Result.flip(parse("[".repeat(100_000)))), { pos: 32 })
     assert.isTrue(Result.isSuccess(parse(JSON.stringify("[{".repeat(100) + '"'))))
   })
 
-  it("never parses more members, lists or objects than a body may have", () => {
+  it("a text with more members, lists or objects than a body may have is never parsed", () => {
     const members = (n: number) => `{${Array.from({ length: n }, (_, i) => `"${i}":":{["`).join(",")}}`
     assert.isTrue(Result.isSuccess(parse(members(5_000))))
     assert.deepInclude(Result.getOrThrow(Result.flip(parse(members(5_001)))), { error: "More than 5000 members" })
@@ -48,7 +48,7 @@ describe("broken JSON", () => {
     assert.isTrue(Result.isSuccess(parse(`[${Array(60_000).fill("1").join(",")}]`)))
   })
 
-  it("says of every cut text where it breaks, and of every whole one what it holds", () => {
+  it("every cut text is reported where it breaks, and every whole one is read as JSON.parse does", () => {
     fc.assert(fc.property(fc.jsonValue({ maxDepth: 5 }), fc.nat(), (value, cut) => {
       const text = JSON.stringify(value)
       assert.deepStrictEqual(Result.getOrThrow(parse(text)), JSON.parse(text))

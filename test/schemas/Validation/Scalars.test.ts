@@ -28,7 +28,7 @@ describe("integers in pydantic's lax mode", () => {
     ["0x10", "refused"],
     ["", "refused"],
     ["٣", "refused"],
-    // As many digits as one likes, up to CPython's bound: an integer has no largest one.
+    // Digits up to CPython's bound: an integer has no largest value.
     ["99999999999999999999", Number.MAX_SAFE_INTEGER],
     ["-99999999999999999999", Number.MIN_SAFE_INTEGER],
     ["9".repeat(4_300), Number.MAX_SAFE_INTEGER],
@@ -41,7 +41,7 @@ describe("integers in pydantic's lax mode", () => {
     })
   }
 
-  it("reads numbers and booleans of a body", () => {
+  it("numbers and booleans of a body are read as pydantic does", () => {
     assert.deepStrictEqual([5, 5.0, true, 5.5, null, {}, 2 ** 60].map((sent) => reads(BodyInt(), sent)), [
       5,
       5,
@@ -55,7 +55,7 @@ describe("integers in pydantic's lax mode", () => {
 })
 
 describe("booleans in pydantic's lax mode", () => {
-  it("reads every spelling in any case", () => {
+  it("every spelling is read in any case", () => {
     for (const sent of ["1", "on", "t", "true", "y", "yes", "TRUE", "Yes"]) {
       assert.strictEqual(reads(QueryBoolean, sent), true)
       assert.strictEqual(reads(BodyBoolean, sent), true)
@@ -78,19 +78,19 @@ describe("booleans in pydantic's lax mode", () => {
 })
 
 describe("text", () => {
-  it("counts code points", () => {
+  it("length is counted in code points", () => {
     assert.strictEqual(reads(Text(2, 3), "𝒳"), "refused")
     assert.strictEqual(reads(Text(2, 3), "𝒳𝒳𝒳"), "𝒳𝒳𝒳")
     assert.strictEqual(reads(Text(2, 3), "𝒳𝒳𝒳𝒳"), "refused")
   })
 
-  it("holds nothing that a database cannot", () => {
+  it("characters that a database cannot store are refused", () => {
     assert.strictEqual(reads(Text(0, 9), "a\u0000"), "refused")
     assert.strictEqual(reads(Text(0, 9), "\ud83d"), "refused")
   })
 })
 
-describe("every scalar generates what it reads", () => {
+describe("every scalar generates values that it accepts", () => {
   const kinds = {
     text: Text(2, 200),
     exact: Text(64, 64),

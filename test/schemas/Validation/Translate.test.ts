@@ -150,7 +150,7 @@ describe("faults in pydantic's words", () => {
     })
   }
 
-  it("gives all faults in the schema's order, unknown fields last", () => {
+  it("all faults are given in the schema's order, unknown fields last", () => {
     const schema = Schema.Struct({
       b: Schema.String,
       a: BodyInt(),
@@ -167,7 +167,7 @@ describe("faults in pydantic's words", () => {
     assert.deepStrictEqual(refuse(schema, sent)[2]!.input, {})
   })
 
-  it("tells members of a tagged union apart", () => {
+  it("members of a tagged union are told apart", () => {
     const schema = Schema.Union([
       Schema.Struct({ type: Schema.Literal("totp"), code: Schema.String }),
       Schema.Struct({ type: Schema.Literal("confirm"), acknowledged: Schema.Literal(true) }),
@@ -185,7 +185,7 @@ describe("faults in pydantic's words", () => {
     ])
   })
 
-  it("repeats no secret, nor an object that holds one", () => {
+  it("no secret is repeated, nor an object that holds one", () => {
     const schema = Schema.Struct({
       code: Schema.String.check(Schema.isMinLength(6)).annotate(secretInput),
       token: Schema.Redacted(Schema.String),
@@ -198,7 +198,7 @@ describe("faults in pydantic's words", () => {
     assert.notInclude(JSON.stringify(refuse(schema, { code: "123456", token: "hidden", other: "x" })), "hidden")
   })
 
-  it("repeats a query value as it was sent", () => {
+  it("a query value is repeated as it was sent", () => {
     const faults = refuse(
       Schema.Struct({ limit: QueryInt({ max: 100 }), all: QueryBoolean }),
       { limit: "1_000" },

@@ -31,7 +31,7 @@ describe("what is wrong with a UUID", () => {
 
 describe("what is a UUID", () => {
   const hyphenated = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
-  /** All that pydantic 2.13.5 takes. */
+  /** All forms that pydantic 2.13.5 accepts. */
   const forms = [
     hyphenated,
     hyphenated.toUpperCase(),
@@ -41,7 +41,7 @@ describe("what is a UUID", () => {
   ]
   for (const form of forms) it(form, () => assert.strictEqual(readUuid(form), hyphenated))
 
-  it("and nothing else", () => {
+  it("any other text is refused", () => {
     for (const [text] of sentences) assert.isUndefined(readUuid(text), text)
   })
 })

@@ -1,4 +1,4 @@
-/** The rows of the bodies that the specification leaves open, in the manner of the specification's own. */
+/** Rows of the fields that the specification leaves open, in the form of its field tables (FieldRows.ts). */
 import { Schema } from "effect"
 import { page } from "../../../schemas/api/ServiceGrants.ts"
 import { GrantProposal } from "../../../schemas/identity/AccessReviews.ts"
@@ -30,7 +30,7 @@ const proposal = {
   reason,
 }
 
-/** A body of each kind with as little as may be. */
+/** The smallest accepted body of each kind. */
 export const decidedKinds = {
   Contact: { schema: Contact, minimal: contact },
   Reason: { schema: ReasonBody, minimal: { reason } },

@@ -1,6 +1,6 @@
 /**
- * The rows of the specification's field tables (000, Requests and registration): what stands at their bounds, and what is
- * one past them. Lengths count code points, so the fill is an astral character.
+ * The rows of the specification's field tables (000, Requests and registration): values at each bound, and values one
+ * past it. Lengths count code points, so the fill is an astral character.
  */
 import { Approval } from "../../../schemas/identity/Policies.ts"
 import { LaunchCreate, OwnerChange, Transition, WebsiteRegistration } from "../../../schemas/identity/Projects.ts"
@@ -17,7 +17,7 @@ export const reason = "12345678"
 
 export const contact = { name: "n", email: "a@b" }
 
-/** A body of each kind that holds only what its table requires, as little of it as may be. */
+/** The smallest accepted body of each kind: only the required fields, each as short as allowed. */
 export const kinds = {
   RequestFields: {
     schema: RequestFields,
@@ -87,7 +87,7 @@ const noUri = value("an absolute https URI without fragment, user information or
 interface Refusal {
   readonly sent: unknown
   readonly said: Omit<Fault, "loc" | "input">
-  /** Where below the field. */
+  /** The path below the field. */
   readonly at?: ReadonlyArray<string | number>
 }
 
@@ -95,7 +95,7 @@ export interface Row {
   readonly kind: string
   readonly field: string
   readonly required: boolean
-  /** At the bounds, and whatever else the table lets through. */
+  /** Accepted values: at the bounds, and others that the table allows. */
   readonly good: ReadonlyArray<unknown>
   readonly bad: ReadonlyArray<Refusal>
 }

@@ -1,6 +1,6 @@
 /**
- * The specification's field tables (000, Requests and registration), row by row: what stands at a bound is accepted, what
- * is one past it is refused, in pydantic's words. Lengths count code points, so the fill is an astral character.
+ * The specification's field tables (000, Requests and registration), row by row: a value at a bound is accepted, a
+ * value one past it is refused, in pydantic's words. Lengths count code points, so the fill is an astral character.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
@@ -32,7 +32,7 @@ const shown = (sent: unknown) => {
 }
 
 describe("the specification's field tables", () => {
-  it("has every row of them", () => {
+  it("every row of the tables has a case", () => {
     assert.strictEqual(specified.length, 38)
     assert.isAtLeast(rows.length, 60)
     for (const [kind, { minimal }] of Object.entries(tables)) {
@@ -42,7 +42,7 @@ describe("the specification's field tables", () => {
   })
 
   for (const [kind, { minimal }] of Object.entries(tables)) {
-    it(`${kind}: the least body is taken, an unknown field is not`, () => {
+    it(`${kind}: the smallest body is accepted, an unknown field is not`, () => {
       assert.deepStrictEqual(faults(kind, minimal), [])
       assert.deepStrictEqual(faults(kind, { ...minimal, extra: 1 }), [
         { type: "extra_forbidden", loc: ["body", "extra"], msg: "Extra inputs are not permitted", input: 1 },
@@ -61,12 +61,12 @@ describe("the specification's field tables", () => {
   for (const { bad, field, good, kind } of rows) {
     const { minimal } = tables[kind]!
     for (const sent of good) {
-      it(`${kind} | ${field}: takes ${shown(sent)}`, () => {
+      it(`${kind} | ${field}: ${shown(sent)} is accepted`, () => {
         assert.deepStrictEqual(faults(kind, { ...minimal, [field]: sent }), [])
       })
     }
     for (const { at = [], said, sent } of bad) {
-      it(`${kind} | ${field}: refuses ${shown(sent)}`, () => {
+      it(`${kind} | ${field}: ${shown(sent)} is refused`, () => {
         const [fault, ...more] = faults(kind, { ...minimal, [field]: sent })
         assert.deepStrictEqual(more, [])
         const { input: _, ...told } = fault!
@@ -75,7 +75,7 @@ describe("the specification's field tables", () => {
     }
   }
 
-  it("this machine's addresses are for staging only, wherever they stand", () => {
+  it("loopback addresses are accepted for staging only, in every field", () => {
     const local = "http://LOCALHOST/cb"
     const body = {
       ...kinds[website].minimal,
@@ -93,7 +93,7 @@ describe("the specification's field tables", () => {
     )
   })
 
-  it("every fault of a body is told at once", () => {
+  it("every fault of a body is reported at once", () => {
     const sent = { ...kinds.RequestFields.minimal, name: "a", domains: [], contacts: [{}], reason: "short" }
     assert.deepStrictEqual(faults("RequestFields", sent).map(({ loc, type }) => [loc.join("."), type]), [
       ["body.name", "string_too_short"],

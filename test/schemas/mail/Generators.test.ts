@@ -18,7 +18,7 @@ const schemas: Record<string, Schema.Codec<unknown, unknown>> = {
 }
 
 for (const [name, schema] of Object.entries(schemas)) {
-  it.effect(`${name} generates values that it takes`, () =>
+  it.effect(`${name} generates values that it accepts`, () =>
     Effect.gen(function* () {
       const values = yield* Arbitrary.sampleEffect(Arbitrary.schema(schema), { count: 50, seed: 1 })
       assert.lengthOf(values, 50)

@@ -34,7 +34,7 @@ const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(A
 const bearer = (key: string) => ({ authorization: `Bearer ${key}`, cookie: undefined })
 
 layer(services)("ApiKeys", (it) => {
-  it.effect("gives a key once and stores its SHA-256 only", () =>
+  it.effect("a new key is shown once, and only its SHA-256 is stored", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { sql } = yield* Database
@@ -56,7 +56,7 @@ layer(services)("ApiKeys", (it) => {
       assert.isFalse(leak!.found)
     }))
 
-  it.effect("uses of at most 50,000 keys wait to be written, of which the newest are kept", () =>
+  it.effect("at most 50,000 last uses wait to be written, of which the newest are kept", () =>
     Effect.gen(function* () {
       const uses = yield* KeyUses
       const { sql } = yield* Database
@@ -73,7 +73,7 @@ layer(services)("ApiKeys", (it) => {
     }))
 
   for (const plan of ["free", "starter", "pro", "business"] as const) {
-    it.effect(`${plan}: ${apiKeyLimits[plan]} active keys; revoked ones are not counted`, () =>
+    it.effect(`${plan}: ${apiKeyLimits[plan]} active keys, not counting revoked ones`, () =>
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const me = principalOf(yield* account({ plan }), plan)
@@ -87,7 +87,7 @@ layer(services)("ApiKeys", (it) => {
       }))
   }
 
-  it.effect("20 creates at once make exactly as many keys as the plan allows", () =>
+  it.effect("20 concurrent creations make exactly as many keys as the plan allows", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { sql } = yield* Database
@@ -101,7 +101,7 @@ layer(services)("ApiKeys", (it) => {
       assert.lengthOf(yield* sql`select from api_keys where account_id = ${me.accountId}::uuid and is_active`, 5)
     }))
 
-  it.effect("lists the account's active keys, newest first, in the wire's shape", () =>
+  it.effect("an account's active keys are listed newest first, in the wire's shape", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { present } = yield* Principals
@@ -131,7 +131,7 @@ layer(services)("ApiKeys", (it) => {
       assert.strictEqual(yield* keys.list(empty), "[]")
     }))
 
-  it.effect("a revoked key is refused at once, and revoking it again is fine", () =>
+  it.effect("a revoked key is refused at once, and revoking it again succeeds", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { authenticate, present } = yield* Principals
@@ -146,7 +146,7 @@ layer(services)("ApiKeys", (it) => {
       yield* keys.revoke(me, made.id)
     }))
 
-  it.effect("an unknown key and another account's are the same 404", () =>
+  it.effect("an unknown key and another account's key get the same 404", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const me = principalOf(yield* account({ plan: "free" }), "free")
@@ -159,7 +159,7 @@ layer(services)("ApiKeys", (it) => {
       yield* authenticate(yield* present(bearer(theirs.key)))
     }))
 
-  it.effect("an account that is disabled or removed is refused by key and by cookie, and makes no key", () =>
+  it.effect("a disabled or removed account is refused by key and by cookie, and makes no key", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { authenticate, present } = yield* Principals
@@ -197,7 +197,7 @@ layer(services)("ApiKeys", (it) => {
       }
     }))
 
-  it.effect("last_used_at is written behind the requests, exact to a minute", () =>
+  it.effect("last_used_at is written after the requests, exact to a minute", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const uses = yield* KeyUses
@@ -225,7 +225,7 @@ layer(services)("ApiKeys", (it) => {
       assert.strictEqual(yield* used, start + 60_000)
     }))
 
-  it.effect("each change is audited and told to the account, in its transaction", () =>
+  it.effect("each change of a key is audited and announced to the account, in its transaction", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { sql } = yield* Database

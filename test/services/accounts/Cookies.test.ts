@@ -32,7 +32,7 @@ const without = (...names: ReadonlyArray<string>): JWTPayload =>
   Object.fromEntries(Object.entries(good).filter(([name]) => !names.includes(name)))
 
 for (const alg of ["ES256", "RS256", "EdDSA"]) {
-  it.effect(`a good cookie by ${alg} names the account and when the person signed in`, () =>
+  it.effect(`a good cookie by ${alg} tells the account and the time of the sign-in`, () =>
     Effect.gen(function* () {
       yield* at
       const key = yield* Effect.promise(() => pair(alg, "k1"))
@@ -46,7 +46,7 @@ for (const alg of ["ES256", "RS256", "EdDSA"]) {
     }))
 }
 
-it.effect("what is not exactly such a cookie is refused", () =>
+it.effect("any other cookie is refused", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -105,7 +105,7 @@ it.effect("what is not exactly such a cookie is refused", () =>
     assert.strictEqual(yield* outcome(yield* sign(key, good), layer), "in")
   }))
 
-it.effect("60 s of skew, and no more", () =>
+it.effect("clocks may differ by 60 s, and no more", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -115,7 +115,7 @@ it.effect("60 s of skew, and no more", () =>
     }
   }))
 
-it.effect("a rotated key is fetched when first seen, made-up key ids do not hammer the issuer", () =>
+it.effect("a rotated key is fetched when first seen; made-up key ids cause no more fetches", () =>
   Effect.gen(function* () {
     yield* at
     const [old, young] = yield* Effect.promise(() => Promise.all([pair("ES256", "old"), pair("ES256", "young")]))
@@ -142,7 +142,7 @@ it.effect("a rotated key is fetched when first seen, made-up key ids do not hamm
     assert.strictEqual(yield* Ref.get(fetches), 3)
   }))
 
-it.effect("an issuer that does not answer: the known keys go on serving, unknown ones are 503", () =>
+it.effect("known keys go on serving while the issuer does not answer; unknown ones get 503", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -163,7 +163,7 @@ it.effect("an issuer that does not answer: the known keys go on serving, unknown
     assert.strictEqual(yield* outcome(token, layer), "in")
   }))
 
-it.effect("an issuer that hangs is waited for by one at a time, and asked once, not once by each who waited", () =>
+it.effect("one caller at a time waits for a hanging issuer, which is asked once", () =>
   Effect.gen(function* () {
     yield* at
     const key = yield* Effect.promise(() => pair("ES256", "k1"))
@@ -192,7 +192,7 @@ it.effect("an issuer that hangs is waited for by one at a time, and asked once, 
     yield* TestClock.adjust("6 seconds")
     assert.strictEqual(yield* outcome(token, layer), "in")
     yield* Ref.set(hangs, true)
-    // Neither a key that it lacks nor its age keeps the known set from serving.
+    // The known key set serves on, in spite of a missing key or its age.
     for (const waiting of [unknown, token]) {
       yield* TestClock.adjust("11 minutes")
       const before = yield* Ref.get(fetches)

@@ -8,7 +8,7 @@ import { ground } from "../../support/TestAccounts.ts"
 const tags = (results: ReadonlyArray<{ readonly _tag: string }>) => results.map(({ _tag }) => _tag)
 
 layer(ground)("Directory", (it) => {
-  it.effect("applies what is newer and ignores what is older or equal, within a batch and across", () =>
+  it.effect("newer lines are applied, older and equal ones ignored, within a batch and across batches", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -28,7 +28,7 @@ layer(ground)("Directory", (it) => {
       assert.deepStrictEqual(row, { name: "six", version: 6n })
     }))
 
-  it.effect("a tombstone stays: a late line does not revive it, a newer one does", () =>
+  it.effect("a tombstone holds against a late line, and yields to a newer one", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -43,7 +43,7 @@ layer(ground)("Directory", (it) => {
       assert.isFalse((yield* state)[0]!.removed)
     }))
 
-  it.effect("rejects what is out of bounds, line by line, and takes the rest", () =>
+  it.effect("lines out of bounds are rejected one by one, and the rest is applied", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const deep = `${'{"a":'.repeat(40)}1${"}".repeat(40)}`
@@ -82,7 +82,7 @@ layer(ground)("Directory", (it) => {
       assert.strictEqual(faulty._tag === "rejected" ? faulty.detail : "", "at fault: email, plan")
     }))
 
-  it.effect("keeps a reference to what is not known yet", () =>
+  it.effect("a reference to an unknown object is kept", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -95,7 +95,7 @@ layer(ground)("Directory", (it) => {
       assert.lengthOf(yield* joined, 1)
     }))
 
-  it.effect("a credential whose account is not the domain's owner is revoked, whichever comes first, and stays so", () =>
+  it.effect("a credential whose account is not the domain's owner is revoked, in either order of lines", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -124,7 +124,7 @@ layer(ground)("Directory", (it) => {
       )
     }))
 
-  it.effect("after we moved a domain the feed's owner is ignored until it echoes the new one once", () =>
+  it.effect("after a transfer the feed's owner is ignored until it has once named the new owner", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -157,7 +157,7 @@ layer(ground)("Directory", (it) => {
       })
     }))
 
-  it.effect("the echo counts where a newer line comes with it", () =>
+  it.effect("the new owner counts as named where a newer line comes in the same batch", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -170,7 +170,7 @@ layer(ground)("Directory", (it) => {
       assert.deepStrictEqual(row, { account_id: third, owner_held: false })
     }))
 
-  it.effect("applies a file and tells the number and reason of each rejected line", () =>
+  it.effect("applying a file reports the number and reason of each rejected line", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const lines = Array.from({ length: 250 }, () => account(fresh(), 1))
@@ -188,7 +188,7 @@ layer(ground)("Directory", (it) => {
       assert.deepStrictEqual(faulty.map(({ line, reason }) => [line, reason]), [[121, "malformed_json"]])
     }))
 
-  it.effect("appliers that meet at a row which none of them knew: the newer line wins", () =>
+  it.effect("concurrent appliers of a new row leave the newest line", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -204,7 +204,7 @@ layer(ground)("Directory", (it) => {
       assert.lengthOf(rows, 40)
     }))
 
-  it.effect("appliers of the same lines in opposite orders do not stop each other", () =>
+  it.effect("appliers of the same lines in opposite orders do not deadlock", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database

@@ -1,4 +1,4 @@
-/** What must hold of the kinds with a history, for any lines in any order: rows, and what products were told of them. */
+/** Random lines of the kinds with a history: the final rows, and the events that products were sent about them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
@@ -16,7 +16,7 @@ type Ids = Record<Name | "fern", string>
 
 const pick = <A>(n: number, ...values: ReadonlyArray<A>): A => values[n % values.length]!
 
-/** One version of one id is one line: its content is a function of both. */
+/** The line of an id and version: its content is a function of both. */
 const contents: Record<Name, (ids: Ids, n: number) => Record<string, unknown>> = {
   pat: (ids, n) => ({ ...person(ids.pat, n), status: pick(n, "disabled", "active", "suspended") }),
   pet: (ids, n) => ({ ...person(ids.pet, n), status: pick(n, "active", "disabled") }),
@@ -87,7 +87,7 @@ interface Told {
   }
 }
 
-/** A product's own picture, from nothing but what it was told. */
+/** The state as a product derives it from its events alone. */
 const pictureOf = (facts: ReadonlyArray<Told>) => {
   const access = new Map<string, string>()
   const people = new Map<string, string>()
@@ -121,7 +121,7 @@ const some = fc.record({
 })
 
 layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities", (it) => {
-  it.effect("any order and repetition ends in the highest versions, and products were told how that stands", () =>
+  it.effect("lines in any order and repetition end in the highest versions, and in matching events", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql, wide } = yield* Database
@@ -144,7 +144,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities",
         const texts = told.map(({ name, version }) =>
           JSON.stringify({ ...lineOf(name, version), id: ids[name], version })
         )
-        // In batches of any size, and the last of them once more.
+        // Applied in batches of any size, and the last lines once more.
         for (let i = 0, at = 0; at < texts.length; at += sizes[i++ % sizes.length]!) {
           yield* directory.apply(texts.slice(at, at + sizes[i % sizes.length]!))
         }
@@ -213,7 +213,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities",
         const runs = link === undefined || link.removed ? null : link["installed_version"]
         if (portal !== undefined) assert.strictEqual(portal["installed_version"], runs)
 
-        // What compares the fold with the tables finds nothing, either.
+        // The drift check, which compares event state and tables, finds nothing either.
         while (yield* look);
         assert.deepStrictEqual(yield* drifting(wide, ids.portal), [])
       })

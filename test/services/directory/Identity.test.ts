@@ -19,7 +19,7 @@ const personRow = Effect.fnUntraced(function* (id: string) {
 })
 
 layer(identity)("Directory of identities", (it) => {
-  it.effect("ids are opaque, and one is not another in capitals", () =>
+  it.effect("ids are opaque, and differ by case", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -56,7 +56,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.lengthOf(yield* sql`select from people where lower(id) = ${id.toLowerCase()}`, 2)
     }))
 
-  it.effect("an identity is one person's: the line of another is rejected, alone, until it is free", () =>
+  it.effect("a line with another person's identity is rejected alone, until that identity is free", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -70,7 +70,7 @@ layer(identity)("Directory of identities", (it) => {
       const refused = results[1]!
       assert.strictEqual(refused._tag === "rejected" ? refused.detail : "", "the identity is another person's")
       assert.isUndefined(yield* personRow(second))
-      // The first one takes another name, and theirs is free.
+      // The first person takes another subject, which frees the old one.
       yield* person({ id: first, version: 2, subject: `${first}-new` })
       yield* person({ id: second, subject: first })
       const held = yield* sql`select subject, person_id from identities where person_id in (${first}, ${second})`
@@ -80,7 +80,7 @@ layer(identity)("Directory of identities", (it) => {
       )
     }))
 
-  it.effect("products hear that a person goes by another identity, and sessions of the old one end", () =>
+  it.effect("a changed identity is an event to products, and ends the sessions of the old one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const fern = yield* institution()
@@ -100,7 +100,7 @@ layer(identity)("Directory of identities", (it) => {
       ])
     }))
 
-  it.effect("whoever is not followed may not say who is who and who may what", () =>
+  it.effect("a publisher that is not followed may not set identities, roles, status or Access", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -168,7 +168,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(renamed, { name: "Fern & Co", status: "active" })
       assert.lengthOf(yield* sql`select from institution_memberships where person_id = ${mallory}`, 0)
       assert.lengthOf(yield* sql`select from access where person_id = ${mallory}`, 0)
-      // The same versions from whom is followed say the rest, once.
+      // The same versions from a followed publisher complete the rest, once.
       const full = [
         personLine(mallory, 1, { operator: true, email: "m@evil.example", email_verified: true }),
         line("institution", fern, 2, { name: "Fern & Co", status: "suspended" }),
@@ -181,7 +181,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(off.map(({ _tag }) => _tag), ["rejected", "applied"])
     }))
 
-  it.effect("lines are told on as they come; one that touches several projects is a transaction of its own", () =>
+  it.effect("lines are applied in order; a line about several projects gets its own transaction", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -206,7 +206,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(of(two), ["access-granted", "account-disabled", "access-granted"])
     }))
 
-  it.effect("appliers of the same lines in opposite orders do not stop each other and tell everything once", () =>
+  it.effect("appliers of the same lines in opposite orders do not deadlock, and append each event once", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -228,7 +228,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(told.map(({ kind }) => kind), people.map(() => "access-granted"))
     }))
 
-  it.effect("of two memberships with one role the later line is rejected, and the state that we decided stays", () =>
+  it.effect("a second membership in one role is rejected, and a state decided here stays", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -266,7 +266,7 @@ layer(identity)("Directory of identities", (it) => {
       assert.deepStrictEqual(yield* state, { state: "active", state_decided: false })
     }))
 
-  it.effect("when a membership counts is decided with its state: no line says otherwise before one says the same", () =>
+  it.effect("a membership's dates decided here stay until the feed agrees on its state", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [fern, ada] = [yield* institution(), yield* person()]

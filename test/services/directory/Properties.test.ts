@@ -1,4 +1,4 @@
-/** What must hold of the directory for any lines in any order. */
+/** Properties of the directory for any lines in any order. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -8,7 +8,7 @@ import { account, credential, domain, fresh, removal } from "../../support/Direc
 import { ground } from "../../support/TestAccounts.ts"
 
 layer(ground)("Directory", (it) => {
-  it.effect("any interleaving and repetition of versioned lines ends in the state of the highest versions", () =>
+  it.effect("versioned lines in any order and repetition end in the state of the highest versions", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -20,7 +20,7 @@ layer(ground)("Directory", (it) => {
       const context = yield* Effect.context<Directory | Database>()
       const property = fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 30 }), fc.integer(), (lines, cut) => {
         const own = [0, 1, 2, 3].map(fresh)
-        // One version of one id is one line: its content is a function of both.
+        // The line of an id and version: its content is a function of both.
         const dead = new Map(lines.map(({ entity, version, removed }) => [`${entity}.${version}`, removed]))
         const texts = lines.map(({ entity, version }) =>
           dead.get(`${entity}.${version}`)
@@ -46,7 +46,7 @@ layer(ground)("Directory", (it) => {
       yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
     }))
 
-  it.effect("lines of a domain that we moved say together what they say one by one", () =>
+  it.effect("lines of a transferred domain do the same in one batch as one by one", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database
@@ -72,7 +72,7 @@ layer(ground)("Directory", (it) => {
       yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
     }))
 
-  it.effect("any order of domains and credentials revokes exactly the strangers'", () =>
+  it.effect("domains and credentials in any order revoke exactly the other accounts' credentials", () =>
     Effect.gen(function* () {
       const directory = yield* Directory
       const { sql } = yield* Database

@@ -1,4 +1,4 @@
-/** Random histories of everything that changes an inbox, against a model: the counts are always what the rows say. */
+/** Random histories of everything that changes an inbox, against a model: the counts always match the rows. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -36,9 +36,9 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 interface Modelled {
   readonly key: string | null
-  /** Its place among those of one moment: ids are in order. */
+  /** Order of creation; breaks ties of one millisecond, since ids are ordered. */
   readonly made: number
-  /** When it was said last. */
+  /** When it was announced last. */
   at: number
   read: boolean
   count: number
@@ -49,7 +49,7 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
   const me = yield* newAccount()
   const { sql } = yield* Database
   const inbox = yield* Inbox
-  // Mailed, so that one is remembered also where it is not shown.
+  // The category is mailed as well, so that hidden notifications are kept for coalescing too.
   yield* (yield* Preferences).set(me, { preferences: { team: { email: true } } })
   let model: Array<Modelled> = []
   const hidden = new Set<string>()
@@ -109,7 +109,7 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
 
   for (const command of history) {
     yield* perform(command)
-    // Ids and times of one millisecond are in order, too.
+    // Ids and times of one millisecond are ordered, too.
     yield* TestClock.adjust(1)
     const expected = { total: model.length, unread: model.filter(({ read }) => !read).length }
     const { items, total, unread } = yield* list(me, { limit: 200 })
@@ -127,7 +127,7 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
 
 layer(services)("counts", (it) => {
   it.effect(
-    "total and unread are what the rows say, after every command of any history",
+    "total and unread match the rows after every command of any history",
     () =>
       Effect.gen(function* () {
         const context = yield* Effect.context<Layer.Success<typeof services>>()
@@ -142,7 +142,7 @@ layer(services)("counts", (it) => {
     120_000,
   )
 
-  it.effect("the same with everything at once", () =>
+  it.effect("total and unread match the rows after concurrent commands", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       const inbox = yield* Inbox
@@ -162,7 +162,7 @@ layer(services)("counts", (it) => {
 })
 
 layer(services)("retention", (it) => {
-  it.effect("400 days, and the newest of an account; what is pruned is not counted", () =>
+  it.effect("notifications are kept for 400 days, and the newest of an account; pruned ones are not counted", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { prune } = yield* Retention

@@ -1,4 +1,4 @@
-/** What takes time in a live stream, on a virtual clock; how it looks on a socket stands in test/src/http. */
+/** Timing of a live stream, on a virtual clock; its form on a socket is tested in test/src/http. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -22,21 +22,21 @@ const services = Layer.mergeAll(Live.layer, ApiKeys.layer).pipe(
 const turn = (millis: number) =>
   Effect.andThen(TestClock.adjust(millis), Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))))
 
-/** Lets the loops turn: what they ask of the database takes real time, what they wait for virtual. */
+/** Moves the virtual clock by seconds, with real pauses for the loops' database statements. */
 const turns = (count: number) => Effect.repeat(turn(1_000), { times: count - 1 })
 
-/** Waits for what a loop brings about: how much real time its statements take is for the machine to say. */
+/** Waits, in real time, until a loop has brought about `holds`. */
 const comes = (holds: () => boolean) =>
   Effect.repeat(Effect.map(turn(5), holds), { until: (held) => held, times: 2_000 }).pipe(
     Effect.map((held) => assert.isTrue(held, "it did not come about")),
   )
 
-/** Whether a stream knows where it is: what comes after is told as an event. */
+/** Whether a stream has sent its first counts: later changes are then sent as events. */
 const greeted = ({ said }: { readonly said: { readonly text: string } }) => said.text.includes("event: counts")
 
 const decoder = new TextDecoder()
 
-/** A stream whose client reads all, and what it said so far. */
+/** A stream whose client reads everything, and the text sent so far. */
 const opened = Effect.fnUntraced(function* (accountId: string, sent: Sent, lastEventId?: string) {
   const outlet = yield* (yield* Live).open({ accountId, sent, lastEventId })
   const clock = yield* Clock.Clock
@@ -59,7 +59,7 @@ const cookieOf = Effect.fnUntraced(function* (accountId: string) {
 })
 
 layer(services)("a live stream", (it) => {
-  it.effect("says something every 15 seconds, and ends within 30 of its account, its key or its session", () =>
+  it.effect("sends something every 15 seconds, and ends within 30 of its account, key or session", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const live = yield* Live
@@ -82,7 +82,7 @@ layer(services)("a live stream", (it) => {
       const byCookie = yield* opened(disabled, yield* cookieOf(disabled))
       const byKey = yield* opened(revoked, { authorization: `Bearer ${key}`, cookie: undefined })
       yield* comes(() => [quiet, byCookie, byKey].every(greeted))
-      // What is asked of the database at 30 seconds may hold up the second for as long as it takes: only its turn is sure.
+      // A query at 30 seconds may delay the next one by its own duration: only the order is certain.
       const beats = () => quiet.said.text.split(":\n\n").length - 1
       yield* Effect.repeat(turn(1_000), { until: () => beats() === 2, times: 1_000 })
       assert.isFalse(quiet.ended() || byCookie.ended() || byKey.ended())
@@ -95,7 +95,7 @@ layer(services)("a live stream", (it) => {
       yield* comes(() => byCookie.ended() && byKey.ended())
       assert.deepStrictEqual([quiet.ended(), byCookie.ended(), byKey.ended()], [false, true, true])
       assert.strictEqual(yield* live.count, 1)
-      // The session's hour is over, and its minute of skew.
+      // The session's hour is over, and its minute of clock skew.
       yield* turns(3_600 / 60)
       yield* TestClock.adjust("1 hour")
       yield* turns(35)
@@ -103,7 +103,7 @@ layer(services)("a live stream", (it) => {
       assert.strictEqual(yield* live.count, 0)
     }))
 
-  it.effect("streams of one account at one position get the same bytes", () =>
+  it.effect("sends the same bytes to every stream of one account at one position", () =>
     Effect.gen(function* () {
       const me = yield* account({ plan: "pro" })
       const sent = yield* cookieOf(me)
@@ -111,7 +111,7 @@ layer(services)("a live stream", (it) => {
       yield* comes(() => streams.every(greeted))
       yield* announce(notice(me), notice(me))
       yield* comes(() => streams.every(({ said }) => said.text.split("event: notification").length === 3))
-      // All but when each is to come back.
+      // All but the client's retry delay.
       const [one, two] = streams.map(({ said }) => said.text.replace(/^retry: \d+\n\n/, ""))
       assert.strictEqual(one, two)
       for (const stream of streams) stream.leave()
@@ -119,11 +119,11 @@ layer(services)("a live stream", (it) => {
     }))
 })
 
-describe("an outlet", () => {
+describe("the outlet of a live stream", () => {
   const chunk = new Uint8Array(1024)
   const nobody: Sent = { authorization: undefined, cookie: undefined }
 
-  /** An outlet with a clock of its own, and a connection that takes as many chunks as it is told to want. */
+  /** An outlet with a clock of its own, and a connection that accepts chunks until `wants` is used up. */
   const made = () => {
     const time = { now: 0 }
     const seen = { left: 0, taken: 0, ended: [] as Array<boolean>, wants: Infinity }
@@ -139,7 +139,7 @@ describe("an outlet", () => {
     return { outlet, attach, seen, time }
   }
 
-  it("is ended at 256 KiB that nobody takes, and nothing more comes of it", () => {
+  it("is ended once 256 KiB wait to be written, and writes nothing more", () => {
     const { attach, outlet, seen } = made()
     seen.wants = 1
     attach()
@@ -154,7 +154,7 @@ describe("an outlet", () => {
     assert.deepStrictEqual([seen.taken, seen.ended, seen.left], [1024, [false], 1])
   })
 
-  it("is ended where nothing was taken for 45 seconds, with or without a connection, not where it is quiet", () => {
+  it("is ended if its client accepts nothing for 45 seconds, not if it has nothing to send", () => {
     const { outlet, seen, time } = made()
     outlet.push(chunk)
     for (time.now = 1_000; time.now <= 45_000; time.now += 1_000) outlet.beat(heartbeat)
@@ -170,7 +170,7 @@ describe("an outlet", () => {
     assert.deepStrictEqual([read.seen.ended, read.seen.left], [[true], 1])
   })
 
-  it("gives what it has in order, as much as is wanted", () => {
+  it("writes in order, as much as the connection accepts", () => {
     const { attach, outlet, seen } = made()
     for (const n of [1, 2, 3, 4, 5]) outlet.push(new Uint8Array(n))
     seen.wants = 2
@@ -188,7 +188,7 @@ describe("an outlet", () => {
     assert.deepStrictEqual([seen.ended, seen.left], [[], 1])
   })
 
-  it("behind, it waits until what it was sent is taken", () => {
+  it("replays nothing more until the client has accepted what was sent", () => {
     const { outlet } = made()
     outlet.behind = true
     for (let i = 0; i < 64; i++) outlet.push(chunk)

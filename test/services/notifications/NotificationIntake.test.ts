@@ -40,7 +40,7 @@ const reasonOf = Effect.fnUntraced(function* (at: number) {
 })
 
 layer(services)("NotificationIntake", (it) => {
-  it.effect("tells once what comes again, in the same batch or a later one, and each account its own", () =>
+  it.effect("a repeated message is announced once per account, in one batch or several", () =>
     Effect.gen(function* () {
       const intake = yield* NotificationIntake
       const [me, other] = [yield* newAccount(), yield* newAccount()]
@@ -55,7 +55,7 @@ layer(services)("NotificationIntake", (it) => {
       )
     }))
 
-  it.effect("sets aside what is wrong, with its reason and none of its values", () =>
+  it.effect("a wrong message is set aside with its reason and none of its values", () =>
     Effect.gen(function* () {
       const intake = yield* NotificationIntake
       const { sql } = yield* Database
@@ -91,7 +91,7 @@ layer(services)("NotificationIntake", (it) => {
       assert.strictEqual(row!.detail, "at fault: href")
     }))
 
-  it.effect("waits for an account that is not known yet, for seven days", () =>
+  it.effect("a message for an unknown account waits for it for seven days", () =>
     Effect.gen(function* () {
       const intake = yield* NotificationIntake
       const [late, never] = [randomUUID(), randomUUID()]
@@ -115,7 +115,7 @@ layer(services)("NotificationIntake", (it) => {
 })
 
 layer(services, { excludeTestServices: true })("NotificationIntake, by the bus", (it) => {
-  it.effect("takes what any publisher says", () =>
+  it.effect("messages from the bus are stored, past malformed and repeated ones", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const bell = yield* (yield* Bells).bell(inboxesTopic)

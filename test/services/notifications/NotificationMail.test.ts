@@ -4,7 +4,7 @@ import { notificationMail, notificationTemplate } from "../../../services/notifi
 import { notice } from "./NotificationWorld.ts"
 
 describe("the mail of a notification", () => {
-  it.effect("says what the notification says, with a link, and nothing of it is markup", () =>
+  it.effect("carries the notification's text and link, with all markup escaped", () =>
     Effect.gen(function* () {
       const said = notice("a", { title: `<b>"Hi"</b>`, body: "one & two\n<script>x</script>", href: "/d/1?a=1&b=2" })
       const mail = notificationMail("n1", "a@example.com", said)
@@ -22,7 +22,7 @@ describe("the mail of a notification", () => {
       assert.isFalse(/<script|<b>/.test(rendered!.html))
     }))
 
-  it.effect("leads into the app and nowhere else", () =>
+  it.effect("links into the app and nowhere else", () =>
     Effect.gen(function* () {
       const template = notificationTemplate(new URL("https://mail.example"))
       const { args } = notificationMail("n1", "a@example.com", notice("a", { href: "/" }))

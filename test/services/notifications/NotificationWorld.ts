@@ -1,4 +1,4 @@
-/** What tests of notifications stand on: every service of the domain over a database and a broker account of the file's own. */
+/** Fixture of notification tests: every service of the domain, over this file's database and broker account. */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -21,7 +21,7 @@ export const world = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
   Layer.provideMerge(ground),
 )
 
-/** A new active account, by way of the directory. */
+/** Makes an active account through the directory. */
 export const newAccount = Effect.fnUntraced(function* (fields: object = {}) {
   const id = randomUUID()
   const account = { kind: "account", id, version: 1, email: `${id}@example.com`, name: "Test", plan: "free" }
@@ -41,7 +41,7 @@ export const notice = (accountId: string, fields: Partial<Notice> = {}): Notice 
   ...fields,
 })
 
-/** Tells in a transaction of its own. */
+/** Announces in a transaction of its own. */
 export const announce = Effect.fnUntraced(function* (...notices: ReadonlyArray<Notice>) {
   const { sql } = yield* Database
   yield* sql.withTransaction((yield* Notifications).announce(...notices))
@@ -56,7 +56,7 @@ export const list = Effect.fnUntraced(
   },
 )
 
-/** What the rows themselves say, against what the inbox counts. */
+/** Total and unread as the rows give them, to compare with the inbox's counts. */
 export const counted = Effect.fnUntraced(function* (accountId: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ total: number; unread: number }>`

@@ -24,7 +24,7 @@ const saidOnTheBus = Effect.fnUntraced(function* (accountId: string) {
 })
 
 layer(world)("announce", (it) => {
-  it.effect("stores, mails and says on the bus what the preferences have on, in the caller's transaction", () =>
+  it.effect("the preferences' channels are stored, mailed and published in the caller's transaction", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       yield* announce(notice(me, { category: "alerts", title: "Watch <out>", body: "secret body" }), notice(me))
@@ -44,7 +44,7 @@ layer(world)("announce", (it) => {
       assert.strictEqual((yield* list(me)).total, 2)
     }))
 
-  it.effect("a preference switches its channel, each by itself", () =>
+  it.effect("a preference switches its own channel only", () =>
     Effect.gen(function* () {
       const me = yield* newAccount({ slack_webhook_url: "https://hooks.slack.com/services/x" })
       const preferences = yield* Preferences
@@ -62,7 +62,7 @@ layer(world)("announce", (it) => {
       assert.deepStrictEqual(yield* counted(me), { total: 4, unread: 4 })
     }))
 
-  it.effect("a mail of the caller's own replaces the channel's; a disabled account only gets what it will read", () =>
+  it.effect("a caller's own mail replaces the channel's; a disabled account gets entries without mail", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       yield* announce(notice(me, { category: "domains", without: ["email"] }))
@@ -72,7 +72,7 @@ layer(world)("announce", (it) => {
       assert.deepStrictEqual([(yield* mailsTo(gone)).length, (yield* counted(gone)).total], [0, 1])
     }))
 
-  it.effect("what is said under one key within an hour is one, with a count, mailed once, unread again", () =>
+  it.effect("announcements under one key within an hour are one, counted, mailed once, unread again", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       yield* TestClock.adjust(3_600_000 - (yield* Clock.currentTimeMillis) % 3_600_000)
@@ -95,7 +95,7 @@ layer(world)("announce", (it) => {
       assert.strictEqual((yield* mailsTo(me)).length, 3)
     }))
 
-  it.effect("coalesces also where it is not shown", () =>
+  it.effect("announcements that are not shown coalesce as well", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       yield* (yield* Preferences).set(me, { preferences: { alerts: { web: false } } })
@@ -108,7 +108,7 @@ layer(world)("announce", (it) => {
       assert.deepStrictEqual([(yield* list(me)).total, (yield* counted(me)).total], [0, 0])
     }))
 
-  it.effect("several accounts in one call, in both orders at once: no deadlock", () =>
+  it.effect("calls with several accounts in opposite orders do not deadlock", () =>
     Effect.gen(function* () {
       const [a, b] = [yield* newAccount(), yield* newAccount()]
       const both = (i: number) => i % 2 === 0 ? [notice(a), notice(b)] : [notice(b), notice(a)]
@@ -125,7 +125,7 @@ layer(world)("announce", (it) => {
 })
 
 layer(world)("an inbox", (it) => {
-  it.effect("lists newest first, filtered, with counts that ignore limit and filters", () =>
+  it.effect("notifications are listed newest first, filtered, with counts that ignore limit and filters", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       for (const category of ["alerts", "team", "sends", "team"] as const) {
@@ -148,7 +148,7 @@ layer(world)("an inbox", (it) => {
       assert.deepStrictEqual(yield* categories({ category: "nothing" }), [])
     }))
 
-  it.effect("marking one is idempotent; another account's is not found", () =>
+  it.effect("marking one is idempotent, and another account's is not found", () =>
     Effect.gen(function* () {
       const [me, other] = [yield* newAccount(), yield* newAccount()]
       const inbox = yield* Inbox
@@ -165,7 +165,7 @@ layer(world)("an inbox", (it) => {
       }
     }))
 
-  it.effect("read-all against arrivals: what it did not count is unread", () =>
+  it.effect("a notification that arrives during read-all and is not counted stays unread", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
       const inbox = yield* Inbox

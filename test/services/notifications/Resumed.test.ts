@@ -1,7 +1,7 @@
 /**
- * A client that is cut anywhere, in the middle of a page as well, and comes back to whichever process: random histories
- * over real PostgreSQL. Whenever it has read all that one look found, what it knows is the inbox at that look, counts
- * and all: a gap or a repeat would show there.
+ * A live stream that is cut at random, also in the middle of a page, and resumed at either of two processes: random
+ * histories over real PostgreSQL. Whenever the client has read all events of one look at the inbox, its own view equals
+ * the inbox at that look, counts included, so a gap or a repeat would show.
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Queue } from "effect"
@@ -17,7 +17,7 @@ type Change =
   | { readonly _tag: "read"; readonly nth: number }
   | { readonly _tag: "readAll" }
 
-/** A connection that is cut when so many events were read. */
+/** A connection that is cut after this many events. */
 interface Cut {
   readonly process: 0 | 1
   readonly after: number
@@ -57,7 +57,7 @@ interface Told {
     readonly unread: number
     readonly notification?: { readonly id: string; readonly read_at: string | null }
   }
-  /** The last of one look. */
+  /** Whether it is the last event of one look. */
   readonly last: boolean
 }
 
@@ -115,7 +115,7 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
     }
   }
 
-  /** Reads until `enough`, and is gone. */
+  /** Reads until `enough`, then disconnects. */
   const connect = Effect.fnUntraced(
     function* (process: number, enough: (n: number, event: Told) => Effect.Effect<boolean>) {
       const events = yield* Queue.unbounded<Told>()
@@ -157,7 +157,7 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
     (end) =>
       Effect.andThen(
         Deferred.succeed(final, end),
-        // One more, for a reader that had seen the end before it was said to be the end.
+        // One event more, for a reader that had passed the end before `final` was set.
         announce(notice(me)),
       ),
   )
@@ -167,19 +167,23 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
 const services = OtherLive.layer.pipe(Layer.provideMerge(Live.layer), Layer.provideMerge(world))
 
 layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
-  it.effect("resumes exactly, wherever it was cut and in whatever process", () =>
-    Effect.gen(function* () {
-      const context = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
-      const all = fc.asyncProperty(
-        fc.array(history, { minLength: 1, maxLength: 8 }),
-        (histories) =>
-          Effect.runPromiseWith(context)(Effect.forEach(histories, run, { concurrency: 8, discard: true })),
-      )
-      yield* Effect.promise(() => fc.assert(all, { numRuns: 5, endOnFailure: true }))
-    }), 120_000)
+  it.effect(
+    "is resumed without a gap or a repeat, wherever it was cut and at whichever process",
+    () =>
+      Effect.gen(function* () {
+        const context = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
+        const all = fc.asyncProperty(
+          fc.array(history, { minLength: 1, maxLength: 8 }),
+          (histories) =>
+            Effect.runPromiseWith(context)(Effect.forEach(histories, run, { concurrency: 8, discard: true })),
+        )
+        yield* Effect.promise(() => fc.assert(all, { numRuns: 5, endOnFailure: true }))
+      }),
+    120_000,
+  )
 
   it.effect(
-    "however many come back at once, and however long all of theirs takes to read",
+    "is resumed by any number of clients at once, even where reading all takes long",
     () =>
       Effect.gen(function* () {
         const { owner } = yield* Database
@@ -192,7 +196,7 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
           select gen_random_uuid(), id, true, 1, case when n % 10 = 0 then 'alerts' else 'team' end, 'info', 'T', 'B',
             '/', 1, ${new Date()}
           from unnest(${accounts}::uuid[]) with ordinality a(id, n)`
-        // Rows that take their time: all of them take longer than one statement may.
+        // Slow rows: reading all of them takes longer than one statement may.
         yield* owner`alter table notifications enable row level security`
         yield* owner`
           create policy slowly on notifications using (category <> 'alerts' or pg_sleep(0.03) is not null)`

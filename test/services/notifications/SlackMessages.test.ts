@@ -55,7 +55,7 @@ const stateOf = Effect.fnUntraced(function* (accountId: string) {
 const alert = (accountId: string, fields = {}) => notice(accountId, { category: "alerts", ...fields })
 
 layer(services, { excludeTestServices: true })("the channel slack", (it) => {
-  it.effect("posts to each account's own webhook; one that is broken leaves every other channel and account alone", () =>
+  it.effect("messages go to each account's own Slack webhook, and a broken one delays no other", () =>
     Effect.gen(function* () {
       const { said, url } = yield* slack
       const { work } = yield* SlackMessages
@@ -93,7 +93,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("goes where the account's webhook is when it leaves", () =>
+  it.effect("a message goes to the webhook that the account has when it is sent", () =>
     Effect.gen(function* () {
       const { said, url } = yield* slack
       const moved = yield* listener(url("old/200"))
@@ -108,7 +108,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
       assert.deepStrictEqual(yield* stateOf(removed), [["failed", 1, "the account has no Slack webhook"]])
     }).pipe(Effect.scoped))
 
-  it("escapes what would be a mention or a link", () => {
+  it("text that would be a mention or a link is escaped", () => {
     const body = slackBody({ title: "a\u202e<b>&\u200b", body: "<https://x|y>", href: "/a?b=1&c=2" }, publicUrl)
     assert.strictEqual(
       JSON.parse(body).text,
@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
 })
 
 layer(services)("the channel slack, in time", (it) => {
-  it.effect("tries six times, each later, gives up, and is forgotten after 30 days", () =>
+  it.effect("a message is tried six times, later each time, then given up and deleted after 30 days", () =>
     Effect.gen(function* () {
       const me = yield* listener("http://localhost:1/services/x")
       const { work } = yield* SlackMessages

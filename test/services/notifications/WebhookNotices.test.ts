@@ -1,4 +1,4 @@
-/** What an account hears of its webhooks: one notice a webhook and hour, with a count, however many letters died. */
+/** Notices to an account about its webhooks: one a webhook and hour, with a count of the dead letters. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ import { serve } from "../platform/Outbound/servers.ts"
 import { list } from "./NotificationWorld.ts"
 
 layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it) => {
-  it.effect("three dead letters at once and two pauses are two notices, mailed once each", () =>
+  it.effect("three dead letters at once and two pauses make two notices, mailed once each", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const hook = yield* webhook()
@@ -43,7 +43,7 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
     }))
 })
 
-// A Sender stops for good with the layer that settles for it.
+// The sender ends with the layer that settles for it.
 const working = Layer.effectDiscard(
   Effect.flatMap(
     Deliveries,

@@ -1,4 +1,4 @@
-/** An object's records are found by index, month by month, also where a record names it in its details only. */
+/** An object's audit records are found by index, month by month, also records that name it in `details` only. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Stream } from "effect"
 import { AuditLog } from "../../../services/platform/observability/AuditLog.ts"
@@ -36,10 +36,10 @@ const seen = (subject: string, since?: number) =>
       Effect.map(Stream.runCollect(log.read({ subject, since })), (found) => found.map(({ at }) => at.getTime())),
   )
 
-/** Rows that sequential scans of the audit have read so far, by what the server counts of each partition. */
+/** Rows that sequential scans of the audit have read so far, by the server's counts of each partition. */
 const scanned = Effect.gen(function* () {
   const { owner, wide } = yield* Database
-  // The counts of a session are told once it is idle, or asks for that.
+  // A session reports its counts once idle, or when asked.
   for (const session of [wide, owner]) yield* session`select pg_stat_force_next_flush()`
   yield* owner`select pg_stat_clear_snapshot()`
   const [row] = yield* owner<{ n: bigint }>`
@@ -55,12 +55,12 @@ layer(
   ),
   { excludeTestServices: true },
 )("the audit of an object", (it) => {
-  it.effect("is read by index in months that were filled before the indexes were, and in those made later", () =>
+  it.effect("is read by index in months older than the indexes, and in later ones", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       yield* clock.set(january)
       yield* upkeep
-      // As a version made them that had no such indexes, and one that was cut off while it built one.
+      // As versions without these indexes left it, and a version that was cut off while it built one.
       yield* owner`drop index audit_records_details, audit_records_object`
       yield* fill(january)
       yield* clock.set(february)

@@ -1,4 +1,4 @@
-/** The audit by the month: made ahead, dropped whole, and what evidence names outlives its month. */
+/** The audit's monthly partitions: made ahead and dropped whole; records that evidence names outlive their month. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
@@ -25,7 +25,7 @@ const append = Effect.fnUntraced(function* (action: string, subject: string) {
   return id!
 })
 
-// Sleeps are real: as months of a TestClock pass, every loop of the pools goes through all of them.
+// Real sleeps: a TestClock that jumps months would run every loop of the pools through all of them.
 const clock = stoppedClock()
 const at = (time: string) => clock.set(Date.parse(time))
 
@@ -43,7 +43,7 @@ layer(
   ),
   { excludeTestServices: true },
 )("the audit's months", (it) => {
-  it.effect("are made two ahead, take in what came before them, and end whole when all of them is too old", () =>
+  it.effect("are made two ahead, take in earlier records, and are dropped once their last record is too old", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       yield* at("2026-01-20T12:00:00Z")
@@ -65,7 +65,7 @@ layer(
       yield* Effect.all([upkeep, upkeep, upkeep], { concurrency: "unbounded" })
       assert.deepStrictEqual(yield* partitions, [...made, "p202604"])
 
-      // The last record of January is 90 days old, but for a millisecond.
+      // The last record of January reaches 90 days in a millisecond.
       yield* at("2026-05-01T23:59:59.999Z")
       yield* upkeep
       assert.include(yield* partitions, "p202601")
@@ -78,7 +78,7 @@ layer(
       ])
       assert.deepStrictEqual(yield* all, [...decided, next])
 
-      // Neither is it lost later on, nor do other late records stay.
+      // Evidence is not lost later on either, and other late records do not stay.
       const { owner } = yield* Database
       yield* owner`
         insert into audit_records (id, at, action, outcome)
@@ -90,10 +90,10 @@ layer(
       assert.deepStrictEqual(yield* partitions, ["default", "p202703", "p202704", "p202705"])
     }))
 
-  it.effect("the program's role changes no record, of the table or of a partition", () =>
+  it.effect("the program's role cannot change a record, in the table or in a partition", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      // Each start gives the role its rights anew.
+      // Each start grants the role its rights anew.
       yield* migrate
       for (const table of ["audit_records", "audit_records_default", "audit_records_p202703"]) {
         for (const statement of [`delete from ${table}`, `update ${table} set actor = 'me'`, `truncate ${table}`]) {

@@ -9,11 +9,11 @@ import { ownBroker } from "./OwnBroker.ts"
 const longMillis = 20_000
 
 describe("Bells", () => {
-  it.live("wakes every waiter here, remembers a ring while one is at work, and takes several rings for one", () =>
+  it.live("wakes every waiter here, keeps a signal for a busy one, and merges several signals", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* Effect.gen(function* () {
-        // There is no broker at all: bells of this process need none.
+        // Without a broker: signals within this process need none.
         const bells = yield* Bells
         const one = yield* bells.bell("a")
         const two = yield* bells.bell("a")
@@ -30,7 +30,7 @@ describe("Bells", () => {
       }).pipe(Effect.scoped, Effect.provide(Bells.layer.pipe(Layer.provide(Bus.layer({ url: broker.url })))))
     }).pipe(Effect.scoped))
 
-  it.live("holds nothing of a key that is waited for no more", () =>
+  it.live("keeps nothing for a key once it has no waiter", () =>
     Effect.gen(function* () {
       const { bell, ring, wait } = yield* Bells
       const keys = Array.from({ length: 1_000 }, (_, n) => `project ${n}`)
@@ -50,7 +50,7 @@ describe("Bells", () => {
       ),
     )))
 
-  it.live("wakes only whom a ring may be for: its keys, who waits for all, and everybody where it names none", () =>
+  it.live("wakes the waiters of its keys and those of all keys; without keys it wakes everyone", () =>
     Effect.gen(function* () {
       const { url } = yield* TestBus.make
       const process = Effect.map(
@@ -58,7 +58,7 @@ describe("Bells", () => {
         (context) => Context.get(context, Bells),
       )
       const [here, there] = [yield* process, yield* process]
-      // Until the other side is connected.
+      // Signals until the other process is connected.
       yield* Effect.raceFirst(
         Effect.flatMap(there.bell("ready"), (bell) => bell.wait(longMillis)),
         Effect.forever(Effect.andThen(here.ring("ready"), Effect.sleep(20))),
@@ -86,12 +86,12 @@ describe("Bells", () => {
         yield* heard(undefined, one)
         yield* two.wait(longMillis)
         yield* heard(Array.from({ length: 150 }, (_, i) => `key-${i}`).concat("one"), one)
-        // Of more than a message names, everybody elsewhere is told.
+        // With more keys than one message names, every waiter of another process is woken.
         yield* bells === here ? silent(two) : two.wait(longMillis)
       }
     }).pipe(Effect.scoped))
 
-  it.live("wakes other processes through the broker, with one message for many rings", () =>
+  it.live("wakes other processes through the broker, with one message for many signals", () =>
     Effect.gen(function* () {
       const { url } = yield* TestBus.make
       const process = Effect.map(
@@ -103,7 +103,7 @@ describe("Bells", () => {
       const heard = yield* Queue.unbounded<string>()
       yield* there.bus.subscribeCore("bell.v1.*", (_, subject) => void Queue.offerUnsafe(heard, subject))
       const bell = yield* there.bells.bell("outbox")
-      // Rings until the other side is connected and hears one.
+      // Signals until the other process is connected and receives one.
       const before = performance.now()
       yield* Effect.raceFirst(
         bell.wait(longMillis),
@@ -118,7 +118,7 @@ describe("Bells", () => {
       yield* Effect.repeat(Effect.tap(Queue.take(heard), (s) => Effect.sync(() => subjects.push(s))), {
         until: (subject) => subject === "bell.v1.last",
       })
-      // The first ring goes out at once, all others together.
+      // The first signal goes out at once, all others together.
       assert.isAtMost(subjects.length, 3)
       assert.strictEqual(subjects[0], "bell.v1.many")
     }).pipe(Effect.scoped))

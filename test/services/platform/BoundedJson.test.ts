@@ -11,14 +11,14 @@ const reason = (data: Uint8Array) => {
 const nested = (depth: number, open = "[", close = "]") => open.repeat(depth) + close.repeat(depth)
 
 describe("BoundedJson", () => {
-  it("gives what JSON.parse gives, for any JSON that is shallow and small", () => {
+  it("parses as JSON.parse does, for any shallow and small JSON", () => {
     fc.assert(fc.property(fc.jsonValue({ maxDepth: 20 }), (value) => {
       const text = JSON.stringify(value)
       assert.deepStrictEqual(Result.getOrThrow(parse(bytes(text))), JSON.parse(text))
     }))
   })
 
-  it("answers whatever bytes there are with a value or a fault that repeats nothing of them", () => {
+  it("answers any bytes with a value, or a fault that repeats nothing of them", () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string().map(bytes)), (data) => {
         const parsed = parse(data)
@@ -29,7 +29,7 @@ describe("BoundedJson", () => {
     )
   })
 
-  it("takes 32 levels and 64 KiB, and not one more", () => {
+  it("accepts 32 levels and 64 KiB, and no more", () => {
     assert.strictEqual(reason(bytes(nested(maxDepth))), "parsed")
     assert.strictEqual(reason(bytes(nested(maxDepth + 1))), "too_deep")
     assert.strictEqual(reason(bytes("[".repeat(60_000))), "too_deep")
@@ -39,14 +39,14 @@ describe("BoundedJson", () => {
     assert.strictEqual(reason(bytes(`${fits} `)), "too_large")
   })
 
-  it("brackets in strings and brackets side by side are not depth", () => {
+  it("does not count brackets in strings or side by side as depth", () => {
     for (const text of [`["${"[".repeat(500)}"]`, `["\\"${"{".repeat(500)}"]`, `[${"[],".repeat(500)}1]`]) {
       assert.strictEqual(reason(bytes(text)), "parsed")
     }
     assert.strictEqual(reason(bytes(`["\\\\", ${nested(maxDepth)}]`)), "too_deep")
   })
 
-  it("a text is bounded by its bytes in UTF-8", () => {
+  it("bounds a text by its bytes in UTF-8", () => {
     const wide = `"${"\u00e4".repeat((maxBytes - 2) / 2)}"`
     assert.isTrue(Result.isSuccess(parseText(wide)))
     for (const text of [wide + " ", `"${"a".repeat(maxBytes)}"`]) {
@@ -55,7 +55,7 @@ describe("BoundedJson", () => {
     }
   })
 
-  it("what is not UTF-8 is not JSON", () => {
+  it("refuses bytes that are not UTF-8", () => {
     for (const data of [[0xff], [0x22, 0xc0, 0x80, 0x22], [0x22, 0xed, 0xa0, 0x80, 0x22], []]) {
       assert.strictEqual(reason(Uint8Array.from(data)), "malformed_json")
     }

@@ -5,7 +5,7 @@ import { BoundedMap } from "../../../services/platform/BoundedMap.ts"
 import { counted, gaugedMaps } from "../../../services/platform/MapSizes.ts"
 
 describe("BoundedMap", () => {
-  it("lets the entry go that was set longest ago", () => {
+  it("drops the entry that was set longest ago", () => {
     const map = new BoundedMap<string, number>(3)
     for (const [n, key] of ["a", "b", "c", "a", "d", "e"].entries()) map.set(key, n)
     assert.deepStrictEqual([...map], [["a", 3], ["d", 4], ["e", 5]])
@@ -14,7 +14,7 @@ describe("BoundedMap", () => {
     assert.deepStrictEqual([...map.keys()], ["d", "e", "f"])
   })
 
-  it.effect("its size is a gauge while its owner lives", () =>
+  it.effect("has its size as a gauge while its owner lives", () =>
     Effect.gen(function* () {
       const map = new BoundedMap<number, number>(100)
       yield* counted("of a test", () => map.size)

@@ -34,7 +34,7 @@ const events = (handler: BusConsumer<never>["handler"], more: Partial<BusConsume
   ...more,
 })
 
-/** Consumes into a queue, acknowledging each. */
+/** Consumes into a queue, acknowledging each message. */
 const intoQueue = Effect.gen(function* () {
   const bus = yield* Bus
   const texts = yield* Queue.unbounded<string>()
@@ -49,7 +49,7 @@ const intoQueue = Effect.gen(function* () {
   return texts
 })
 
-/** Publishes until the broker takes it, as the relay does. */
+/** Publishes until the broker acknowledges, as the relay does. */
 const say = (text: string) =>
   Effect.gen(function* () {
     const bus = yield* Bus
@@ -63,7 +63,7 @@ const onOwn = <A, E>(use: Effect.Effect<A, E, Bus | Scope.Scope>) =>
   Effect.provide(Effect.scoped(use), Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url }))))
 
 describe("Bus", () => {
-  it.live("publishes with an ack, says what the broker had already, and hands it to the consumer once", () =>
+  it.live("publishes with an ack, reports a duplicate, and delivers it to the consumer once", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus
       const got = yield* Deferred.make<BusMessage>()
@@ -83,7 +83,7 @@ describe("Bus", () => {
       assert.strictEqual(yield* bus.status, "ok")
     })))
 
-  it.live("refuses what would close the shared connection, and the connection lives on", () =>
+  it.live("refuses a message that would close the shared connection, which lives on", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus
       const big = new Uint8Array(1 << 20)
@@ -106,7 +106,7 @@ describe("Bus", () => {
       assert.strictEqual(yield* bus.status, "ok")
     })))
 
-  it.live("takes what is there, without lingering, up to the batch", () =>
+  it.live("fetches what is there, without lingering, up to the batch", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus
       const gate = yield* Latch.make(false)
@@ -131,7 +131,7 @@ describe("Bus", () => {
       assert.strictEqual(seen, 101)
     })))
 
-  it.live("hands out again what was refused or failed, and only that", () =>
+  it.live("redelivers exactly the messages that were refused or failed", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus
       const seen = yield* Queue.unbounded<string>()
@@ -150,7 +150,7 @@ describe("Bus", () => {
       assert.deepStrictEqual(order.toSorted(), ["defect1", "defect2", "good1", "later1", "later2", "never1"])
     })))
 
-  it.live("starts without a broker, and is right by itself once there is one", () =>
+  it.live("starts without a broker, and works once there is one", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* Effect.gen(function* () {
@@ -164,7 +164,7 @@ describe("Bus", () => {
       }).pipe(Effect.provide(Bus.layer({ url: broker.url })))
     }).pipe(Effect.scoped))
 
-  it.live("goes on after SIGKILL of the broker, with its files and without", () =>
+  it.live("works again after SIGKILL of the broker, with its files and without", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* broker.start
@@ -181,7 +181,7 @@ describe("Bus", () => {
           yield* broker.start
           yield* say(text)
           yield* takeUntil(texts, text)
-          // What was meant for the connection before does not go out over this one.
+          // A message meant for the old connection is not sent over the new one.
           const [late] = yield* bus.publishAll([{ subject, data: "late" }], epoch)
           assert.isTrue(Result.isFailure(late!))
           const [now] = yield* bus.publishAll([{ subject, data: "now" }], yield* bus.epoch)
@@ -208,7 +208,7 @@ describe("Bus", () => {
       }).pipe(Effect.provide(Bus.layer({ url })))
     }).pipe(Effect.scoped))
 
-  it.live("makes every stream, widens a narrow one and never reduces a wide one", () =>
+  it.live("makes every stream, widens a narrow one and never narrows a wide one", () =>
     Effect.gen(function* () {
       const { url } = yield* TestBus.make
       const jsm = yield* manager(url)

@@ -20,8 +20,8 @@ const texts = Effect.fnUntraced(function* (sinceMillis: number) {
   return found
 })
 
-describe("what a stream holds of the past", () => {
-  it.live("is read from a moment on, in order, whoever had it before", () =>
+describe("the history of a stream", () => {
+  it.live("is read from a moment on, in order, also what was consumed before", () =>
     onOwn(Effect.gen(function* () {
       assert.deepStrictEqual(yield* texts(0).pipe(Effect.eventually), [])
       const many = Array.from({ length: 1_200 }, (_, n) => String(n))
@@ -31,7 +31,7 @@ describe("what a stream holds of the past", () => {
       assert.deepStrictEqual(yield* texts(Date.now() + 60_000), [])
     })))
 
-  it.live("is handed out again to its worker, and what the worker owes stays owed", () =>
+  it.live("is redelivered after a rewind, and unacknowledged messages stay owed", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus
       const got = yield* Queue.unbounded<string>()
@@ -54,7 +54,7 @@ describe("what a stream holds of the past", () => {
       assert.strictEqual(yield* Queue.take(got), "owed")
       assert.strictEqual(yield* bus.unanswered("EVENTS"), 1)
       answers = true
-      // Later than what is owed: that comes all the same.
+      // A moment later than the owed message, which is redelivered all the same.
       yield* bus.rewind("EVENTS", Date.now() + 60_000)
       assert.strictEqual(yield* Queue.take(got), "owed")
       yield* say("new")

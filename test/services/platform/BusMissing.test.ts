@@ -1,8 +1,8 @@
 /**
- * Which absent messages of a stream count as lost. What was decided in a lost time has to be seen before an installation
- * opens, so only two things are no loss: what is older than the age that this product itself keeps a stream for, and on
- * DIRECTORY, whose messages each say the whole state of their subject's object, what a newer one of the subject replaced.
- * Whatever another limit removed, set from outside, is missing.
+ * Absent messages of a stream that count as lost. Decisions of the lost time have to be seen before an installation
+ * opens, so only two absences are no loss: messages beyond the age for which the program itself keeps a stream and, on
+ * DIRECTORY, whose messages each hold the whole state of their subject's object, those replaced by a newer one of their
+ * subject. Messages removed by any other limit, set from outside, are missing.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream"
@@ -58,7 +58,7 @@ const held = (jsm: Manager, stream: StreamName, messages: number) =>
     ({ state }) => state.messages === messages,
   )
 
-describe("what a stream lacks", () => {
+describe("a message absent from a stream", () => {
   for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
     const subject = `${stream.toLowerCase()}.v1.one`
 
@@ -76,7 +76,7 @@ describe("what a stream lacks", () => {
         })
       ))
 
-    it.live(`${stream}: is missing where a limit of messages removed it`, () =>
+    it.live(`${stream}: is missing where a limit on the number of messages removed it`, () =>
       onOwn((jsm) =>
         Effect.gen(function* () {
           yield* say(`${subject}.a`)
@@ -87,7 +87,7 @@ describe("what a stream lacks", () => {
         })
       ))
 
-    it.live(`${stream}: is ${stream === "DIRECTORY" ? "not " : ""}missing where a newer one of its subject took its place`, () =>
+    it.live(`${stream}: is ${stream === "DIRECTORY" ? "not " : ""}missing where a newer one of its subject replaced it`, () =>
       onOwn((jsm) =>
         Effect.gen(function* () {
           const whole = stream === "DIRECTORY"
@@ -97,7 +97,7 @@ describe("what a stream lacks", () => {
           assert.deepStrictEqual(yield* missing(stream, 0), whole ? [] : [{ first: 2, last: 2 }])
           yield* say(`${subject}.a`)
           assert.deepStrictEqual(yield* missing(stream, 0), whole ? [] : [{ first: 1, last: 2 }])
-          // Nothing takes the place of the newest.
+          // The newest message has no replacement.
           yield* Effect.promise(() => jsm.streams.deleteMessage(stream, 5))
           assert.deepStrictEqual((yield* missing(stream, 0)).at(-1), { first: 5, last: 5 })
         })

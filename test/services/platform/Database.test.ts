@@ -4,7 +4,7 @@ import { SqlError } from "effect/sql"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** Whether it failed, and of nothing but a failure. */
+/** Whether the effect failed; a defect or an interruption fails the test. */
 const failures = <A, E>(exit: Exit.Exit<A, E>) => {
   assert.isTrue(Exit.isFailure(exit))
   return (Exit.isFailure(exit) ? exit.cause.reasons : []).map((reason) =>
@@ -15,7 +15,7 @@ const failures = <A, E>(exit: Exit.Exit<A, E>) => {
 layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
   const cut = Effect.flatMap(Database, ({ sql }) => sql`select pg_terminate_backend(pg_backend_pid())`)
 
-  it.effect("a transaction whose connection is lost fails, and the next one goes on", () =>
+  it.effect("a transaction whose connection is lost fails, and the next one succeeds", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [failure] = failures(yield* Effect.exit(sql.withTransaction(cut)))
@@ -23,7 +23,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
       assert.deepStrictEqual(yield* sql.withTransaction(sql`select 1 as one`), [{ one: 1 }])
     }))
 
-  it.effect("so does one that had failed before", () =>
+  it.effect("a transaction that had failed before its connection was lost fails, and the next one succeeds", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const refused = Effect.andThen(Effect.ignore(cut), Effect.fail("refused"))
@@ -38,7 +38,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
       assert.isTrue(SqlError.isSqlError(failure))
     }))
 
-  it.effect("a connection keeps at most 100 statements prepared, of however many texts", () =>
+  it.effect("a connection keeps at most 100 prepared statements", () =>
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
       const texts = Array.from({ length: 300 }, (_, n) => n)
@@ -57,7 +57,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Database", (it) => {
       for (let n = 0; n < 8; n++) assert.isAtMost(yield* prepared(reads), 101)
     }))
 
-  it.effect("what dies of something else dies", () =>
+  it.effect("a defect that is not a lost connection stays a defect", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const exit = yield* Effect.exit(sql.withTransaction(Effect.die("a fault of ours")))

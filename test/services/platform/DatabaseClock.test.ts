@@ -4,7 +4,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth, DatabaseClock } from "../../../services/platform/database/DatabaseClock.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
-/** A machine whose wall clock is wrong by so much. */
+/** A machine whose wall clock is wrong by this many milliseconds. */
 const machine = (offMillis: number) =>
   Layer.effect(
     Clock.Clock,
@@ -29,7 +29,7 @@ const databaseMillis = Effect.gen(function* () {
 })
 
 layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) => {
-  it.effect("shows the database's time, whatever the machine's clock says", () =>
+  it.effect("shows the database's time, whatever the machine's clock is", () =>
     Effect.forEach([0, 5_000, -5_000, 3_600_000], (off) =>
       onMachine(
         off,
@@ -37,7 +37,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
           const before = yield* databaseMillis
           const now = yield* Clock.currentTimeMillis
           const after = yield* databaseMillis
-          // To within the quickest of three round trips, which a busy machine takes its time for.
+          // Exact to the quickest of three round trips, which are slow on a busy machine.
           assert.isAtLeast(now, before - 1_000)
           assert.isAtMost(now, after + 1_000)
           const nanos = yield* Clock.currentTimeNanos
@@ -48,7 +48,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
         }),
       )))
 
-  it.effect("never goes back by a little, and sleeps as long as it should", () =>
+  it.effect("never goes back on a small correction, and sleeps for the real duration", () =>
     onMachine(
       0,
       Effect.gen(function* () {
@@ -63,14 +63,15 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
       5,
     ))
 
-  it.effect("does not take its wait for a connection for the way to the database", () =>
+  it.effect("does not count the wait for a connection as time on the way to the database", () =>
     Effect.gen(function* () {
       const { ownerUrl, url } = yield* TestDatabase
       const { reads, sql } = yield* Effect.map(
         Layer.build(Layer.fresh(Database.layer({ url, ownerUrl, maxConnections: 1 }))),
         Context.get(Database),
       )
-      // Ten stand before each look, so three looks, of which the quickest counts, are done by the fortieth turn.
+      // Ten statements queue before each look, so three looks, of which the quickest counts, are done by the fortieth
+      // turn.
       const turns = { taken: 0 }
       const looked = yield* Deferred.make<void>()
       const turn = Effect.andThen(
@@ -88,7 +89,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("DatabaseClock", (it) =
           const [after] = yield* trueNow
           return now >= before!.now - 100 && now <= after!.now + 100
         })
-        // A machine that is busy at one look is not at every look; half of ten waits is there always.
+        // A busy machine disturbs some of the looks; an error of half the queue's time would show in all of them.
         const ever = Effect.repeat(Effect.delay(right, "20 millis"), { until: (is) => is, times: 50 })
         assert.isTrue(yield* ever)
       })

@@ -1,4 +1,6 @@
-/** Fenced writes on real PostgreSQL: all or nothing, in the order of their fences, anew where a race was lost. */
+/**
+ * Fenced writes on real PostgreSQL: all or nothing, in the order of their fences, and tried again after a lost race.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { randomUUID } from "node:crypto"
@@ -36,7 +38,7 @@ const versionOf = Effect.fnUntraced(function* (id: string) {
   return found!
 })
 
-/** Gathers a note about a row, and something for after the commit. */
+/** Writes a note about a row, and records `about` after the commit. */
 const note = Effect.fnUntraced(function* (about: string, rung: Array<string> = []) {
   const { sql } = yield* Database
   yield* write(sql, insertion(sql, "notes", { id: "uuid", about: "uuid" }), [{ id: randomUUID(), about }])
@@ -44,7 +46,7 @@ const note = Effect.fnUntraced(function* (about: string, rung: Array<string> = [
   return "noted" as const
 })
 
-/** Holds what `lock` takes while `effect` runs; gives what that gives. Where it waits for the lock, it gets it then. */
+/** Runs `effect` while a transaction holds the locks of `lock`, until `effect` waits for one or has ended. */
 const whileHeld = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   lock: Effect.Effect<unknown, E2, R2>,
   effect: Effect.Effect<A, E, R>,
@@ -62,7 +64,7 @@ const whileHeld = Effect.fnUntraced(function* <A, E, R, E2, R2>(
 const ground = Layer.effectDiscard(setUp).pipe(Layer.provideMerge(Layer.fresh(TestDatabase.layer)))
 
 layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
-  it.effect("what holds is written with all that was gathered, in one statement, and told after it", () =>
+  it.effect("all gathered rows are written in one statement, and after-commit effects run after it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, two] = [yield* row(), yield* row()]
@@ -78,7 +80,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       assert.deepStrictEqual(rung, [two])
     }))
 
-  it.effect("where one fence is missed nothing is written, and nothing told", () =>
+  it.effect("nothing is written and no after-commit effect runs if one fence is missed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, two] = [yield* row(), yield* row()]
@@ -102,7 +104,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       assert.deepStrictEqual(rung, [])
     }))
 
-  it.effect("a row that another transaction changes is waited for: its version is missed, another column is not", () =>
+  it.effect("a fence waits for a row that changes; a new version misses it, another column does not", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       for (const [column, expected] of [["version", "SerializationError"], ["other", "noted"]] as const) {
@@ -123,7 +125,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       }
     }))
 
-  it.effect("a fence is not touched before all earlier ones hold", () =>
+  it.effect("a fence is not read before all earlier ones hold", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, two] = [yield* row(), yield* row()]
@@ -131,7 +133,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       const missed = raised(sql, "rows", "version", { id: one, version: 9 })
       const second = raised(sql, "rows", "version", { id: two, version: 1 })
       const refused = Effect.flip(writeFenced(sql, [missed, second], note(two)))
-      // The lock is held until the write has ended: one that waited for it would end in LockTimeoutError.
+      // The lock is held until the write has ended: a write that waited for it would end in LockTimeoutError.
       const lock = Effect.andThen(
         sql`update rows set other = 1 where id = ${two}::uuid`,
         Deferred.succeed(begun, undefined),
@@ -143,7 +145,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       yield* Fiber.join(holding)
     }))
 
-  it.effect("two that take the same rows in opposite orders are both done: the victim of the deadlock begins anew", () =>
+  it.effect("two writes on the same rows in opposite orders both end: the deadlock's victim is retried", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const ids = [yield* row(), yield* row()]
@@ -167,7 +169,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       for (const id of ids) assert.deepStrictEqual({ ...(yield* versionOf(id)) }, { version: 7n, other: 0n, notes: 3 })
     }))
 
-  it.effect("losers wait for their turn: 40 at once on one row are all done", () =>
+  it.effect("40 concurrent commands on one row all succeed: losers wait for their turn", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const id = yield* row()
@@ -183,7 +185,7 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       assert.deepStrictEqual({ ...(yield* versionOf(id)) }, { version: 41n, other: 0n, notes: 40 })
     }))
 
-  it.effect("a race that is lost four times is 503, and any other refusal is the first time's", () =>
+  it.effect("a race lost four times is a 503, and any other refusal is given at once", () =>
     Effect.gen(function* () {
       let tries = 0
       const losing = Effect.andThen(Effect.sync(() => void tries++), Effect.fail(new Conflict()))

@@ -9,7 +9,7 @@ import { Timers } from "../../../services/platform/database/Timers.ts"
 import { counting } from "../../support/Statements.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
-/** Says two things of `subject`, mails it, and gives it two timers, of which the second is what counts. */
+/** Writes two audit records about `subject`, a mail and two timers, of which the second replaces the first. */
 const say = Effect.fnUntraced(function* (subject: string) {
   const entry = { action: "test.said", actor: "system", subject, outcome: "done" } as const
   const first = yield* (yield* Audit).append(entry)
@@ -36,8 +36,8 @@ const rowsOf = Effect.fnUntraced(function* (subject: string) {
 
 const none = { said: [], mails: 0, messages: 0, timers: [] }
 
-layer(Layer.provideMerge(Timers.layer, ground))("what is gathered", (it) => {
-  it.effect("is written at the end by one statement, as if it had been written at once", () =>
+layer(Layer.provideMerge(Timers.layer, ground))("rows gathered in a transaction", (it) => {
+  it.effect("are written at its end by one statement, with the same result as at once", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [together, apart] = [randomUUID(), randomUUID()]
@@ -49,11 +49,11 @@ layer(Layer.provideMerge(Timers.layer, ground))("what is gathered", (it) => {
       assert.deepStrictEqual(yield* rowsOf(together), { said: ids, mails: 1, messages: 1, timers: ["test.late"] })
       const [each, others] = yield* counting(sql.withTransaction(say(apart)))
       assert.deepStrictEqual(yield* rowsOf(apart), { said: others, mails: 1, messages: 1, timers: ["test.late"] })
-      // The look in between is one, too.
+      // The query in between counts as well.
       assert.strictEqual(each - statements, 4)
     }))
 
-  it.effect("is gone with what failed, before the end or at it", () =>
+  it.effect("are dropped with the transaction, whether it fails before its end or at it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const before = randomUUID()
@@ -67,15 +67,17 @@ layer(Layer.provideMerge(Timers.layer, ground))("what is gathered", (it) => {
         sql,
         Effect.andThen(
           say(at),
-          Effect.flatMap(Audit, ({ append }) =>
-            append({ action: "test.said", actor: null, subject: at, outcome: "unheard of" as "done" })),
+          Effect.flatMap(
+            Audit,
+            ({ append }) => append({ action: "test.said", actor: null, subject: at, outcome: "unheard of" as "done" }),
+          ),
         ),
       )))
       assert.strictEqual(refused._tag, "Failure")
       assert.deepStrictEqual(yield* rowsOf(at), none)
     }))
 
-  it.effect("is nothing where nothing was: no statement", () =>
+  it.effect("take no statement where there are none", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [empty] = yield* counting(gathered(sql, Effect.flatMap(Audit, ({ append }) => append())))

@@ -11,7 +11,7 @@ const unescaped = (text: string) =>
     .replaceAll("&amp;", "&")
 
 describe("html", () => {
-  it("lets no value out of its place, in text or in a quoted attribute, and loses nothing of it", () => {
+  it("keeps any value in its place, in text and in quoted attributes, and loses nothing of it", () => {
     fc.assert(fc.property(fc.oneof(nasty, fc.string()), (value) => {
       const { text } = html`<a title="${value}">${value}</a>`
       const [, attribute, content] = /^<a title="([^"<>]*)">([^"'<>]*)<\/a>$/s.exec(text) ?? []
@@ -21,7 +21,7 @@ describe("html", () => {
     }))
   })
 
-  it("escapes once, however deep what it made is put together", () => {
+  it("escapes once, however deeply fragments are nested", () => {
     fc.assert(fc.property(fc.array(nasty, { minLength: 1 }), (values) => {
       const items = values.map((value) => html`<li>${value}</li>`)
       assert.strictEqual(

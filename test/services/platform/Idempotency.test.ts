@@ -29,7 +29,7 @@ const asked = (more: Partial<Asked> = {}): Asked => ({
   ...more,
 })
 
-/** Counts its runs, in the database and in here: what is rolled back counts in here alone. */
+/** Counts its runs, in the database and in memory: a run that is rolled back counts in memory alone. */
 const counting = Effect.gen(function* () {
   const { sql } = yield* Database
   const name = randomUUID()
@@ -50,7 +50,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
 
 layer(services, { excludeTestServices: true })("Idempotency", (it) => {
-  it.effect("holds nothing of a key once nothing with it is under way, however it ended", () =>
+  it.effect("holds nothing of a key once no request with it is running, however the request ended", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const inFlight = sizeOf("idempotency keys in flight")
@@ -69,7 +69,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* inFlight, 0)
     }))
 
-  it.effect("answers again with the same bytes, and does it once", () =>
+  it.effect("a repeated request is answered with the same bytes, and runs once", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
@@ -82,7 +82,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* committed, 1)
     }))
 
-  it.effect("asks elsewhere once for what is answered again, and again after it was refused", () =>
+  it.effect("a repeated request asks other services once, and again only after a refusal", () =>
     Effect.gen(function* () {
       const { runAfter } = yield* Idempotency
       const { command, committed } = yield* counting
@@ -107,7 +107,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.deepStrictEqual([seen.asked, yield* committed], [3, 2])
     }))
 
-  it.effect("knows another request by method, path, body, If-Match and portal binding", () =>
+  it.effect("a request differs by method, path, body, If-Match and portal binding", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command } = yield* counting
@@ -117,13 +117,13 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       for (const other of others) {
         assert.strictEqual(yield* tagOf(run({ ...request, ...other }, told, command)), "IdempotencyKeyReused")
       }
-      // The key is another one for another principal, method or path.
+      // The same key with another principal, method or path is another key.
       for (const other of [{ principal: "person:other" }, { method: "PUT" }, { path: "/v1/others" }]) {
         assert.isFalse((yield* run({ ...request, ...other }, told, command)).replayed)
       }
     }))
 
-  it.effect("forgets what was refused or rolled back", () =>
+  it.effect("a refused or rolled-back request leaves no receipt", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
@@ -135,12 +135,12 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* committed, 1)
     }))
 
-  it.effect("gives fifty at once one effect and one answer", () =>
+  it.effect("fifty concurrent requests have one effect and one answer", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
       const request = asked()
-      // On a starved machine the first may take longer than others wait for it: they are told to come back, and do.
+      // On a starved machine the first may outlast the others' wait: they get 409, and repeat.
       const coming = Effect.retry(run(request, told, command), {
         while: ({ _tag }) => _tag === "IdempotencyInProgress",
       })
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* committed, 1)
     }))
 
-  it.effect("tells who comes while another process is at it to come back", () =>
+  it.effect("a request that another process is running is refused with a request to come back", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
@@ -158,8 +158,10 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const elsewhere = yield* Effect.provide(Idempotency, Idempotency.layer, { local: true })
       const inside = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
-      const slow = Effect.andThen(command, (n) =>
-        Effect.as(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(go)), n))
+      const slow = Effect.andThen(
+        command,
+        (n) => Effect.as(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(go)), n),
+      )
       const first = yield* Effect.forkChild(run(request, told, slow))
       yield* Deferred.await(inside)
       const [other, own] = yield* Effect.all([
@@ -173,12 +175,12 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* committed, 1)
     }))
 
-  it.effect("waits no longer at the row for having waited for its turn", () =>
+  it.effect("the wait for a turn counts towards the wait for the row", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase
       const sql = yield* PgClient.make({ url, maxConnections: 8 }).pipe(Effect.provide(Reactivity.layer))
       const { reads } = yield* Database
-      // No limit of the database's own: what ends the wait is the process.
+      // The database has no lock timeout here: the process itself ends the wait.
       const patient = Layer.succeed(Database, {
         sql,
         reads,
@@ -213,7 +215,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
         startImmediately: true,
       })
       yield* TestClock.adjust("1500 millis")
-      // Its turn comes: the one before it goes away.
+      // The request's turn comes: the one before it is interrupted.
       yield* Fiber.interrupt(first)
       yield* waits
       yield* TestClock.adjust("500 millis")
@@ -222,7 +224,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.isFalse((yield* Fiber.join(other)).replayed)
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
 
-  it.effect("keeps less than it tells, where it is told to", () =>
+  it.effect("a receipt keeps less than the answer, where the endpoint says so", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const request = asked()
@@ -232,7 +234,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual((yield* run(request, once, secret)).body, `{"n":null}`)
     }))
 
-  it.effect("closes the receipt with what the command adds, in one statement", () =>
+  it.effect("the receipt is closed in one statement with the command's own rows", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const audit = yield* Audit
@@ -244,7 +246,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.isTrue((yield* run(request, told, command)).replayed)
     }))
 
-  it.effect("does without a key what it is asked", () =>
+  it.effect("a request without a key runs each time", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting

@@ -6,7 +6,7 @@ import { floorOf, Ids, millisOf } from "../../../services/platform/Ids.ts"
 const version7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 layer(Layer.empty)("Ids", (it) => {
-  it.effect("are UUIDv7 of the clock, each greater than the one before, also where the clock stands or goes back", () =>
+  it.effect("ids are UUIDv7 of the clock, each greater than the last, also where the clock stands or goes back", () =>
     Effect.gen(function* () {
       const { batch, next } = yield* Ids
       const at = Date.parse("2031-03-10T12:00:00.000Z")
@@ -24,7 +24,7 @@ layer(Layer.empty)("Ids", (it) => {
       assert.isAbove(new Set(many.map((id) => id.slice(-8))).size, 19_000)
     }))
 
-  it.effect("none for none", () =>
+  it.effect("a batch of no ids is empty", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* (yield* Ids).batch(0), [])
     }))

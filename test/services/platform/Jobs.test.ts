@@ -34,7 +34,7 @@ const clear = Effect.gen(function* () {
 
 const world = Jobs.layer.pipe(
   Layer.provideMerge(ground),
-  // Before anything loops: a clock that jumps wakes every loop for each of its turns.
+  // Set before any loop starts: a clock that jumps wakes every loop for each of its turns.
   Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(1_772_000_000_000))),
 )
 
@@ -56,7 +56,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual(yield* notes, [1, 2, 3, 4, 5, 6])
     }))
 
-  it.effect("is forgotten thirty days after it was done, and never before", () =>
+  it.effect("a job is deleted thirty days after its end, and never before", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -64,10 +64,10 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       const count = yield* counting
       const [done, waiting] = [yield* jobs.add(steps, { upTo: 2 }), yield* jobs.add({ kind: "test.later" }, {})]
       yield* jobs.work([count])
-      // By the rows: whatever loops would have a turn for each moment of a month.
+      // Ages the rows instead of the clock: every loop would take a turn for each moment of a month.
       yield* sql`update jobs set not_before = not_before - interval '30 days'`
       assert.strictEqual(yield* jobs.prune, 0)
-      // More than one statement deletes.
+      // The prune takes more than one statement.
       yield* sql`insert into jobs (id, kind, args, created_at, not_before, state)
         select gen_random_uuid(), kind, args, created_at, not_before, state
         from jobs, generate_series(1, 1200) where id = ${done}::uuid`
@@ -76,7 +76,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual(yield* sql`select id::text as id from jobs`, [{ id: waiting }])
     }))
 
-  it.effect("a chunk whose lease ended before its turn came is left to whoever claimed it since", () =>
+  it.effect("a chunk whose lease ended before its turn is left to the process that claimed it", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -84,7 +84,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       const count = yield* counting
       const first = yield* jobs.add(steps, { upTo: 2 })
       const second = yield* jobs.add(steps, { upTo: 2 })
-      // The first takes so long that another process has the second by then.
+      // The first job takes so long that another process has claimed the second.
       const slow: JobWorker = {
         kind: steps.kind,
         chunk: (args, cursor) =>
@@ -100,7 +100,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual([Number(done), state, claim === null], [0, "pending", false])
     }))
 
-  it.effect("stopped within a chunk it is given back, and goes on at once where the last chunk committed", () =>
+  it.effect("a job stopped within a chunk is released, and goes on at once after the last committed chunk", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -128,7 +128,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       for (const job of [id, beside]) assert.strictEqual((yield* rowOf(job))["state"], "effective")
     }))
 
-  it.effect("killed within a chunk it goes on where the last one committed, once its lease is over", () =>
+  it.effect("a job killed within a chunk goes on after the last committed one, once its lease is over", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -147,7 +147,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.strictEqual((yield* rowOf(id))["state"], "effective")
     }))
 
-  it.effect("a failing one backs off alone, says why, and leaves nothing of its chunk", () =>
+  it.effect("a failing job backs off alone, keeps its error, and leaves nothing of its chunk", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -176,7 +176,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.strictEqual((yield* rowOf(bad))["attempts"], 2)
     }))
 
-  it.effect("a defect holds up nobody either", () =>
+  it.effect("a job with a defect delays no other job", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs
@@ -190,7 +190,7 @@ layer(Layer.fresh(world))("Jobs", (it) => {
       assert.deepStrictEqual([row["state"], row["claim"], row["last_error"]], ["pending", null, "a bug"])
     }))
 
-  it.effect("a kind that is not known here is left untouched; two workers never do the same chunk", () =>
+  it.effect("a job of an unknown kind stays untouched, and two workers never do the same chunk", () =>
     Effect.gen(function* () {
       yield* clear
       const jobs = yield* Jobs

@@ -23,7 +23,7 @@ interface Job {
 }
 
 layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
-  it.effect("hands each row to one worker, fences it, backs it off alone, and frees it when its lease ends", () =>
+  it.effect("a row goes to one worker under its fence, backs off alone, and is freed when its lease ends", () =>
     Effect.gen(function* () {
       const { sql, owner } = yield* Database
       yield* owner`create table jobs_under_test (
@@ -42,7 +42,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
 
       const [mine, theirs] = [batches[0]!, batches[1]!]
       const token = mine[0]!.claim
-      // The second one is not ours: naming it with our claim changes nothing.
+      // The second row is claimed by another worker: settling it under this claim changes nothing.
       yield* settleFailed(sql, jobs, token, [
         { key: mine[0]!.id, afterMillis: 5_000, error: "it\0 broke" },
         { key: theirs[0]!.id, afterMillis: 5_000, error: "not mine" },
@@ -62,13 +62,13 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       assert.strictEqual(yield* freeExpired(sql, jobs), 99)
       const [freed] = yield* claimDue<Job>(sql, jobs, { leaseMillis: 1, limit: 1, also: sql`and t.id = 77` })
       assert.deepStrictEqual([freed?.id, freed?.attempts, freed?.last_error], [77n, 2, "interrupted"])
-      // Whoever comes late finds its claim gone.
+      // A late settlement finds another claim.
       yield* settleFailed(sql, jobs, token, [{ key: 77n, afterMillis: 0, error: "late" }])
       const [late] = yield* read(77n)
       assert.strictEqual(late?.last_error, "interrupted")
     }).pipe(Effect.provide(TestClock.layer())))
 
-  it.effect("a stop gives back what was claimed, whichever moment it comes at, and as if it had not been claimed", () =>
+  it.effect("a stop releases claimed rows at any moment, as if they had not been claimed", () =>
     Effect.gen(function* () {
       const { sql, owner } = yield* Database
       yield* owner`create table stopped_under_test (
@@ -83,7 +83,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       const claim = (also = sql``) => claimDue<Job>(sql, table, { leaseMillis: 10_000, limit: 3, also })
       const giveBack = ([first]: ReadonlyArray<{ readonly claim: bigint }>) => release(sql, table, first!.claim)
 
-      // While the statement that claims is under way.
+      // Stopped during the claiming statement.
       const slow = claim(sql`and pg_sleep(0.3) is not null`)
       const claiming = yield* Effect.forkChild(claimed({ claim: slow, work: () => Effect.never, giveBack }))
       const busy = sql<{ n: number }>`
@@ -93,7 +93,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       yield* Fiber.interrupt(claiming)
       assert.deepStrictEqual(yield* rows, before)
 
-      // Within the work: what it has settled stays so.
+      // Stopped during the work: rows that are settled stay settled.
       const within = yield* Deferred.make<void>()
       const settleFirst = ([first]: ReadonlyArray<Job & { readonly claim: bigint }>) =>
         settleFailed(sql, table, first!.claim, [{ key: first!.id, afterMillis: 60_000, error: "later" }]).pipe(
@@ -107,7 +107,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       assert.deepInclude(first, { id: "1", attempts: 3, claim: null, last_error: "later" })
       assert.deepStrictEqual(others, before.slice(1))
 
-      // Work that has begun has its patience, and no more.
+      // Work that has begun may run on for its patience, and no longer.
       const begun = yield* Deferred.make<void>()
       const ends = yield* Deferred.make<void>()
       const patient = (patience: "1 minute" | "1 millis", work: Effect.Effect<void>) =>
@@ -128,7 +128,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("Leases", (it) => {
       assert.deepStrictEqual((yield* rows).slice(1), before.slice(1))
     }))
 
-  it.effect("doubles the wait up to its bound", () =>
+  it.effect("the wait doubles up to its bound", () =>
     Effect.sync(() => {
       for (const [attempts, least] of [[1, 500], [2, 1_000], [5, 8_000], [50, 60_000]] as const) {
         const millis = backoffMillis(attempts)

@@ -9,13 +9,13 @@ const domains = fc.tuple(fc.array(label, { maxLength: 4 }), fc.stringMatching(/^
   .map(([labels, top]) => [...labels, top].join("."))
 
 describe("parse", () => {
-  it("takes every dot-atom at every host name apart, and nothing is lost", () => {
+  it("every dot-atom at every host name is split without loss", () => {
     fc.assert(fc.property(locals, domains, (local, domain) => {
       assert.deepStrictEqual(parse(`${local}@${domain}`), { local, domain })
     }))
   })
 
-  it("gives only what can stand in an envelope and in a header as it is", () => {
+  it("only addresses that can stand in an envelope and a header are accepted", () => {
     const pieces = fc.constantFrom(
       "a",
       "B",
@@ -48,7 +48,7 @@ describe("parse", () => {
     )
   })
 
-  it("holds to the limits of RFC 5321", () => {
+  it("the limits of RFC 5321 hold", () => {
     const a = (n: number) => "a".repeat(n)
     assert.isNotNull(parse(`${a(64)}@example.com`))
     assert.isNull(parse(`${a(65)}@example.com`))
@@ -77,7 +77,7 @@ describe("parse", () => {
 })
 
 describe("sameAddress", () => {
-  it("sees through the case of ASCII letters and through nothing else", () => {
+  it("ASCII case alone is ignored", () => {
     fc.assert(fc.property(locals, domains, (local, domain) => {
       const address = `${local}@${domain}`
       assert.isTrue(sameAddress(address.toLowerCase(), address.toUpperCase()))

@@ -32,7 +32,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("MailTransport over SMTP", () => {
-  it.live("hands over what it was given, in any script, to its recipient alone", () =>
+  it.live("a mail in any script reaches its recipient alone, unchanged", () =>
     Effect.gen(function* () {
       const { deliver, smtp } = yield* world
       const sent = mail({
@@ -54,7 +54,7 @@ describe("MailTransport over SMTP", () => {
       assert.isTrue([...raw].every((character) => character.charCodeAt(0) < 0x80))
     }).pipe(Effect.scoped))
 
-  it.live("leaves out characters that reorder, hide or break what stands around them", () =>
+  it.live("characters that reorder, hide or break text are left out", () =>
     Effect.gen(function* () {
       const { deliver, smtp } = yield* world
       const name = "\u202eevil\u2066\u200b\u00ad\ufeff\u2028line\u2029end"
@@ -66,7 +66,7 @@ describe("MailTransport over SMTP", () => {
       assert.strictEqual(read.html.trimEnd(), "<p>evil line end</p>")
     }).pipe(Effect.scoped))
 
-  it.live("lets nobody add a header, a recipient or a command", () =>
+  it.live("no value can add a header, a recipient or a command", () =>
     Effect.gen(function* () {
       const { deliver, smtp } = yield* world
       const subject = "Hi\r\nBcc: eve@example.com\r\n\r\n<script>\n\u0000\u2028X-Evil: 1"
@@ -103,14 +103,14 @@ describe("MailTransport over SMTP", () => {
     ["a connection cut after the message", { at: "data", does: "cut" }, "Unknown", /./],
   ]
   for (const [name, behaviour, tag, reason] of cases) {
-    it.live(`${name}: ${tag.toLowerCase()}, and the next message goes out`, () =>
+    it.live(`${name} gives ${tag.toLowerCase()}, and the next message goes out`, () =>
       Effect.gen(function* () {
         const { deliver, smtp } = yield* world
         smtp.behave(behaviour)
         const outcome = yield* deliver(mail())
         assert.strictEqual(outcome._tag, tag)
         assert.match("error" in outcome ? outcome.error : "", reason)
-        // A server's words may quote the message, and a link in it.
+        // A server's answer may quote the message, and a link in it.
         assert.notInclude(JSON.stringify(outcome), "server.example")
         assert.deepStrictEqual(yield* deliver(mail()), { _tag: "Sent" })
         const received = yield* Queue.takeAll(smtp.taken)
@@ -119,7 +119,7 @@ describe("MailTransport over SMTP", () => {
       }).pipe(Effect.scoped))
   }
 
-  it.live("tells how far it came when it is told to give up", () =>
+  it.live("an interrupted delivery tells whether the message may have been accepted", () =>
     Effect.gen(function* () {
       const { smtp, transport } = yield* world
       smtp.behave({ at: "data", does: "silence" })
@@ -134,7 +134,7 @@ describe("MailTransport over SMTP", () => {
       assert.strictEqual((yield* transport.deliver(mail(), Effect.never))._tag, "Sent")
     }).pipe(Effect.scoped))
 
-  it.live("uses a connection again, does without one that ended meanwhile, and leaves none behind", () =>
+  it.live("a connection is used again, replaced where it ended meanwhile, and closed at the end", () =>
     Effect.gen(function* () {
       const smtp = yield* testSmtp()
       const scope = yield* Scope.make()
@@ -152,7 +152,7 @@ describe("MailTransport over SMTP", () => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("shows its credentials, trusts no unknown certificate, and waits where nobody listens", () =>
+  it.live("credentials are sent, an untrusted certificate and a closed port leave the mail for later", () =>
     Effect.gen(function* () {
       const smtp = yield* testSmtp({ authOptional: false, allowInsecureAuth: true })
       const signedIn = yield* transportTo(smtp.url.replace("//", "//us%40er:p%2Fw@"))
@@ -174,7 +174,7 @@ describe("MailTransport over SMTP", () => {
 })
 
 describe("parseSender", () => {
-  it("reads a name with an address, or an address", () => {
+  it("a sender is an address, with or without a name", () => {
     assert.deepStrictEqual(parseSender("a@b.example"), { name: "", address: "a@b.example" })
     assert.deepStrictEqual(parseSender("Bäiliwick Mail <a@b.example>"), {
       name: "Bäiliwick Mail",

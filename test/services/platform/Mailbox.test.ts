@@ -14,14 +14,14 @@ const address = EntityAddress.make({
 const direct = Effect.succeed("the service")
 
 describe("Mailbox", () => {
-  it.effect("the actor answers, and the service is not asked", () =>
+  it.effect("an actor's answer is given without asking the service", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* send(Effect.succeed("the actor"), Effect.die("asked")), "the actor")
       const refused = yield* Effect.flip(send(Effect.fail(new Refused({ by: "the actor" })), Effect.die("asked")))
       assert.strictEqual(refused.by, "the actor")
     }))
 
-  it.effect("an actor that does not answer is given up after two seconds, and interrupted", () =>
+  it.effect("an actor without an answer is interrupted after two seconds, and the service is asked", () =>
     Effect.gen(function* () {
       let interrupted = false
       const silent = Effect.onInterrupt(Effect.never, () => Effect.sync(() => void (interrupted = true)))
@@ -33,7 +33,7 @@ describe("Mailbox", () => {
       assert.isTrue(interrupted)
     }))
 
-  it.effect("an actor whose process ends is no answer; a caller that goes away is not served behind its back", () =>
+  it.effect("an actor whose process ends gives no answer; a caller that leaves is not served", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* send(Effect.interrupt, direct), "the service")
       let asked = false
@@ -43,7 +43,7 @@ describe("Mailbox", () => {
       assert.isFalse(asked)
     }))
 
-  it.effect("whatever the cluster fails with, the service is asked, and its refusal is the answer", () =>
+  it.effect("the service is asked after any failure of the cluster, and its refusal is the answer", () =>
     Effect.gen(function* () {
       const failures = [
         new ClusterError.MailboxFull({ address }),

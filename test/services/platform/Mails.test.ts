@@ -49,7 +49,7 @@ const added = Effect.fnUntraced(function* (kind: string) {
 })
 
 layer(platform)("Mails", (it) => {
-  it.effect("adds a row and a message that only names it, with the transaction or not at all", () =>
+  it.effect("a mail is a row and a message with its id alone, both in the caller's transaction", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const mails = yield* Mails
@@ -71,7 +71,7 @@ layer(platform)("Mails", (it) => {
       assert.deepStrictEqual(yield* mails.mailer.claim({ kinds: ["added"], limit: 10 }), [])
     }))
 
-  it.effect("keeps whatever people called things, as far as a database can", () =>
+  it.effect("any text is kept, as far as a database can store it", () =>
     Effect.gen(function* () {
       const mails = yield* Mails
       const odd = {
@@ -86,7 +86,7 @@ layer(platform)("Mails", (it) => {
       assert.deepStrictEqual(claimed!.args, { name: "\ufffd ☃ \u2028'\"\\" })
     }))
 
-  it.effect("tries a refused mail eight times within a day, then gives it up", () =>
+  it.effect("a refused mail is tried eight times within a day, then given up", () =>
     Effect.gen(function* () {
       const { claim, id, mails } = yield* added("later")
       let tries = 0
@@ -108,7 +108,7 @@ layer(platform)("Mails", (it) => {
       assert.isAtLeast((yield* mails.diagnostics).failed, 1)
     }))
 
-  it.effect("repeats an unknown one once, after ten minutes, under the same Message-ID", () =>
+  it.effect("a mail with an unknown outcome is repeated once, after ten minutes, under the same Message-ID", () =>
     Effect.gen(function* () {
       const { claim, id, mails } = yield* added("unknown")
       const first = (yield* claim)!
@@ -120,7 +120,7 @@ layer(platform)("Mails", (it) => {
       assert.strictEqual(yield* claim, undefined)
       yield* TestClock.adjust(1)
       const again = (yield* claim)!
-      // A server that refuses before it has the message has not been handed it: that was no repeat yet.
+      // A refusal before DATA was no repeat: the server was not handed the message.
       assert.strictEqual(yield* mails.mailer.startSending(again, "<2@x>"), "<1@x>")
       yield* mails.mailer.settle(again, { _tag: "Later", error: "421" })
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 1 })
@@ -131,14 +131,14 @@ layer(platform)("Mails", (it) => {
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 2, not_before: null, message_id: "<1@x>" })
     }))
 
-  it.effect("knows by the mark whether a process that died had begun to send", () =>
+  it.effect("a mail of a process that died is unknown only if its sending had begun", () =>
     Effect.gen(function* () {
       const { claim, id, mails } = yield* added("killed")
       const first = (yield* claim)!
       yield* TestClock.adjust(3 * minute + 1)
       yield* mails.mailer.free
       assert.deepInclude(yield* row(id), { state: "pending", doubts: 0, claim: null, last_error: "interrupted" })
-      // Too late: the claim is another's.
+      // The claim has passed to another process.
       assert.strictEqual(yield* mails.mailer.startSending(first, "<1@x>"), null)
       yield* TestClock.adjust(minute)
       const second = (yield* claim)!
@@ -148,7 +148,7 @@ layer(platform)("Mails", (it) => {
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 1, claim: null })
       yield* mails.mailer.settle(second, { _tag: "Sent" })
       assert.strictEqual((yield* row(id)).state, "unknown")
-      // Ten minutes after it began, three of which its lease took.
+      // Ten minutes from its beginning, three of which the lease took.
       yield* TestClock.adjust(7 * minute - 2)
       assert.strictEqual(yield* claim, undefined)
       yield* TestClock.adjust(1)
@@ -158,7 +158,7 @@ layer(platform)("Mails", (it) => {
       assert.isNotNull(sent.sent_at)
     }))
 
-  it.effect("ends what is refused for good or has nothing to say, and forgets it after 90 days", () =>
+  it.effect("a mail refused for good or without content ends, and is deleted after 90 days", () =>
     Effect.gen(function* () {
       const refused = yield* added("refused")
       yield* refused.mails.mailer.settle((yield* refused.claim)!, { _tag: "Refused", error: "550 no such user" })
@@ -173,7 +173,7 @@ layer(platform)("Mails", (it) => {
       yield* dropped.mails.mailer.prune
       assert.isDefined(yield* row(dropped.id))
       yield* age(2)
-      // However many there are, an hour's prune has to keep up with an hour's mails.
+      // An hour's prune must keep up with an hour's mails, however many.
       yield* sql`insert into mails (id, kind, subject_id, recipient, args, state, created_at, ended_at)
         select gen_random_uuid(), kind, subject_id, recipient, args, state, created_at, ended_at
         from mails, generate_series(1, 2500) where id = ${dropped.id}::uuid`

@@ -15,7 +15,7 @@ const tokensOf = (active: string, ring: Partial<typeof keys>) =>
   )
 
 describe("OneShotTokens", () => {
-  it.live("makes the same token of a row again, after a change of keys too, and another of any other row", () =>
+  it.live("a row's token can be derived again, also after a change of keys, and differs from other rows'", () =>
     Effect.gen(function* () {
       const tokens = yield* tokensOf("k1", { k1: keys.k1 })
       const row = tokens.issue("transfer-accept", "t1")

@@ -6,7 +6,7 @@ import { at, outboundOf, signal } from "./Outbound/outbound.ts"
 import { serve, serveTcp } from "./Outbound/servers.ts"
 
 describe("a request and its response", () => {
-  it.effect("sends path, headers and bytes as given, and keeps the start of the answer", () =>
+  it.effect("path, headers and bytes are sent as given, and the start of the answer is kept", () =>
     Effect.gen(function* () {
       let received = Buffer.alloc(0)
       const server = yield* serve((request, response) => {
@@ -36,7 +36,7 @@ describe("a request and its response", () => {
       assert.deepStrictEqual(new Uint8Array(received), body)
     }))
 
-  it.effect("takes headers as a flat list, and reuses its connection", () =>
+  it.effect("headers may be a flat list, and the connection is used again", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(204).end())
       const outbound = yield* outboundOf()
@@ -51,7 +51,7 @@ describe("a request and its response", () => {
       assert.isAtMost(server.seen.connections, 2)
     }))
 
-  it.effect("does not follow a redirect", () =>
+  it.effect("a redirect is not followed", () =>
     Effect.gen(function* () {
       const elsewhere = yield* serve((_, response) => response.end())
       for (const status of [301, 302, 303, 307, 308]) {
@@ -62,7 +62,7 @@ describe("a request and its response", () => {
       assert.strictEqual(elsewhere.seen.connections, 0)
     }))
 
-  it.effect("keeps more of a failure than of a success", () =>
+  it.effect("more is kept of a failure than of a success", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(500).end("y".repeat(50_000)))
       const outbound = yield* outboundOf()
@@ -71,7 +71,7 @@ describe("a request and its response", () => {
       assert.strictEqual(outcome.body?.length, 50_000)
     }))
 
-  it.effect("passes over what is only informational", () =>
+  it.effect("informational responses are skipped", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => {
         response.writeProcessing()
@@ -82,7 +82,7 @@ describe("a request and its response", () => {
       assert.deepInclude(yield* outbound.sent(at(server)), { status: 200, error: null })
     }))
 
-  it.effect("does not unpack a gzip bomb", () =>
+  it.effect("a gzip bomb is not unpacked", () =>
     Effect.gen(function* () {
       const bomb = gzipSync(Buffer.alloc(20_000_000))
       const server = yield* serve((_, response) => response.writeHead(500, { "content-encoding": "gzip" }).end(bomb))
@@ -91,7 +91,7 @@ describe("a request and its response", () => {
       assert.deepStrictEqual(outcome.body, new Uint8Array(bomb))
     }))
 
-  it.effect("stops reading at 64 KiB, and closes the connection on whoever sends 100 MB", () =>
+  it.effect("reading stops at 64 KiB, and the connection to a peer that sends 100 MB is closed", () =>
     Effect.gen(function* () {
       const closed = signal()
       let written = 0
@@ -112,7 +112,7 @@ describe("a request and its response", () => {
       assert.isBelow(written, 50_000_000, "what the sockets' buffers took, and no more")
     }))
 
-  it.effect("opens at most 64 connections to one origin", () =>
+  it.effect("at most 64 connections are opened to one origin", () =>
     Effect.gen(function* () {
       const full = signal()
       const waiting: Array<() => void> = []
@@ -132,7 +132,7 @@ describe("a request and its response", () => {
       assert.strictEqual(server.seen.peak, 64)
     }))
 
-  it.effect("does not use the environment's proxies", () =>
+  it.effect("the environment's proxies are not used", () =>
     Effect.gen(function* () {
       const proxy = yield* serve((_, response) => response.end())
       for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY"]) process.env[name] = at(proxy)
@@ -144,7 +144,7 @@ describe("a request and its response", () => {
     }))
 })
 
-describe("what comes to nothing", () => {
+describe("an attempt without an answer", () => {
   it.effect("reset: the peer resets, or ends without an answer", () =>
     Effect.gen(function* () {
       const outbound = yield* outboundOf()
@@ -181,7 +181,7 @@ describe("what comes to nothing", () => {
 })
 
 describe("get, for the operator's own URLs", () => {
-  it.effect("is exempt from the address policy and gives any status", () =>
+  it.effect("ignores the address policy and gives any status", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) =>
         response.writeHead(request.url === "/keys" ? 200 : 404).end(request.url)
@@ -193,7 +193,7 @@ describe("get, for the operator's own URLs", () => {
       assert.strictEqual((yield* outbound.ask(at(server, "/x"), { trusted: true })).status, 404)
     }))
 
-  it.effect("takes a body up to the limit and no longer one", () =>
+  it.effect("accepts a body up to the limit", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) => response.end(Buffer.alloc(Number(request.url!.slice(1)))))
       const outbound = yield* outboundOf()
@@ -216,7 +216,7 @@ describe("get, for the operator's own URLs", () => {
 })
 
 describe("hostKey", () => {
-  it.effect("is one for every way to write a destination", () =>
+  it.effect("is the same for every spelling of a destination", () =>
     Effect.gen(function* () {
       const { hostKey } = yield* outboundOf()
       for (const url of ["https://Example.com/a", "https://example.com.:443/b?c", "https://EXAMPLE.com:0443"]) {

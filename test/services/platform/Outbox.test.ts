@@ -7,7 +7,7 @@ import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { follow, mail, platform, ready, takeN, transfer, unpublished, withShared } from "./OutboxWorld.ts"
 
 describe("Outbox", () => {
-  it.live("fences an owner that was frozen past its lease", () =>
+  it.live("a partition's owner that froze past its lease publishes nothing", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const { sql } = yield* Database
@@ -18,7 +18,7 @@ describe("Outbox", () => {
         const { relay: next } = Context.get(other, Outbox)
         yield* late.holdLanes
         yield* outbox.add(transfer("a", 1), { ...transfer("a", 2), subject: "transfers.v1..x" })
-        // Its lease ends while it believes that it has it, and another takes over.
+        // The lease ends without its owner's knowledge, and another process takes over.
         yield* sql`update outbox_lanes set lease_until = ${new Date(0)}`
         yield* next.holdLanes
         yield* late.publishOrdered(yield* ready)
@@ -30,7 +30,7 @@ describe("Outbox", () => {
       })
     ))
 
-  it.live("frees what a dead relay held, purges what is old, and scans only what waits", () =>
+  it.live("a dead relay's rows are freed, old rows purged, and only waiting rows scanned", () =>
     withShared(() =>
       Effect.gen(function* () {
         const { sql, owner } = yield* Database
@@ -71,7 +71,7 @@ describe("Outbox", () => {
       })
     ))
 
-  it.live("tries less and less often what a stream has no room for, and takes it once there is room", () =>
+  it.live("a message that its stream has no room for is retried ever less often, until there is room", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const { sql } = yield* Database

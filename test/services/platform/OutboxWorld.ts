@@ -1,4 +1,4 @@
-/** What tests of the outbox and of its relay stand on: a database, a broker, messages of both kinds, and who follows. */
+/** Fixture of tests of the outbox and its relay: a database, a broker, messages of both kinds, and a follower. */
 import { Effect, Layer, Queue, Redacted, Schedule, Scope } from "effect"
 import { Bells } from "../../../services/platform/messaging/Bells.ts"
 import type { BusMessage } from "../../../services/platform/messaging/Bus.ts"
@@ -35,7 +35,7 @@ export const transfer = (aggregateId: string, seq: number): OutboxMessage => ({
   order: { aggregateId, seq },
 })
 
-/** Everything that a stream carries, in its order. */
+/** The messages of a stream, in order. */
 export const follow = (stream: "MAIL_OUT" | "TRANSFERS") =>
   Effect.gen(function* () {
     const messages = yield* Queue.unbounded<BusMessage>()
@@ -59,11 +59,11 @@ export const follow = (stream: "MAIL_OUT" | "TRANSFERS") =>
 export const takeN = (messages: Queue.Dequeue<BusMessage>, n: number) =>
   Effect.forEach(Array.from({ length: n }), () => Effect.map(Queue.take(messages), (message) => message.text))
 
-/** Looks until it holds; a query is the only way to see a table change. */
+/** Queries until it holds: a table has no other way to be watched. */
 export const until = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(holds, { until: (held) => held, schedule: Schedule.spaced("20 millis") })
 
-/** The epoch of a connection whose streams stand. */
+/** The epoch of the connection, once its streams exist. */
 export const ready = Effect.gen(function* () {
   const bus = yield* Bus
   yield* Effect.eventually(bus.heal)

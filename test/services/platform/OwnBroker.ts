@@ -1,4 +1,4 @@
-/** A broker for one test alone, that may be killed, started again on its files, or on none. */
+/** A broker for one test alone, which may be killed and started again, with its files or without. */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,9 +10,9 @@ import { freePort } from "../../../src/embedded/Ports.ts"
 export interface OwnBroker {
   readonly url: Redacted.Redacted
   readonly start: Effect.Effect<void>
-  /** SIGKILL, and wait until it is gone. */
+  /** SIGKILL, and wait for its end. */
   readonly kill: Effect.Effect<void>
-  /** Forgets everything; between `kill` and `start`. */
+  /** Deletes all its data; between `kill` and `start`. */
   readonly wipe: Effect.Effect<void>
 }
 
@@ -40,7 +40,7 @@ export const brokerWith = Effect.fnUntraced(function* (
     return Effect.andThen(server.exited, Scope.close(scope, Exit.void))
   })
   yield* Effect.addFinalizer(() => kill)
-  // The first start makes the token, which every later one keeps.
+  // The first start makes the token, which every later start keeps.
   yield* start
   const url = running!.server.url
   yield* kill

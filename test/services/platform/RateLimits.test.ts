@@ -11,7 +11,7 @@ const five = (key: string) => ({ key, limit: 5, windowMillis: 60_000 })
 layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTestServices: true })(
   "RateLimits",
   (it) => {
-    it.effect("is exact under 50 takes at once from two processes", () =>
+    it.effect("a limit is exact under 50 concurrent takes in two processes", () =>
       Effect.scoped(Effect.gen(function* () {
         const { url, ownerUrl } = yield* TestDatabase
         const one = yield* RateLimits
@@ -32,7 +32,7 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         }
       })))
 
-    it.effect("slides: each take is free again one window after it", () =>
+    it.effect("a window slides: each take is free again one window after it", () =>
       Effect.gen(function* () {
         const { take } = yield* RateLimits
         for (let i = 0; i < 5; i++) {
@@ -41,7 +41,7 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         }
         assert.deepStrictEqual(yield* take(five("slide")), { allowed: false, remaining: 0, retryAfterSeconds: 10 })
         yield* TestClock.adjust("9999 millis")
-        // What was refused did not count: the first take is still the one that is waited for.
+        // The refused take did not count: the wait is still for the first one.
         assert.deepStrictEqual(yield* take(five("slide")), { allowed: false, remaining: 0, retryAfterSeconds: 1 })
         yield* TestClock.adjust("1 millis")
         assert.deepStrictEqual(yield* take(five("slide")), { allowed: true, remaining: 0, retryAfterSeconds: 0 })
@@ -58,7 +58,7 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
     })
     const bucket = (key: string) => ({ key, limit: 200, windowMillis: 60_000 })
 
-    it.effect("a bucket has its tokens once for all processes, and fills up again in a window", () =>
+    it.effect("a bucket's tokens exist once for all processes, and refill within a window", () =>
       Effect.scoped(Effect.gen(function* () {
         const one = yield* RateLimits
         const two = yield* second
@@ -79,7 +79,7 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         assert.strictEqual(yield* two.spend({ key: "slow", limit: 1, windowMillis: 60_000 }), 60)
       })).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("a request may cost more than one token, and says when there are so many", () =>
+    it.effect("a request may cost several tokens, and is told when there are enough", () =>
       Effect.gen(function* () {
         const { spend } = yield* RateLimits
         const sixty = { key: "heavy", limit: 60, windowMillis: 60_000 }
@@ -92,13 +92,13 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         assert.strictEqual(yield* spend(sixty, 16), 1)
         yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* spend(sixty, 16), 0)
-        // What costs more than the bucket has waits for a full one, and gets it.
+        // A request that costs more than a bucket holds waits for a full bucket.
         yield* TestClock.adjust("1 minute")
         assert.strictEqual(yield* spend(sixty, 100), 0)
         assert.strictEqual(yield* spend(sixty), 1)
       }).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("a process holds little of a bucket that it hardly uses, and writes little for one that it uses up", () =>
+    it.effect("a process reserves few tokens of a bucket it rarely uses, and writes rarely for a busy one", () =>
       Effect.gen(function* () {
         const { spend } = yield* RateLimits
         const { sql } = yield* Database
@@ -110,18 +110,18 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         assert.deepStrictEqual(yield* level, [{ level: 150 }])
       }).pipe(Effect.provide(TestClock.layer())))
 
-    it.effect("a process holds buckets of at most 10,000 keys, however many ask within a window", () =>
+    it.effect("a process keeps buckets of at most 10,000 keys", () =>
       Effect.gen(function* () {
         const { spend } = yield* RateLimits
         const keys = Array.from({ length: 10_500 }, (_, n) => `crowd ${n}`)
         const answers = yield* Effect.forEach(keys, (key) => spend(bucket(key)), { concurrency: 64 })
         assert.isTrue(answers.every((seconds) => seconds === 0))
         assert.strictEqual(yield* sizeOf("rate limits"), 10_000)
-        // A key that was let go draws again.
+        // A key that was dropped reserves anew.
         assert.strictEqual(yield* spend(bucket("crowd 0")), 0)
       }))
 
-    it.effect("forgets keys whose window is over", () =>
+    it.effect("a key is deleted once its window is over", () =>
       Effect.gen(function* () {
         const { take, spend, prune } = yield* RateLimits
         const { sql } = yield* Database

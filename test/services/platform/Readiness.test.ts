@@ -14,12 +14,12 @@ const looking = (url: Redacted.Redacted, database?: Layer.Layer<Database, unknow
     const context = yield* Layer.build(Readiness.layer(tables).pipe(Layer.provide([own, Bus.layer({ url })])))
     return Context.get(context, Readiness).look
   })
-/** Looks until the broker was seen, which takes its connection a moment. */
+/** Checks until the broker was seen: its connection takes a moment. */
 const settled = (look: Readiness["Service"]["look"], status: string) =>
   Effect.repeat(look, { until: (seen) => seen.status === status, schedule: Schedule.spaced("20 millis") })
 
 layer(Layer.fresh(Layer.merge(TestDatabase.layer, TestBus.layer)), { excludeTestServices: true })("Readiness", (it) => {
-  it.effect("ready with database, tables and broker; not while a table is missing; ready again by itself", () =>
+  it.effect("the program is ready with database, tables and broker, and not while a table is missing", () =>
     Effect.gen(function* () {
       const look = yield* looking((yield* TestBus).url)
       const ok = { database: "ok", schema: "ok", event_bus: "ok" } as const
@@ -33,14 +33,14 @@ layer(Layer.fresh(Layer.merge(TestDatabase.layer, TestBus.layer)), { excludeTest
       }
     }))
 
-  it.effect("degraded without a broker: commands succeed all the same", () =>
+  it.effect("the program is degraded without a broker, and commands succeed", () =>
     Effect.gen(function* () {
       const look = yield* looking(closed)
       const checks = { database: "ok", schema: "ok", event_bus: "fail" } as const
       assert.deepStrictEqual(yield* look, { status: "degraded", checks })
     }))
 
-  it.effect("not ready without a database, and it says so in time", () =>
+  it.effect("the program is not ready without a database, and answers in time", () =>
     Effect.gen(function* () {
       const { name, ownerUrl, url } = yield* TestDatabase
       const gone = (address: Redacted.Redacted) => Redacted.make(Redacted.value(address).replace(name, `${name}_gone`))

@@ -17,7 +17,7 @@ const reject = (seq: number) => ({
 })
 
 layer(Layer.fresh(Rejects.layer.pipe(Layer.provideMerge(ground))))("Rejects", (it) => {
-  it.effect("are forgotten after 30 days, however many, but not while they wait", () =>
+  it.effect("rejected messages are deleted after 30 days, but not while they wait for their account", () =>
     Effect.gen(function* () {
       const { add, prune } = yield* Rejects
       const { sql } = yield* Database

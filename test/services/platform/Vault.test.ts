@@ -18,7 +18,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
 )
 
-/** A process that starts with this ring on the current database. */
+/** A process that starts with this key ring on the current database. */
 const start = (config: VaultConfig) =>
   Vault.use((vault) => Effect.succeed(vault)).pipe(Effect.provide(Layer.fresh(Vault.layer(config))))
 const withKeys = (keys: Redacted.Redacted) => start({ keys, file: "/nowhere" })
@@ -42,7 +42,7 @@ const hkdf = (key: Buffer, info: string) => {
 }
 
 describe("Vault", () => {
-  it.live("opens what it sealed, and only at its place, under its key, unchanged", () =>
+  it.live("opens what it sealed, only at its place, under its key and unchanged", () =>
     onDatabase(Effect.gen(function* () {
       const vault = yield* withKeys(ring("k1", { k1: one, k2: two }))
       const sealed = vault.seal(secret, place)
@@ -64,7 +64,7 @@ describe("Vault", () => {
       ) assert.throws(() => vault.open(wrong, at), VaultError)
     })))
 
-  it.live("is AES-256-GCM with nonce, ciphertext and tag, under HKDF of the ring's key", () =>
+  it.live("seals by AES-256-GCM with nonce, ciphertext and tag, under HKDF of the ring's key", () =>
     onDatabase(Effect.gen(function* () {
       const vault = yield* withKeys(ring("k1", { k1: one }))
       const { bytes } = vault.seal(secret, place)
@@ -85,11 +85,11 @@ describe("Vault", () => {
       assert.throws(() => vault.derive("one-shot-tokens", "k9"), VaultError)
     })))
 
-  it.live("makes a ring for an empty database, readable by its owner only, and finds it again", () =>
+  it.live("makes a key ring for an empty database, readable by its owner only, and finds it again", () =>
     onDatabase(Effect.gen(function* () {
       const at = yield* folder
       const file = join(at, "keys.json")
-      // Several starts at once make one ring.
+      // Concurrent starts make one key ring.
       const [a, b] = yield* Effect.all([start({ file }), start({ file })], { concurrency: 2 })
       assert.deepStrictEqual(readdirSync(at), ["keys.json"])
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
@@ -101,7 +101,7 @@ describe("Vault", () => {
       assert.deepStrictEqual(yield* sql`select kid from vault_keys`, [{ kid: sealed.kid }])
     })))
 
-  it.live("waits its turn for longer than a statement waits for a lock", () =>
+  it.live("waits for another start for longer than a statement waits for a lock", () =>
     onDatabase(Effect.gen(function* () {
       const { owner } = yield* Database
       const held = yield* Deferred.make<void>()
@@ -119,7 +119,7 @@ describe("Vault", () => {
       assert.strictEqual(vault.seal(secret, place).kid, "k1")
     })))
 
-  it.live("refuses a ring that lacks a key, holds another under its name, is gone, or may be read by others", () =>
+  it.live("refuses a ring that is missing, world-readable, lacks a key or holds another under its name", () =>
     onDatabase(Effect.gen(function* () {
       const at = yield* folder
       const file = join(at, "keys.json")
@@ -128,7 +128,7 @@ describe("Vault", () => {
       assert.match(yield* refusal(withKeys(ring("k1", { k1: two, k2: two }))), /key k1 is another one/)
       assert.match(yield* refusal(start({ file })), /is missing/)
       assert.isFalse(existsSync(file))
-      // A key more is how a new one is announced.
+      // An additional key announces its successor.
       yield* withKeys(ring("k3", { k1: one, k2: two, k3: Buffer.alloc(32, 3).toString("base64") }))
       assert.match(yield* refusal(withKeys(ring("k1", { k1: one, k2: two }))), /lacks key k3/)
     })))

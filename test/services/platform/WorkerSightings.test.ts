@@ -7,7 +7,7 @@ import { WorkerSightings } from "../../../services/platform/observability/Worker
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 layer(TestDatabase.layer, { excludeTestServices: true })("WorkerSightings", (it) => {
-  it.effect("tell of a loop that began after them within a second, go on telling, and say that it stopped", () =>
+  it.effect("report a loop within a second of its start, then regularly, and its stop", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const instance = randomUUID()
@@ -24,11 +24,11 @@ layer(TestDatabase.layer, { excludeTestServices: true })("WorkerSightings", (it)
       yield* TestClock.adjust("1 millis")
       const [first] = yield* Effect.repeat(seen, { until: (rows) => rows.length > 0 })
       assert.deepStrictEqual(first, { worker: "a loop", at: 1_772_000_001_000, stopped: false })
-      // It may still be writing: its next turn begins ten seconds after that, whenever it is.
+      // The row may still be on its way; the next report comes ten seconds after the first, whenever that was.
       yield* Effect.repeat(Effect.andThen(TestClock.adjust("10 seconds"), seen), {
         until: ([row]) => row!.at > first!.at,
       })
-      // Loops end first.
+      // Loops end before the reporting does.
       yield* Scope.close(loop, Exit.void)
       yield* Scope.close(process, Exit.void)
       const now = yield* Clock.currentTimeMillis

@@ -1,4 +1,4 @@
-/** What the provider shows of a client beside what it shall be, and what a look leaves behind. */
+/** Differences between a client at the provider and its expected fields, and what a look at it records. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ServerResponse } from "node:http"
@@ -10,7 +10,7 @@ import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { add, atProvider, clientOf, decide, newest, over, reason, work, world } from "./ProviderWorld.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
-  it.effect("notes what another hand changed at the provider, and forgets it when it is mended", () =>
+  it.effect("a change made at the provider by another hand is noted, and cleared once mended", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       yield* add(portal)
@@ -39,7 +39,7 @@ layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
         where reference = ${`bailiwick:${portal}`}`
       yield* look
       assert.deepStrictEqual(yield* seen, ["scope"])
-      // Of a client that is no more nothing is to be mended.
+      // An ended client has no drift to mend.
       yield* add(portal, "client.disable")
       yield* work
       assert.deepStrictEqual(yield* seen, [])
@@ -47,7 +47,7 @@ layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provider", (it) => {
-  it.effect("what a provider hands out with a look is kept, or the next call would be refused", () =>
+  it.effect("a management token that the provider hands out with a look is kept for the next call", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
@@ -72,7 +72,7 @@ layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provide
         assert.strictEqual((yield* decide(reconcile({ personId: oz, jobId, reason }))).state, "pending")
         yield* work
         assert.deepInclude(yield* newest(oz), { kind: "client.update", state: "effective" })
-        // Another hand ends it there: the provider says of it what it says of a wrong token.
+        // Another hand ends the client: the provider answers as it does to a wrong token.
         const [client] = yield* sql<{ uri: string }>`
           select management_uri as uri from provider_clients where project_id = ${portal}`
         yield* sql`update provider_clients set management_uri = ${client!.uri.replace(/[^/]+$/, "gone")}`
@@ -81,7 +81,7 @@ layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provide
       })
     ))
 
-  it.effect("what was seen of a client before it ended is not noted after", () =>
+  it.effect("a look that began before the client ended notes nothing after", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { portal } = yield* world

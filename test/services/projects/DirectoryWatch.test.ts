@@ -1,4 +1,4 @@
-/** A project that the feed withdraws ends as one that the API withdraws; over the whole app, since others must notice. */
+/** A withdrawal by the feed has the effects of one by the API; over the whole app, whose other parts must notice. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
@@ -15,7 +15,7 @@ import { bearer } from "../../support/TestTokens.ts"
 
 const reason = "as we agreed on Monday"
 
-/** A launched project with a client, a session by way of it, an approved grant, one that waits, and an open request. */
+/** A launched project with a client, a session of it, an approved and a proposed grant, and an open request. */
 const world = Effect.gen(function* () {
   const { sql } = yield* Database
   const { add, work } = yield* ProviderJobs
@@ -89,9 +89,9 @@ const facts = Effect.fnUntraced(function* (portal: string) {
     where project_id = ${portal} order by position`
 })
 
-layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projects that the feed withdraws", (it) => {
+layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projects that the feed changes", (it) => {
   for (const how of ["withdrawn", "removed"] as const) {
-    it.effect(`${how}: its grants, client, sessions and requests end with it, its Access stays`, () =>
+    it.effect(`${how}: grants, client, sessions and requests end with the project, its Access stays`, () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const { approved, asked, come, comeUnseen, fern, pat, portal, proposed } = yield* world
@@ -109,7 +109,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
           { kind: "session-revoked", by: "system" },
         ])
         assert.strictEqual((yield* Effect.flip(come)).code, "invalid_token")
-        // Nobody has written down that this session was there.
+        // This session has no row yet, and is refused as well.
         assert.strictEqual((yield* Effect.flip(comeUnseen)).code, "invalid_token")
         assert.deepStrictEqual(
           yield* sql`select r.state, v.state as review from requests r join policy_reviews v on v.request_id = r.id
@@ -127,14 +127,14 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
             join embedded_clients e on e.client_id = c.client_id where c.project_id = ${portal}`,
           [{ known: true, there: true }],
         )
-        // Told again, it is over already.
+        // A second line about the withdrawn project has no effect.
         const after = (yield* facts(portal)).length
         yield* tell("project", { ...line(portal, fern, "withdrawn"), version: 3, name: "Old portal" })
         assert.lengthOf(yield* facts(portal), after)
       }))
   }
 
-  it.effect("what goes on keeps what it has, and its client is told of what changed", () =>
+  it.effect("a project that goes on keeps what it has, and its client gets the changes", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { come, fern, portal } = yield* world
@@ -160,11 +160,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
           from embedded_clients e where e.reference = ${`bailiwick:${portal}`}`,
         [{ name: "New portal", uris: redirect_uris }],
       )
-      // What a line leaves out is no word on where people come back to.
+      // A line without redirect URIs changes none.
       yield* tell("project", { ...line(portal, fern, "held"), version: 4, name: "Portal", redirect_uris: undefined })
       yield* tell("project", { ...line(portal, fern, "held"), version: 5, name: "Old portal", redirect_uris: [] })
       assert.lengthOf(yield* updates, 1)
-      // Nor is it where one that names them has not reached the client yet.
+      // Nor does it while a change of them is still on its way to the client.
       yield* tell("project", { ...line(portal, fern, "held"), version: 6, name: "Newest portal", redirect_uris })
       yield* tell("project", { ...line(portal, fern, "held"), version: 7, name: "Old portal", redirect_uris: [] })
       yield* Effect.repeat(work, { while: (more) => more })

@@ -41,13 +41,13 @@ const target: ClientTarget = {
   software_id: "bailiwick:one",
 }
 
-/** The target of another project. */
+/** The expected fields of another project. */
 const another = (): ClientTarget => ({ ...target, software_id: `bailiwick:${randomUUID()}` })
 
 const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknown>) =>
   describe(name, () => {
     layer(adapter, { excludeTestServices: true })((it) => {
-      it.effect("makes a client that is what it was to be", () =>
+      it.effect("makes a client with the expected fields", () =>
         Effect.gen(function* () {
           const provider = yield* IdentityProvider
           const wanted = another()
@@ -58,7 +58,7 @@ const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknow
           assert.deepStrictEqual(driftOf(wanted, seen!.observed), [])
         }))
 
-      it.effect("makes one that signs nobody in and speaks for itself", () =>
+      it.effect("makes a client without sign-in, for client credentials", () =>
         Effect.gen(function* () {
           const provider = yield* IdentityProvider
           const wanted = {
@@ -76,7 +76,7 @@ const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknow
           assert.deepStrictEqual(driftOf(wanted, (yield* provider.update(client, wanted)).observed), [])
         }))
 
-      it.effect("changes it, again and again, and sees what another hand changed", () =>
+      it.effect("changes a client repeatedly, and sees a change by another hand", () =>
         Effect.gen(function* () {
           const provider = yield* IdentityProvider
           const wanted = another()
@@ -93,7 +93,7 @@ const conformance = (name: string, adapter: Layer.Layer<IdentityProvider, unknow
           ])
         }))
 
-      it.effect("finds a client by the reference that it was asked for with, or says that it cannot", () =>
+      it.effect("finds a client by its request's reference, or reports that it cannot", () =>
         Effect.gen(function* () {
           const provider = yield* IdentityProvider
           const wanted = another()
@@ -114,7 +114,7 @@ conformance("the embedded provider", embedded.pipe(Layer.provide(TestDatabase.la
 conformance("a provider behind dynamic registration", registered(initialAccessToken))
 
 layer(embedded.pipe(Layer.provide(TestDatabase.layer)))("the embedded provider alone", (it) => {
-  it.effect("ends a client for good, as often as it is asked", () =>
+  it.effect("ends a client for good, however often it is asked", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const { client } = yield* provider.create(another())
@@ -127,7 +127,7 @@ layer(embedded.pipe(Layer.provide(TestDatabase.layer)))("the embedded provider a
 })
 
 layer(registered(initialAccessToken), { excludeTestServices: true })("a real provider", (it) => {
-  it.effect("ends a client; what it says of it from then on is not taken for a success", () =>
+  it.effect("an ended client's 401 is not taken for a success", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const { client } = yield* provider.create(another())
@@ -136,7 +136,7 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
       assert.deepInclude(fault, { reason: "refused", code: "status_401" })
     }))
 
-  it.effect("is asked nothing with a credential that no header can carry", () =>
+  it.effect("a credential that no header can carry is never sent", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const { interference } = yield* Real
@@ -152,7 +152,7 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
       assert.lengthOf(interference.seen, before)
     }))
 
-  it.effect("refuses what is no client", () =>
+  it.effect("refuses an invalid client", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const fault = yield* Effect.flip(provider.create({ ...another(), redirect_uris: ["no-uri"] }))
@@ -160,7 +160,7 @@ layer(registered(initialAccessToken), { excludeTestServices: true })("a real pro
     }))
 })
 
-/** What a provider may answer a registration with, and what that says of it. */
+/** Answers of a provider to a registration, and the outcome that each means. */
 const answers: ReadonlyArray<
   readonly [name: string, "before" | "after", (response: ServerResponse) => void, reason: string, code: string]
 > = [
@@ -197,10 +197,10 @@ const answers: ReadonlyArray<
 /** Longer than any call may take. */
 const patience = 60_000
 
-layer(registered(initialAccessToken, patience), { excludeTestServices: true })("a provider at odds", (it) => {
+layer(registered(initialAccessToken, patience), { excludeTestServices: true })("a misbehaving provider", (it) => {
   for (const call of ["create", "read"] as const) {
     const reason = call === "create" ? "unknown" : "unavailable"
-    it.effect(`that takes a ${call} and says nothing has ten seconds, however long others are given: ${reason}`, () =>
+    it.effect(`that is silent on a ${call} has ten seconds, whatever other calls may take: ${reason}`, () =>
       Effect.gen(function* () {
         const { create, read } = yield* IdentityProvider
         const { interference, registrationEndpoint } = yield* Real
@@ -215,7 +215,7 @@ layer(registered(initialAccessToken, patience), { excludeTestServices: true })("
         yield* TestClock.adjust("1 millis")
         const fault = yield* Fiber.join(asked)
         assert.deepStrictEqual([fault.reason, fault.code], [reason, "timeout"])
-        // Nor is the connection kept for an answer that nobody waits for.
+        // The connection is not kept for an answer that comes too late.
         if (response.socket?.destroyed === false) yield* Effect.promise(() => once(response, "close"))
         Object.assign(interference, { cut: null })
       }).pipe(Effect.provide(TestClock.layer())))
@@ -236,7 +236,7 @@ layer(registered(initialAccessToken, patience), { excludeTestServices: true })("
       }))
   }
 
-  it.effect("that answers a change of one client with another has said nothing of the one: unknown", () =>
+  it.effect("that answers an update with another client leaves the outcome unknown", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const { interference } = yield* Real
@@ -249,7 +249,7 @@ layer(registered(initialAccessToken, patience), { excludeTestServices: true })("
       assert.deepStrictEqual([fault.reason, fault.code], ["unknown", "another_client"])
     }))
 
-  it.effect("an address of another origin is none of its own", () =>
+  it.effect("an address of another origin is not managed by it", () =>
     Effect.gen(function* () {
       const { manages } = yield* IdentityProvider
       const { registrationEndpoint, url } = yield* Real
@@ -269,7 +269,7 @@ layer(registered(initialAccessToken, patience), { excludeTestServices: true })("
 })
 
 layer(registered("another-token"), { excludeTestServices: true })("a real provider without the token", (it) => {
-  it.effect("refuses, and no secret is in the fault", () =>
+  it.effect("refuses, without a secret in the fault", () =>
     Effect.gen(function* () {
       const provider = yield* IdentityProvider
       const fault = yield* Effect.flip(provider.create(another()))

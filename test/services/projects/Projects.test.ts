@@ -41,7 +41,7 @@ const provisioned = Effect.fnUntraced(function* (w: World, uris?: ReadonlyArray<
 })
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects", (it) => {
-  it.effect("a registration answers at once; its review lets the provider's job go", () =>
+  it.effect("a registration is answered at once, and its approval releases the provider's job", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat, { website: "https://portal.fern.example" })
@@ -74,7 +74,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       )
     })))
 
-  it.effect("production needs an administrator and an operator; owners are active persons", () =>
+  it.effect("a production website needs an administrator and an operator; owners are active persons", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat, { environment: "production", by: w.ada })
@@ -91,7 +91,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual(yield* codeOf(website(w, w.pat, { by: w.pat })), "role_required")
     })))
 
-  it.effect("a declined registration is withdrawn, and its website may be registered anew", () =>
+  it.effect("a declined registration is withdrawn, and its website may be registered again", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat, { website: "https://declined.fern.example" })
@@ -104,7 +104,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       yield* website(w, w.pat, { website: "https://declined.fern.example" })
     })))
 
-  it.effect("a launch is proposed by an owner, under a verified domain, and launched once its path is complete", () =>
+  it.effect("a launch is proposed by an owner under a verified domain, and happens once all is complete", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat)
@@ -122,7 +122,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual((yield* requestRow(first.launch_id)).state, "superseded")
       assert.strictEqual(yield* codeOf(sign(first, "administrator", w.ada)), "invalid_state")
       assert.deepInclude(second, { state: "proposed", project_version: 3 })
-      // Approved before the registration was: it is held, and waits for the review, then for the client.
+      // Approved before the registration: the launch is held for that review, then for the client.
       yield* sign(second, "administrator", w.abe)
       const before = yield* projectRow(id)
       assert.deepInclude(before, { state: "held", held_reason: "registration_unreviewed" })
@@ -130,7 +130,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       yield* sign(made, "administrator", w.ada)
       yield* TestClock.adjust(5_000)
       yield* fire
-      // How far the provider has come is no version.
+      // The provider's progress makes no new version.
       assert.deepInclude(yield* projectRow(id), { ...before, held_reason: "client_not_provisioned" })
       yield* workJobs
       yield* TestClock.adjust(60_000)
@@ -148,12 +148,12 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual(yield* codeOf(propose(id, w.pat)), "invalid_state")
     })))
 
-  it.effect("without a redirect URI a launch waits for the directory, and the client is told of what came", () =>
+  it.effect("a launch without a redirect URI waits for the directory's, which the client is given", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* provisioned(w, [])
       const launch = yield* propose(id, w.pat)
-      // Ada approved that Pat is its owner, so she does not count beside Pat.
+      // Ada approved Pat's ownership, so she is not independent of Pat.
       assert.strictEqual(yield* codeOf(sign(launch, "administrator", w.ada)), "four_eyes_required")
       yield* sign(launch, "administrator", w.abe)
       assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "redirect_uri_missing" })
@@ -176,7 +176,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual((yield* jobsOf(id)).at(-1)!.kind, "client.update")
     })))
 
-  it.effect("what the owner proposed is what is launched: another version or preview is not", () =>
+  it.effect("a launch is of the proposed version and preview, and of no other", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* provisioned(w)
@@ -199,7 +199,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual((yield* projectRow(id)).state, "launched")
     })))
 
-  it.effect("owners change by an administrator, and one always stays", () =>
+  it.effect("an administrator changes owners, and one owner always stays", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const { project_id: id } = yield* website(w, w.pat)
@@ -226,11 +226,11 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.pat, 3)), "not_found")
     })))
 
-  it.effect("two owners who are removed at once: one stays", () =>
+  it.effect("two concurrent removals of owners leave one", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const { project_id: id } = yield* website(w, w.pat)
-      // Whoever owns it by a name that was merged away is no owner who stays.
+      // An owner under a merged name does not count as a remaining owner.
       const merged = yield* person()
       yield* owner(id, merged)
       yield* (yield* Database).sql`update people set merged_into = ${w.ola} where id = ${merged}`
@@ -301,7 +301,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       )
     })))
 
-  it.effect("two withdrawals and an approval at once: each is the first or refused, none waits for ever", () =>
+  it.effect("concurrent withdrawals and an approval each succeed or are refused, without a deadlock", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* provisioned(w)

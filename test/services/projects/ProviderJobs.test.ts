@@ -25,7 +25,7 @@ import {
 } from "./ProviderWorld.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
-  it.effect("makes, changes and ends a project's client, one after another", () =>
+  it.effect("a project's client is made, changed and ended, one job after another", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       yield* add(portal)
@@ -40,7 +40,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       assert.deepInclude(yield* newest(oz), { kind: "client.disable", state: "effective", last_error_code: null })
     }))
 
-  it.effect("waits for its review, and is dropped where there is nothing left to do", () =>
+  it.effect("a job waits for its review, and is dropped where nothing is left to do", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const jobs = yield* ProviderJobs
@@ -65,14 +65,14 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
     ["provider.settled", "effective", 1],
   ]
   for (const [moment, state, clients] of moments) {
-    it.effect(`killed at ${moment}: ${state}, and never two clients`, () =>
+    it.effect(`killed at ${moment}: the job is ${state}, and there are never two clients`, () =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
         const jobId = yield* add(portal)
         yield* killedAt(moment)
         assert.strictEqual((yield* newest(oz)).state, state)
         assert.lengthOf(yield* held(portal), clients)
-        // What is unclear is not tried again by itself.
+        // An ambiguous job is not repeated by itself.
         yield* work
         assert.lengthOf(yield* held(portal), state === "pending" ? 1 : clients)
         const reviewed = yield* ReviewedJobs
@@ -90,7 +90,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 
   for (const kind of ["client.update", "client.disable"] as const) {
     for (const [moment, state, done] of moments) {
-      it.effect(`killed at ${moment} of a ${kind}: ${state}, and what is unclear is looked at first`, () =>
+      it.effect(`killed at ${moment} of a ${kind}: the job is ${state}, and an ambiguous one is looked up first`, () =>
         Effect.gen(function* () {
           const { oz, portal } = yield* world
           const { sql } = yield* Database
@@ -123,11 +123,11 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
     }
   }
 
-  it.effect("of a project that is over nothing is made, whichever of two jobs counts as the later one", () =>
+  it.effect("no client is made for a withdrawn project, whichever of two jobs is the later one", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const { sql } = yield* Database
-      // Processes' clocks agree to some milliseconds, and ids are no better than that.
+      // Clocks of processes differ by some milliseconds, and so the order of ids may be wrong by as much.
       yield* add(portal, "client.disable")
       const made = yield* add(portal)
       yield* sql`update projects set state = 'withdrawn' where id = ${portal}`
@@ -137,7 +137,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       assert.isEmpty(yield* held(portal))
     }))
 
-  it.effect("a stop at the last moment before a call lets it be made", () =>
+  it.effect("a stop in the last moment before a call lets the call complete", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       yield* add(portal)
@@ -152,14 +152,14 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       assert.lengthOf(yield* held(portal), 1)
     }))
 
-  it.effect("is counted over what one can see; diagnostics are for operators, and for a project's own", () =>
+  it.effect("a caller's summary counts visible jobs; diagnostics are for operators and a project's own", () =>
     Effect.gen(function* () {
       const { fern, oz, portal } = yield* world
       const [plain, stranger, own] = yield* Effect.all([person(), person(), person()])
       yield* member(fern, plain, "member")
       yield* member(fern, stranger, "administrator", { state: "ended" })
       yield* owner(portal, own)
-      // Of an institution that none of them belongs to.
+      // A job of an institution that none of the callers belongs to.
       const elsewhere = yield* world
       yield* add(elsewhere.portal, "client.create", true)
       yield* add(portal)
@@ -197,7 +197,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provider", (it) => {
-  it.effect("makes, changes and ends a client, through changing management tokens", () =>
+  it.effect("a client is made, changed and ended through rotating management tokens", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
@@ -205,7 +205,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         const kept = sql<{ bytes: number | null; kid: string | null }>`
           select octet_length(management_token) as bytes, kid from provider_clients where project_id = ${portal}`
         for (const kind of ["client.create", "client.update", "client.update", "client.disable"] as const) {
-          // Of one that has ended there is none.
+          // An ended client has no token.
           if (kind === "client.disable") assert.isAbove((yield* kept)[0]!.bytes!, 28)
           yield* add(portal, kind)
           yield* work
@@ -216,7 +216,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
       })
     ))
 
-  it.effect("a stop waits a moment for the answer, and writes it down", () =>
+  it.effect("a stop waits a moment for the provider's answer, and records it", () =>
     atProvider(({ interference, made }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
@@ -234,7 +234,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
       })
     ))
 
-  it.effect("does not repeat a create whose answer was lost; an operator names the client or sends it again", () =>
+  it.effect("a create whose answer was lost is not repeated; an operator names the client or retries", () =>
     atProvider(({ interference, registrationEndpoint }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
@@ -263,7 +263,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
       })
     ))
 
-  it.effect("leaves it to an operator where the provider refuses to tell what became of a client", () =>
+  it.effect("a job is left to an operator where the provider will not tell a client's state", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world
@@ -276,7 +276,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         yield* work
         interference.cut = null
         assert.strictEqual((yield* newest(oz)).state, "ambiguous")
-        // The provider says of a client that is gone what it says of a wrong token.
+        // The provider answers for a deleted client as it does to a wrong token.
         const asked = { personId: oz, jobId, reason }
         assert.deepInclude(yield* decide(reviewed.reconcile(asked)), {
           state: "ambiguous",

@@ -1,4 +1,4 @@
-/** Provider jobs over either adapter, and what is done to them and asked of them. */
+/** Fixture of provider jobs over either adapter, with the commands and queries of its tests. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
 import type { Job } from "../../../schemas/identity/Operations.ts"
@@ -27,7 +27,7 @@ export const over = <R>(provider: Layer.Layer<IdentityProvider, never, R>) =>
     Layer.provideMerge(identity),
   )
 
-// The adapter's own ten seconds are less.
+// The adapter's own limit of ten seconds is shorter.
 const outbound = Outbound.layer({
   allowedCidrs: [],
   certificateAuthorities: [],
@@ -64,7 +64,7 @@ export const held = (projectId: string) =>
 
 class Killed extends Error {}
 
-/** Works until the moment `at`, where the process is gone; a lease later another one frees what it held. */
+/** Works until the failpoint `at`, where the process dies; after the lease another process frees its jobs. */
 export const killedAt = (at: FaultPoint) =>
   Effect.gen(function* () {
     const hit = (point: FaultPoint) => {
@@ -77,14 +77,14 @@ export const killedAt = (at: FaultPoint) =>
     yield* (yield* ProviderJobs).free
   })
 
-/** Settles a job by what an operator's look found. */
+/** Settles a job by the result of an operator's look. */
 export const decide = <E, R, E2, R2>(asking: Effect.Effect<Effect.Effect<Job, E, R>, E2, R2>) =>
   Effect.scoped(Effect.flatMap(asking, (settlement) => transact(settlement)))
 
 export const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
 
-/** A test beside a real provider of its own, and what it was asked. */
+/** Runs a test beside a real provider of its own. */
 export const atProvider = <A, E>(
   test: (provider: Effect.Success<typeof oidcProvider>) => Effect.Effect<
     A,

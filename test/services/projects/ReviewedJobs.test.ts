@@ -1,4 +1,4 @@
-/** What an operator may do about jobs that failed or are ambiguous, and what even an operator may not. */
+/** Actions of an operator on failed and ambiguous jobs, and the limits of those actions. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -38,7 +38,7 @@ const faultOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
-  it.effect("a create that was cut off is looked for even where the project had a client that ended", () =>
+  it.effect("a create that was cut off is looked up even where the project had an earlier client", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       yield* add(portal)
@@ -59,7 +59,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       ])
     }))
 
-  it.effect("after a restore what may have been made is looked for, and made where it is not there", () =>
+  it.effect("after a restore a possible client is looked up, and made where there is none", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const { sql } = yield* Database
@@ -78,7 +78,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.strictEqual((yield* newest(oz)).state, "effective")
     }))
 
-  it.effect("sent again after the client was to end, a job makes nothing that nobody would end", () =>
+  it.effect("a create retried after the client's end makes no client", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const jobId = yield* add(portal)
@@ -97,13 +97,13 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.isEmpty(yield* held(portal))
     }))
 
-  it.effect("a client that somebody knows of only after the project ended ends, too", () =>
+  it.effect("a client found only after the project's end is ended as well", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const { sql } = yield* Database
       const jobId = yield* add(portal)
       yield* killedAt("provider.answered")
-      // Whoever said so was wrong: it was done.
+      // The recorded failure was wrong: the client was made.
       yield* fail(jobId)
       yield* add(portal, "client.disable")
       yield* work
@@ -119,7 +119,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       ])
     }))
 
-  it.effect("a repair names the project's own client or is refused, and leaves the job to the next who looks", () =>
+  it.effect("a repair names the project's own client or is refused, which leaves the job as it was", () =>
     Effect.gen(function* () {
       const { fern, oz, portal } = yield* world
       const { sql } = yield* Database
@@ -134,13 +134,13 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       const named = (clientId: string) => decide(repair({ ...asked, clientId }))
       assert.match(yield* faultOf(named(foreign)), /^\["body","client_id"\] .*another project/)
       assert.match(yield* faultOf(named("nobody")), /no such client/)
-      // Made by whoever, under the reference of this project.
+      // Made by another hand, under the reference of this project.
       yield* sql`
         insert into embedded_clients (client_id, reference, metadata, created_at, updated_at)
         select ${`own-${portal}`}, ${`bailiwick:${portal}`},
           metadata || jsonb_build_object('software_id', ${`bailiwick:${portal}`}::text), created_at, updated_at
         from embedded_clients where client_id = ${foreign}`
-      // Nothing was asked in the name of a failed job: there is no target to hold its client to.
+      // A failed job made no request, so no target exists to compare its client with.
       yield* sql`update provider_jobs set target = (
           select expected from provider_clients where project_id = ${other}) where id = ${jobId}::uuid`
       assert.strictEqual((yield* named(`own-${portal}`)).state, "effective")
@@ -158,7 +158,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.deepStrictEqual(records, [{ action: "provider-job.repair", actor: `person:${oz}`, reason }])
     }))
 
-  it.effect("while one looks, another is told so, and what was found out too late is not written", () =>
+  it.effect("a second look is refused during the first, and a look that lost its claim writes nothing", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const { sql } = yield* Database
@@ -174,12 +174,12 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
         assert.strictEqual(yield* tagOf(transact(settlement)), "InvalidState")
         yield* sql`update provider_jobs set claim = null, lease_until = null where id = ${jobId}::uuid`
       }))
-      // Killed while it looked, it leaves the job as it was.
+      // A process killed during its look leaves the job as it was.
       yield* sql`update provider_jobs set claim = nextval('claims'), lease_until = 'epoch' where id = ${jobId}::uuid`
       yield* sql`update provider_jobs set last_error = 'unfindable' where id = ${jobId}::uuid`
       yield* (yield* ProviderJobs).free
       assert.deepInclude(yield* newest(oz), { state: "ambiguous", last_error_code: "unfindable" })
-      // Whoever is no operator any more when the provider has answered decides nothing.
+      // An operator who loses the right before the provider answers decides nothing.
       const demoted = Effect.tap(reconcile(asked), () => sql`update people set operator = false where id = ${oz}`)
       assert.strictEqual(yield* tagOf(decide(demoted)), "RoleRequired")
       yield* sql`update people set operator = true where id = ${oz}`
@@ -188,7 +188,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       yield* work
     }))
 
-  it.effect("a client that is gone is not changed: the job fails, and an operator names another", () =>
+  it.effect("a deleted client is not changed: the job fails, and an operator names another client", () =>
     Effect.gen(function* () {
       const { oz, portal } = yield* world
       const { sql } = yield* Database
@@ -203,7 +203,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       assert.deepInclude(yield* newest(oz), { state: "failed", last_error_code: "no_such_client" })
     }))
 
-  it.effect("what goes wrong with one job does not cut off the calls of the others", () =>
+  it.effect("a fault in one job does not cut off the calls of the others", () =>
     Effect.gen(function* () {
       const { fern, oz, portal } = yield* world
       const { sql } = yield* Database
@@ -222,7 +222,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provider", (it) => {
-  it.effect("after a restore a client that was to be made is not made again blindly", () =>
+  it.effect("after a restore no client is made again without a look", () =>
     atProvider(({ interference, made }) =>
       Effect.gen(function* () {
         const { fern, oz, portal } = yield* world
@@ -243,7 +243,7 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
         yield* transact(retry(asked))
         yield* work
         assert.deepStrictEqual(made.map(({ software_id }) => software_id), [`bailiwick:${portal}`])
-        // What is decided from then on is in no doubt.
+        // Jobs made after the restore are certain.
         const later = yield* project(fern)
         yield* add(later)
         yield* work
@@ -251,7 +251,7 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
       })
     ))
 
-  it.effect("nobody but the provider is asked, whatever address an operator names", () =>
+  it.effect("a repair's address is asked only if it is the provider's own", () =>
     atProvider(({ interference, registrationEndpoint }) =>
       Effect.gen(function* () {
         const { oz, portal } = yield* world

@@ -41,7 +41,7 @@ const launched = Effect.fnUntraced(function* (w: World) {
 })
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts", (it) => {
-  it.effect("on hold nothing new is activated, and a release gives the state back", () =>
+  it.effect("a held rollout activates nothing new, and its release restores the state", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* launched(w)
@@ -58,7 +58,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "applied")
     })))
 
-  it.effect("a failed rollout takes client and sessions; its release gives neither back", () =>
+  it.effect("a failed rollout ends client and sessions, and its release restores neither", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* launched(w)
@@ -76,7 +76,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
         ([row]) => row!.disabled,
       )
       assert.isTrue(yield* disabled)
-      // The directory has heard of it, and launches it all the same.
+      // The directory learns of the failure, and sends `launched` all the same.
       const [{ website }] = (yield* sql`select website from projects where id = ${id}`) as [{ website: string }]
       const line = {
         id,
@@ -93,7 +93,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.strictEqual((yield* told(id)).at(-1), "session-revoked")
       assert.deepInclude(yield* set(id, "release"), { state: "registered", rollout: null })
       assert.isTrue(yield* disabled)
-      // A launch that is reviewed anew makes another client.
+      // A launch that is reviewed again makes another client.
       const again = yield* propose(id, w.pat)
       yield* sign(again, "administrator", w.abe)
       assert.deepInclude(yield* projectRow(id), { state: "held", held_reason: "client_disabled" })
@@ -107,14 +107,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.deepStrictEqual(yield* sql`select client_id from embedded_clients where client_id = ${client_id}`, [])
     })))
 
-  it.effect("a launch after a failure waits for the end of the client that failed, and for another one", () =>
+  it.effect("a launch after a failure waits for the failed client's end and for a new client", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* launched(w)
       const { client_id } = yield* projectRow(id)
       const { sql } = yield* Database
       const { jobId } = (yield* set(id, "fail"))!
-      // The provider would not do it: an operator will see to it, and that would end what was launched meanwhile.
+      // The provider refused to end the client: an operator's later retry would end a client launched meanwhile.
       yield* sql`update provider_jobs set state = 'failed', last_error = 'status_401' where id = ${jobId}::uuid`
       yield* set(id, "release")
       yield* sign(yield* propose(id, w.pat), "administrator", w.abe)
@@ -132,7 +132,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.notStrictEqual(back.client_id, client_id)
     })))
 
-  it.effect("a launch that waited when the rollout failed waits no longer", () =>
+  it.effect("a launch that waited when the rollout failed is superseded", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat, {}, [])
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.deepInclude(yield* set(made.project_id, "release"), { state: "registered" })
     })))
 
-  it.effect("a launch that was proposed before a hold is neither approved in it nor bound to what came after", () =>
+  it.effect("a launch proposed before a hold is not approved during it, nor at the version after it", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const made = yield* website(w, w.pat)
@@ -165,7 +165,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       assert.deepInclude(yield* set(id, "release"), { state: "registered" })
     })))
 
-  it.effect("a held project may be withdrawn; of a withdrawn or unknown one there is nothing to hold", () =>
+  it.effect("a held project may be withdrawn; a withdrawn or unknown one cannot be held", () =>
     timed(Effect.gen(function* () {
       const w = yield* world
       const id = yield* launched(w)

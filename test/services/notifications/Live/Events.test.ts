@@ -18,7 +18,7 @@ const parse = (bytes: Uint8Array): ReadonlyArray<Said> =>
     return { version: Number(version), event: event!, body: JSON.parse(data!) }
   })
 
-/** An inbox: which of its versions still are some notification's, and which was the newest read-all. */
+/** An inbox: the versions that are still some notification's, and the version of the newest read-all. */
 const inbox = fc.record({
   version: fc.integer({ min: 1, max: 60 }),
   readAll: fc.integer({ min: 0, max: 60 }),
@@ -34,8 +34,8 @@ const inbox = fc.record({
   rows: rows.filter((row) => row <= version && row !== Math.min(readAll, version)).sort((a, b) => a - b),
 }))
 
-describe("told", () => {
-  it("page by page, everything newer exactly once, in order, up to the inbox's own position", () => {
+describe("pages of changes", () => {
+  it("bring everything newer exactly once, in order, up to the inbox's own position", () => {
     fc.assert(
       fc.property(inbox, ({ owed, page, readAll, rows, since, version }) => {
         const change = (from: number): Change => ({
@@ -54,7 +54,7 @@ describe("told", () => {
         const said: Array<Said> = []
         for (let turns = 0;; turns++) {
           assert.isAtMost(turns, 61)
-          // As the statement has it: whoever is up to date and owed nothing is not answered.
+          // The statement gives no answer where the reader is up to date and owed no counts.
           if (!owed && position.version === version) break
           const answer = told(change(position.version), position, owed, page)
           said.push(...parse(answer.bytes))
@@ -76,13 +76,13 @@ describe("told", () => {
     )
   })
 
-  it("a page that is just full is the last", () => {
+  it("end with a page that is exactly full", () => {
     const rows = [{ version: 4, body: "{}" }, { version: 5, body: "{}" }]
     const change = { epoch, version: 5, total: 2, unread: 2, read_all_version: 0, read_all_at: null, rows }
     assert.deepInclude(told(change, { epoch, version: 3 }, false, 2), { more: false, position: { epoch, version: 5 } })
   })
 
-  it("reads back its own positions and nothing else", () => {
+  it("carry positions that are read back, and any other text is refused", () => {
     assert.deepStrictEqual(positionOf("0.0"), beginning)
     assert.deepStrictEqual(positionOf("abc123.17"), { epoch, version: 17 })
     for (

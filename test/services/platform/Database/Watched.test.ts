@@ -1,4 +1,4 @@
-/** Connections on which nothing comes back, and those on which nothing has to. */
+/** Silent connections: those that a network swallows are given up, and those that are quiet for a reason are kept. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Queue, Redacted } from "effect"
@@ -8,7 +8,7 @@ import { allowLonger, watched } from "../../../../services/platform/database/Dat
 import { relay } from "../../../support/Relay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
-/** One connection that is given up after some three seconds of silence; and the way to it. */
+/** A database of one connection that is given up after some three seconds of silence, and the network to it. */
 const impatient = Effect.gen(function* () {
   const made = new URL(Redacted.value((yield* TestDatabase).url))
   const way = yield* relay(made)
@@ -31,7 +31,7 @@ const lost = (exit: Exit.Exit<unknown, unknown>) => {
 }
 
 layer(TestDatabase.layer, { excludeTestServices: true, timeout: "60 seconds" })("a connection", (it) => {
-  it.effect("is given up where a network swallows what it is asked, alone or in a transaction; the next one answers", () =>
+  it.effect("is given up where the network swallows a statement or transaction; the next one answers", () =>
     Effect.gen(function* () {
       const { client, sql, way } = yield* impatient
       const many = yield* client({ multiplex: true })
@@ -51,22 +51,22 @@ layer(TestDatabase.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       const exits = yield* Effect.all([Fiber.join(within), Effect.exit(one(many)), Effect.exit(one(many))], {
         concurrency: "unbounded",
       })
-      // Of a transaction the loss is what Lost.ts makes a failure.
+      // In a transaction Lost.ts makes the loss a failure.
       assert.isTrue(Exit.isFailure(exits[0]))
       lost(exits[1])
       lost(exits[2])
       way.mend()
-      // The pools may be connecting on the cut way still, which is given up, too.
+      // A pool may still be connecting over the cut network; that attempt is given up as well.
       for (const by of [sql, many]) assert.deepStrictEqual(yield* Effect.retry(one(by), { times: 3 }), [{ one: 1 }])
     }))
 
-  it.effect("stays where it was asked nothing, or listens, or is being answered for long", () =>
+  it.effect("is kept while idle, while listening, and during a long answer", () =>
     Effect.gen(function* () {
       const { client, sql } = yield* impatient
       const heard = yield* (yield* client({})).listen("somewhere")
       const pid = Effect.map(sql<{ pid: number }>`select pg_backend_pid() as pid`, ([row]) => row!.pid)
       const before = yield* pid
-      // Each row is more than the server keeps before it sends.
+      // Each row is larger than the server's send buffer.
       const rows = yield* (yield* client({}))`
         select repeat('x', 20000) as x, pg_sleep(0.5) from generate_series(1, 10)`
       assert.strictEqual(rows.length, 10)
@@ -75,7 +75,7 @@ layer(TestDatabase.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       assert.strictEqual((yield* Queue.take(heard)).payload, "here")
     }))
 
-  it.effect("is not given up under work that may take longer", () =>
+  it.effect("is kept during work that may take longer", () =>
     Effect.gen(function* () {
       const { sql } = yield* impatient
       yield* allowLonger(sql`select pg_sleep(5)`)

@@ -8,7 +8,7 @@ const policyOf = (...cidrs: ReadonlyArray<string>): AddressPolicy =>
 
 const closed = policyOf()
 
-// First and last address of every range of the list, and the first ones that lie outside.
+// The first and last address of every range, and the nearest addresses outside.
 const refused: ReadonlyArray<readonly [range: string, ...addresses: ReadonlyArray<string>]> = [
   ["0.0.0.0/8", "0.0.0.0", "0.255.255.255"],
   ["10/8", "10.0.0.0", "10.255.255.255"],
@@ -92,17 +92,17 @@ describe("the ranges that are closed by default", () => {
     })
   }
 
-  it("allows what lies just outside of them", () => {
+  it("addresses just outside of them are allowed", () => {
     for (const address of allowed) assert.isTrue(closed.allows(address), address)
   })
 
-  it("refuses what is no address", () => {
+  it("a text that is no address is refused", () => {
     for (const text of ["", "localhost", "example.com", "1.2.3", "1.2.3.4.5", "::g", "[::1]"]) {
       assert.isFalse(closed.allows(text), text)
     }
   })
 
-  it("judges a mapped, a translated and a 6to4 address as the one that it carries, whatever IPv6 range is open", () =>
+  it("a mapped, translated or 6to4 address is judged by its IPv4 address, whatever IPv6 range is open", () =>
     fc.assert(fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), (octets) => {
       const v4 = octets.join(".")
       const [a, b] = [octets[0] * 256 + octets[1], octets[2] * 256 + octets[3]].map((part) => part.toString(16))
@@ -117,7 +117,7 @@ describe("the ranges that are closed by default", () => {
 })
 
 describe("the ranges that the operator opens", () => {
-  it("opens them and nothing else", () => {
+  it("they are opened and nothing else", () => {
     const policy = policyOf("127.0.0.0/8", "fd12::/16")
     for (const address of ["127.0.0.1", "::ffff:127.9.9.9", "fd12::1"]) {
       assert.isTrue(policy.allows(address) && policy.opens(address), address)
@@ -129,18 +129,18 @@ describe("the ranges that the operator opens", () => {
     assert.isFalse(policy.opens("8.8.8.8"), "allowed by default is not opened")
   })
 
-  it("reads a mapped range as the range that it carries", () => {
+  it("a mapped range is read as its IPv4 range", () => {
     const policy = policyOf("::ffff:10.1.0.0/112")
     assert.isTrue(policy.allows("10.1.255.255"))
     assert.isFalse(policy.allows("10.2.0.0"))
   })
 
-  it("refuses a metadata address that lies among public ones", () => {
+  it("a metadata address among public ones is refused", () => {
     assert.isFalse(closed.allows("168.63.129.16"))
     assert.isTrue(closed.allows("168.63.129.17"))
   })
 
-  it("never opens the metadata addresses, however they are wrapped", () => {
+  it("the metadata addresses are never opened, in any notation", () => {
     const policy = policyOf(
       "0.0.0.0/0",
       "::/0",
@@ -168,7 +168,7 @@ describe("the ranges that the operator opens", () => {
     }
   })
 
-  it("names the text that is no range", () => {
+  it("a text that is no range is named", () => {
     for (const text of ["10.0.0.0", "10/8", "10.0.0.0/33", "fd00::/129", "localhost/8", ""]) {
       assert.deepStrictEqual(parseCidrs(["127.0.0.0/8", text]), Result.fail(text))
     }
@@ -178,13 +178,13 @@ describe("the ranges that the operator opens", () => {
 describe("ports", () => {
   const policy = make({ opened: [], ownPorts: [8080, 8443] })
 
-  it("takes 443, 8443 and what is at or above 1024", () => {
+  it("443, 8443 and ports from 1024 on are allowed", () => {
     for (const port of [443, 1024, 3000, 8000, 9443, 65535]) assert.isTrue(policy.allowsPort(port, "https:"), `${port}`)
     assert.isTrue(closed.allowsPort(8443, "https:"))
     assert.isTrue(policy.allowsPort(80, "http:"))
   })
 
-  it("refuses low ports, our own and those of line protocols", () => {
+  it("low ports, our own and those of line protocols are refused", () => {
     for (const port of [0, 22, 25, 80, 444, 587, 1023, 8080, 8443, 5432, 4222, 6379, 11211, 27017, 6667]) {
       assert.isFalse(policy.allowsPort(port, "https:"), `${port}`)
     }

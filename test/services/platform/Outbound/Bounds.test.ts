@@ -1,4 +1,4 @@
-/** What Outbound remembers of users' URLs, names and hosts: bounded, however many a user makes up. */
+/** What Outbound caches of users' URLs, names and hosts is bounded. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sizeOf } from "../../../support/sizeOf.ts"
@@ -6,7 +6,7 @@ import { outboundOf } from "./outbound.ts"
 import { makeAuthority } from "./certificates.ts"
 import { serve, serveNames } from "./servers.ts"
 
-it.live("remembers at most 8,192 checked URLs, and checks any other anew", () =>
+it.live("at most 8,192 checked URLs are kept, and any other is checked again", () =>
   Effect.gen(function* () {
     const { hostKey } = yield* outboundOf()
     for (let n = 0; n < 10_000; n++) assert.strictEqual(hostKey(`https://h${n}.test/`), `h${n}.test:443`)
@@ -14,7 +14,7 @@ it.live("remembers at most 8,192 checked URLs, and checks any other anew", () =>
     assert.strictEqual(hostKey("https://h0.test/"), "h0.test:443")
   }).pipe(Effect.scoped))
 
-it.live("remembers at most 1,024 names and origins", () =>
+it.live("at most 1,024 names and origins are kept", () =>
   Effect.gen(function* () {
     const names = yield* serveNames((_, family) => family === 4 ? ["127.0.0.1"] : [])
     const authority = makeAuthority("Bailiwick test authority")
@@ -35,7 +35,7 @@ it.live("remembers at most 1,024 names and origins", () =>
     assert.strictEqual(yield* sizeOf("hosts of private authorities, checked"), 1_200)
   }).pipe(Effect.scoped))
 
-it.live("remembers none of the names that do not resolve", () =>
+it.live("names that do not resolve are not kept", () =>
   Effect.gen(function* () {
     const names = yield* serveNames(() => null)
     const outbound = yield* outboundOf({ nameservers: [names.nameserver] })
@@ -46,7 +46,7 @@ it.live("remembers none of the names that do not resolve", () =>
     assert.strictEqual(yield* sizeOf("resolved names"), 0)
   }).pipe(Effect.scoped))
 
-it.live("remembers a host that a private authority vouches for once, however often it is asked", () =>
+it.live("a host of a private authority is kept once, however often it is asked", () =>
   Effect.gen(function* () {
     const authority = makeAuthority("Bailiwick test authority")
     const server = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end(), {

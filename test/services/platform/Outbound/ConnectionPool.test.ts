@@ -1,4 +1,4 @@
-/** Which connection a request goes out on, and how long a connection is trusted. */
+/** The choice of a connection for a request, and the time for which a connection is trusted. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -29,7 +29,7 @@ const poolOf = Effect.fnUntraced(function* (config: Partial<ConnectionPool.PoolC
 const answer = (body: string, fields = "") =>
   `HTTP/1.1 200 OK\r\n${fields}content-length: ${body.length}\r\n\r\n${body}`
 
-/** A receiver that answers as it is told, and tells when a connection of its is gone. */
+/** A receiver that answers as told, and reports when one of its connections is gone. */
 const scripted = Effect.fnUntraced(function* (onRequest: (socket: Socket, n: number) => void) {
   let requests = 0
   let closed = signal()
@@ -54,7 +54,7 @@ describe("a connection", () => {
       assert.strictEqual(server.seen.connections, 1)
     }))
 
-  it.effect("is given up after five minutes, however busy it is", () =>
+  it.effect("is replaced after five minutes, however busy", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.write(answer("ok")))
       const { sent } = yield* poolOf()
@@ -65,7 +65,7 @@ describe("a connection", () => {
       }
     }))
 
-  it.effect("is given up after 1,000 exchanges", () =>
+  it.effect("is replaced after 1,000 exchanges", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.write(answer("ok")))
       const { sent } = yield* poolOf()
@@ -83,7 +83,7 @@ describe("a connection", () => {
     ["keep-alive: none\r\n", 4_000],
   ]
   for (const [offer, millis] of offers) {
-    it.effect(`is idle for ${millis} ms at most where it offers ${JSON.stringify(offer)}`, () =>
+    it.effect(`stays idle for at most ${millis} ms where it offers ${JSON.stringify(offer)}`, () =>
       Effect.gen(function* () {
         const server = yield* scripted((socket) => socket.write(answer("ok", offer)))
         const { sent } = yield* poolOf()
@@ -100,7 +100,7 @@ describe("a connection", () => {
       }))
   }
 
-  it.effect("is not kept where the receiver closes it soon, or says so", () =>
+  it.effect("is not kept if the receiver closes it soon, or says that it will", () =>
     Effect.gen(function* () {
       for (const fields of ["connection: close\r\n", "keep-alive: timeout=2\r\n", "keep-alive: timeout=0\r\n"]) {
         const server = yield* scripted((socket) => socket.write(answer("ok", fields)))
@@ -112,7 +112,7 @@ describe("a connection", () => {
       }
     }))
 
-  it.effect("is not used once its name has other addresses, or none that may be connected to", () =>
+  it.effect("is not used once its name has other addresses, or forbidden ones", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.write(answer("ok")))
       let latest: ReadonlySet<string> | undefined
@@ -131,7 +131,7 @@ describe("a connection", () => {
       }
     }))
 
-  it.effect("that ends or breaks while it is idle costs no request", () =>
+  it.effect("that ends or breaks while idle costs no request", () =>
     Effect.gen(function* () {
       for (const how of ["end", "resetAndDestroy"] as const) {
         const sockets: Array<Socket> = []
@@ -146,13 +146,13 @@ describe("a connection", () => {
           assert.strictEqual(server.seen.connections, n)
           sockets.at(-1)![how]()
           yield* server.closed
-          // The reset reaches this side with its next poll.
+          // This side sees the reset at its next poll.
           yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
         }
       }
     }))
 
-  it.effect("that breaks with a request on it fails that request, which is not sent again", () =>
+  it.effect("that breaks during a request fails that request, which is not sent again", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket, n) => n === 2 ? socket.resetAndDestroy() : socket.write(answer("ok")))
       const { sent } = yield* poolOf()
@@ -163,7 +163,7 @@ describe("a connection", () => {
       assert.strictEqual(server.seen.connections, 2)
     }))
 
-  it.effect("is not trusted with another request before it has taken the whole of the last", () =>
+  it.effect("gets no other request before the whole of the last one was sent", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket, n) => {
         if (n > 1) return void socket.write(answer("late"))
@@ -246,7 +246,7 @@ describe("a request", () => {
       assert.strictEqual(server.seen.connections, 1)
     }))
 
-  it.effect("that is cut off while it waits is never sent, and holds up nobody", () =>
+  it.effect("that is cut off while it waits is never sent, and delays no other", () =>
     Effect.gen(function* () {
       const full = signal()
       const held: Array<() => void> = []
@@ -275,7 +275,7 @@ describe("a request", () => {
       assert.strictEqual(server.seen.peak, 64)
     }))
 
-  it.effect("whose connection fails, fails; each of many has its own attempt", () =>
+  it.effect("that loses its connection fails alone: each of many has its own attempt", () =>
     Effect.gen(function* () {
       const { port } = yield* Effect.scoped(serve(() => {}))
       const { send } = yield* poolOf()
@@ -287,7 +287,7 @@ describe("a request", () => {
 })
 
 describe("all connections together", () => {
-  it.effect("are bounded: the one that was idle longest makes room, and where none is, requests wait in order", () =>
+  it.effect("are bounded: the longest idle one makes room, and without one requests wait in order", () =>
     Effect.gen(function* () {
       const held: Array<() => void> = []
       let arrived = signal()
@@ -334,7 +334,7 @@ describe("all connections together", () => {
       assert.strictEqual(yield* sizeOf("origins, checked"), 1)
     }))
 
-  it.effect("end with the scope, those with a request on them as a reset", () =>
+  it.effect("end with the scope, those with a request as a reset", () =>
     Effect.gen(function* () {
       const arrived = signal()
       const server = yield* serve((request, response) => {
@@ -354,7 +354,7 @@ describe("all connections together", () => {
     }))
 })
 
-it.effect("a name that has come to be refused takes its kept connections with it", () =>
+it.effect("are closed when their name is refused from now on", () =>
   Effect.gen(function* () {
     const authority = makeAuthority("Bailiwick test authority")
     const arrived = signal()
@@ -372,7 +372,7 @@ it.effect("a name that has come to be refused takes its kept connections with it
       certificateAuthorities: [authority.certificate],
     })
     const url = `https://hook.test:${server.port}`
-    // Kept in use, while the first answer of the name server is forgotten.
+    // The connection is kept in use while the name server's first answer expires.
     for (let n = 0; n < 4; n++) {
       assert.deepInclude(yield* sent(`${url}/`), { status: 200, error: null })
       yield* TestClock.adjust("2 seconds")
@@ -388,7 +388,7 @@ it.effect("a name that has come to be refused takes its kept connections with it
     assert.strictEqual(server.seen.connections, connections)
   }))
 
-it.effect("a signal that is raised after the answer leaves the connection to others", () =>
+it.effect("are kept for others when a signal is raised after the answer", () =>
   Effect.gen(function* () {
     const server = yield* serve((_, response) => response.end("ok"))
     const { sent } = yield* outboundOf()

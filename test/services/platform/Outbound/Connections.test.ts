@@ -35,7 +35,7 @@ describe("Connections", () => {
       }
     }))
 
-  it.effect("holds a bounded number of origins, whatever number of names is used", () =>
+  it.effect("are kept for a bounded number of origins", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.end("ok"))
       const dispatch = yield* Connections.make(connect)

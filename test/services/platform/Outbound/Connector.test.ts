@@ -1,4 +1,4 @@
-/** Names, addresses and certificates: whom Outbound connects to. */
+/** Names, addresses and certificates: the peers that Outbound connects to. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -73,7 +73,7 @@ describe("a name", () => {
       }))
   }
 
-  it.effect("is dns where it does not exist or has no address", () =>
+  it.effect("fails as dns where it does not exist or has no address", () =>
     Effect.gen(function* () {
       for (const answer of [null, []]) {
         const { sent } = yield* setUp(() => answer, ["127.0.0.0/8"])
@@ -81,7 +81,7 @@ describe("a name", () => {
       }
     }))
 
-  it.effect("is dns after about two seconds of silence, by the resolver's own clock", () =>
+  it.effect("fails as dns after about two seconds of silence, by the resolver's own clock", () =>
     Effect.gen(function* () {
       const before = performance.now()
       const { names, sent } = yield* setUp(() => undefined, ["127.0.0.0/8"])
@@ -90,12 +90,12 @@ describe("a name", () => {
       assert.isBelow(performance.now() - before, 10_000)
     }))
 
-  it.effect("that changes its answer is connected to where it was checked, and checked again", () =>
+  it.effect("that changes its answer is connected to at the checked address, and checked again", () =>
     Effect.gen(function* () {
       const inner = yield* receiver({ tls, host: "127.0.0.2" })
       const outer = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end(), { tls })
       let questions = 0
-      // The first answer is harmless; whoever asks a second time is led inside.
+      // The first answer is harmless; the second one leads inside.
       const names = yield* serveNames((_, family) =>
         family === 6 ? [] : [questions++ === 0 ? "127.0.0.1" : "127.0.0.2"]
       )
@@ -111,7 +111,7 @@ describe("a name", () => {
       assert.strictEqual(inner.seen.connections, 0)
     }))
 
-  it.effect("localhost is loopback without a question", () =>
+  it.effect("localhost is loopback without a lookup", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const names = yield* serveNames(() => ["10.0.0.1"])
@@ -124,7 +124,7 @@ describe("a name", () => {
 })
 
 describe("the peer's address", () => {
-  it.effect("is checked after the connection, whatever was checked before", () =>
+  it.effect("is checked after the connection as well, whatever was checked before", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const judged: Array<string> = []
@@ -165,7 +165,7 @@ describe("a literal", () => {
       }))
   }
 
-  it.effect("is connected to over plain http where it is opened, and only there", () =>
+  it.effect("is connected to over plain http where its range is opened, and only there", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const names = yield* serveNames(() => ["127.0.0.1"])
@@ -179,7 +179,7 @@ describe("a literal", () => {
       assert.deepStrictEqual(names.questions, [])
     }))
 
-  it.effect("is refused at a port of ours", () =>
+  it.effect("is refused at one of our own ports", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const send = yield* outboundOf({ allowedCidrs: ["127.0.0.0/8"], ownPorts: [server.port] })
@@ -202,7 +202,7 @@ describe("a certificate", () => {
     },
   )
 
-  it.effect("of an unknown authority is tls, and the request never leaves", () =>
+  it.effect("of an unknown authority fails as tls, before the request is sent", () =>
     Effect.gen(function* () {
       for (const authorities of [[], [makeAuthority("another").certificate]]) {
         const { sent, server } = yield* setUp(authorities, [])
@@ -211,14 +211,14 @@ describe("a certificate", () => {
       }
     }))
 
-  it.effect("of another name is tls", () =>
+  it.effect("of another name fails as tls", () =>
     Effect.gen(function* () {
       const { sent, server } = yield* setUp([authority.certificate], ["other.test"])
       assert.deepInclude(yield* sent, { status: null, error: "tls" })
       assert.strictEqual(server.requests.length, 0)
     }))
 
-  it.effect("of an authority of ours is good, among several, connection after connection", () =>
+  it.effect("of a configured authority is accepted, among several, on each connection", () =>
     Effect.gen(function* () {
       const { sent, server } = yield* setUp([makeAuthority("another").certificate, authority.certificate], [])
       for (let turn = 0; turn < 3; turn++) assert.deepInclude(yield* sent, { status: 200, error: null })
@@ -227,7 +227,7 @@ describe("a certificate", () => {
       assert.strictEqual(server.seen.connections, 4, "the first one is tried with the system's authorities before")
     }))
 
-  it.effect("is tls where the port speaks something else", () =>
+  it.effect("fails as tls where the port speaks something else", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const send = yield* outboundOf({ allowedCidrs: ["127.0.0.1/32"] })

@@ -24,7 +24,7 @@ describe("the deadline", () => {
       assert.deepInclude(yield* Effect.promise(() => outcome), { status: 200, error: null, durationMs: 9_000 })
     }))
 
-  it.effect("ends what has not answered after 10 s, and the connection with it", () =>
+  it.effect("ends a request without an answer after 10 s, and its connection", () =>
     Effect.gen(function* () {
       const { closed, outcome } = yield* held()
       yield* TestClock.adjust("11 seconds")
@@ -87,7 +87,7 @@ describe("the deadline", () => {
       assert.deepInclude(yield* Effect.promise(() => outcome), { status: null, error: "timeout" })
     }))
 
-  it.effect("is over when the service closes", () =>
+  it.effect("ends with the service", () =>
     Effect.gen(function* () {
       const arrived = signal()
       const server = yield* serve(() => arrived.fire())

@@ -1,4 +1,4 @@
-/** Receivers that never come to an end: each costs its own attempt, and no more bytes than the bounds say. */
+/** Receivers that never end their answer: each costs its own attempt, and no more bytes than the bounds. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import { assert, it } from "@effect/vitest"
@@ -13,7 +13,7 @@ const chunked = `${ok}transfer-encoding: chunked\r\n\r\n`
 
 const mebibyte = 1024 * 1024
 
-/** Writes a beginning and then the same for ever; gives what came of it, and what the sockets took once it was over. */
+/** Writes a beginning, then the same bytes for ever; returns the outcome and the bytes accepted by the sockets. */
 const endless = Effect.fnUntraced(function* (beginning: string, again: string | Buffer) {
   const closed = signal()
   let written = 0
@@ -72,7 +72,7 @@ for (const [what, [beginning, again, expected, kept]] of Object.entries(floods))
     }))
 }
 
-it.effect("a body that comes byte by byte ends with the deadline, and holds up no other receiver", () =>
+it.effect("a body that comes byte by byte ends with the deadline, and delays no other receiver", () =>
   Effect.gen(function* () {
     const dripping = signal()
     const closed = signal()

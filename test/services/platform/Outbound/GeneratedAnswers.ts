@@ -1,6 +1,6 @@
 /**
- * Answers for comparing readers: mostly good ones, with the ways in which answers go wrong mixed in, cut somewhere, and
- * an end that is sometimes missing or a reset. The same seed gives the same answers.
+ * Answers for comparing readers: mostly valid ones, mixed with the ways in which answers go wrong, cut somewhere, and
+ * with an end that is sometimes missing or a reset. The same seed gives the same answers.
  */
 import { Buffer } from "node:buffer"
 
@@ -9,7 +9,7 @@ export interface Script {
   /** What the receiver does after the last part. */
   readonly ending: "keeps" | "ends" | "resets"
   readonly text: string
-  /** Single bytes were changed: what is wrong with it is anything. */
+  /** Whether single bytes were changed, so that anything may be wrong with it. */
   readonly spoilt: boolean
 }
 

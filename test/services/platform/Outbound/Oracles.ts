@@ -1,4 +1,4 @@
-/** The same answers given to three readers: ours, undici's and node:http's, over a wire in memory. */
+/** Gives the same answer to three readers, ours, undici's and node:http's, over an in-memory wire. */
 import { Buffer } from "node:buffer"
 import { Agent, request } from "node:http"
 import type { Socket } from "node:net"
@@ -9,7 +9,7 @@ import { HttpConnection } from "../../../../services/platform/Outbound/HttpConne
 import { Origin, WaitingRequest } from "../../../../services/platform/Outbound/Origin.ts"
 import type { Script } from "./GeneratedAnswers.ts"
 
-/** What a reader makes of an answer; `waits`: it has not decided. */
+/** A reader's result for an answer; `waits`: undecided. */
 export interface Verdict {
   readonly status: number | null
   readonly error: "reset" | "protocol" | "body" | "waits" | null
@@ -37,7 +37,7 @@ class Wire extends Duplex {
     this.#done = resolve
   }
 
-  // What its readers want of a socket beyond a stream.
+  // Members of a socket that the readers need beyond a stream's.
   setKeepAlive = () => this
   setNoDelay = () => this
   setTimeout = () => this

@@ -1,4 +1,4 @@
-/** What becomes a request, and that nothing else becomes part of one. */
+/** Parts that make a valid request, and parts that would smuggle something else into one. */
 import { Buffer } from "node:buffer"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
@@ -11,7 +11,7 @@ const head = (lines: string, length: number) =>
   `POST /a HTTP/1.1\r\nhost: h.test\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n${lines}content-length: ${length}\r\n\r\n`
 
 describe("a request", () => {
-  it("is its head and its body's bytes, whatever both are made of", () => {
+  it("is its head and its body's bytes, for any header and body", () => {
     const euro = Buffer.from("€").toString("latin1")
     for (const body of ["€", new Uint8Array(Buffer.from("€"))]) {
       assert.strictEqual(
@@ -23,13 +23,13 @@ describe("a request", () => {
     assert.strictEqual(textOf(requestOf("h.test", "/a", {}, "")), head("", 0))
   })
 
-  it("is none where the path is none", () => {
+  it("is refused for an invalid path", () => {
     for (const path of ["", "a", "*", "/a b", "/a\r\nx: y", "/a\tb", "/\0", "/é", "http://h.test/"]) {
       assert.isNull(requestOf("h.test", path, {}, ""), path)
     }
   })
 
-  it("is none where a header frames it, names its receiver or speaks of the connection", () => {
+  it("is refused if a header frames it, names its host or is about the connection", () => {
     const names =
       "Host,Content-Length,transfer-ENCODING,connection,keep-alive,proxy-connection,upgrade,te,trailer,expect"
     for (const name of [...names.split(","), "Accept-Encoding"]) {
@@ -37,11 +37,11 @@ describe("a request", () => {
     }
   })
 
-  it("is none where a header has a name and no value", () => {
+  it("is refused for a header without a value", () => {
     assert.isNull(requestOf("h.test", "/", ["a", "b", "c"], ""))
   })
 
-  it("holds one line a header, or is none", () => {
+  it("has one line a header, or is refused", () => {
     const character = fc.oneof(
       fc.constantFrom("\r", "\n", "\0", "\x7f", "\u0100", "\u010a", "\u560a", " ", ":", "a"),
       fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),

@@ -1,4 +1,4 @@
-/** Which answers are read, and which are refused: RFC 9112, section by section, each cut at every byte. */
+/** Answers that are read, and answers that are refused: RFC 9112, section by section, each cut at every byte. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { maxHeadBytes, maxInterimAnswers } from "../../../../services/platform/Outbound/ResponseParser.ts"
@@ -202,7 +202,7 @@ describe("bounds", () => {
     assert.strictEqual(read([bytesOf(chunked + `1;${"a".repeat(9_000)}\r\nx\r\n`.repeat(2))]).end, "refused")
   })
 
-  it("a length, an encoding or a connection of more than 256 bytes is refused", () => {
+  it("a length, encoding or connection field of more than 256 bytes is refused", () => {
     for (const name of ["content-length", "transfer-encoding", "connection", "keep-alive"]) {
       assert.strictEqual(read([bytesOf(`${ok}${name}: ${"1".repeat(257)}`)]).end, "refused", name)
     }
@@ -229,7 +229,7 @@ describe("any answer", () => {
   const lines = (all: ReadonlyArray<readonly [string, string]>) =>
     all.map(([name, text]) => `${name}: ${text}\r\n`).join("")
 
-  it("that is written as the RFC says is read as it was meant, however it is cut", () => {
+  it("that follows the RFC is read as meant, however it is cut", () => {
     fc.assert(
       fc.property(answer, ({ after, before, bodies, close, framing, interim, status, reason, ...rest }) => {
         const texts = bodies.map((one) => String.fromCharCode(...one))
@@ -263,7 +263,7 @@ describe("any answer", () => {
     )
   })
 
-  it("of arbitrary bytes neither throws nor depends on how it is cut", () => {
+  it("of arbitrary bytes neither throws nor depends on its cuts", () => {
     const bytes = fc.uint8Array({ maxLength: 80 })
     fc.assert(
       fc.property(fc.constantFrom("", ok, chunked, `${chunked}5`), bytes, fc.boolean(), (start, rest, ended) => {

@@ -1,4 +1,4 @@
-/** Deliveries over TLS: certificates that are refused, connections that are kept, and answers that are cut off. */
+/** Deliveries over TLS: refused certificates, kept connections, and answers that are cut off. */
 import { createServer, type TLSSocket } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -48,7 +48,7 @@ describe("a connection over TLS", () => {
       assert.isAtMost(server.seen.connections, 2, "the first attempt trusts the system's authorities alone")
     }))
 
-  it.effect("that is reset in a body is body, before a status reset; the next request has one of its own", () =>
+  it.effect("reset in a body fails as body, before a status as reset, and the next request gets another", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket, n) => {
         if (n === 2) return void socket.destroy()

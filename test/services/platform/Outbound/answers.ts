@@ -11,7 +11,7 @@ export interface Read {
   readonly alone: boolean
 }
 
-/** Reads parts one after the other, to the first that ends it; `ended`: the receiver ends its side after them. */
+/** Reads parts one after the other until one ends the answer; with `ended` the receiver ends its side after them. */
 export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
   let status: number | null = null
   let body = ""
@@ -28,7 +28,7 @@ export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
   parser.begin()
   let alone = true
   for (const part of parts) {
-    // What comes after the end is surplus as well.
+    // Bytes after the end are surplus as well.
     alone = !parser.done && parser.read(Buffer.from(part)) && alone
     if (parser.refused) break
   }

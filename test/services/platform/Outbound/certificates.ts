@@ -1,4 +1,4 @@
-/** X.509 for tests: an authority, and certificates that it issues, made on the spot so that no key is kept anywhere. */
+/** X.509 for tests: an authority and the certificates that it issues, made at run time so that no key is stored. */
 import { Buffer } from "node:buffer"
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
 
@@ -59,7 +59,7 @@ export const makeAuthority = (name: string) => {
   return {
     certificate: certificate(name, publicKey, issuer, isAuthority),
     issue: (...names: ReadonlyArray<string>) => issueUntil(undefined, names),
-    /** One that ended in 2021. */
+    /** A certificate that expired in 2021. */
     issueExpired: (...names: ReadonlyArray<string>) => issueUntil("210101000000Z", names),
   }
 }

@@ -1,4 +1,4 @@
-/** Gives generated answers to every reader, and gathers where they differ. */
+/** Gives generated answers to every reader, and collects the differences. */
 import { kindOf, nameOf } from "./disagreements.ts"
 import { type Script, scriptsOf } from "./GeneratedAnswers.ts"
 import { nodeHttp, ours, undici, type Verdict } from "./Oracles.ts"
@@ -9,13 +9,13 @@ export interface Compared {
   readonly named: ReadonlyMap<string, number>
   /** Differences without a name, and answers that the RFC reads otherwise. */
   readonly faults: ReadonlyArray<string>
-  /** Answers that ours took. */
+  /** Answers that our reader accepted. */
   readonly taken: number
 }
 
 const atOnce = 100
 
-/** Ours is the RFC's reading of the whole text, wherever it was cut. */
+/** Whether our result is the RFC's for the whole text, at every cut. */
 const isReference = ({ ending, text }: Script, { body, error, kept, status }: Verdict): boolean => {
   const answer = answerOf(text, ending === "ends")
   if (answer === null || error !== null) return answer === null && error !== null
@@ -39,7 +39,7 @@ export const compare = async (count: number, seed: number): Promise<Compared> =>
       const kind = kindOf(own, other)
       if (kind === null) continue
       const name = nameOf(kind, script)
-      // What is stricter about a changed byte is the RFC's reading already.
+      // With a changed byte, being stricter than others is the RFC's reading, checked above.
       if (name === undefined && script.spoilt && (kind === "strict" || kind === "closed")) continue
       if (name === undefined) told(`${reader}: ${kind}`, own, other)
       else named.set(`${reader}: ${kind}, ${name}`, (named.get(`${reader}: ${kind}, ${name}`) ?? 0) + 1)

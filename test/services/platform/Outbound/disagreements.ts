@@ -1,5 +1,5 @@
 /**
- * Where our reader of answers differs from undici's and node:http's, each difference by name; docs/delivery.md says why.
+ * Differences between our reader of answers and undici's and node:http's, each with a name; docs/delivery.md says why.
  * A difference without a name fails its test.
  */
 import type { Script } from "./GeneratedAnswers.ts"
@@ -7,8 +7,8 @@ import type { Verdict } from "./Oracles.ts"
 import { answerOf } from "./referenceReader.ts"
 
 /**
- * `lenient`: ours takes what the other does not. `other`: both take it, and not as the same. `kept`: only ours would use
- * the connection again. `strict`: only the other takes it. `closed`: only the other would use the connection again.
+ * `lenient`: only ours accepts the answer. `strict`: only the other does. `other`: both accept it, with different
+ * results. `kept`: only ours would use the connection again. `closed`: only the other would.
  */
 export type Kind = "lenient" | "other" | "kept" | "strict" | "closed"
 

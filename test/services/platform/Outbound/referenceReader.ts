@@ -1,6 +1,6 @@
 /**
- * RFC 9112 once more, written for reading instead of speed: regular expressions over the whole text. What it takes for an
- * answer, ours must take for the same one, and nothing else. Fields that frame end without blanks.
+ * RFC 9112 once more, written for reading instead of speed: regular expressions over the whole text. Our parser must
+ * accept the same answers with the same result, and no others. Framing fields end without blanks.
  */
 import { maxInterimAnswers } from "../../../../services/platform/Outbound/ResponseParser.ts"
 
@@ -21,7 +21,7 @@ const chunkLine = new RegExp(`^([0-9A-Fa-f]{1,13})(?:${extension.source})*\\r\\n
 
 type Fields = ReadonlyArray<readonly [name: string, value: string]>
 
-/** The fields up to and with the empty line, and the text after it; null where these are none. */
+/** The fields up to and with the empty line, and the text after it; null where there is no such block. */
 const fieldsOf = (text: string): readonly [Fields, string] | null => {
   const fields: Array<readonly [string, string]> = []
   for (let rest = text;;) {
@@ -56,7 +56,7 @@ const chunked = (text: string): readonly [body: string, rest: string] | null => 
   }
 }
 
-/** The answer that a text is, with the end of the connection behind it where it `ends`; null where it is none. */
+/** Reads the answer in a text, with the connection's end behind it where it `ends`; null where it is invalid. */
 export const answerOf = (text: string, ends: boolean): Answer | null => {
   for (let rest = text, interim = 0;;) {
     const line = statusLine.exec(rest)

@@ -44,14 +44,14 @@ export const serve = Effect.fnUntraced(function* (
   return { ...(yield* listening(server, options.host ?? "127.0.0.1")), requests }
 })
 
-/** Any server, on a free port of loopback. */
+/** Listens with any server on a free loopback port. */
 export const serveOn = (server: Server) => listening(server, "127.0.0.1")
 
 /** A TCP server that calls `onData` with whatever arrives. */
 export const serveTcp = (onData: (socket: Socket) => void) =>
   listening(createTcp((socket) => void socket.on("data", () => onData(socket))), "127.0.0.1")
 
-/** What a name server says: addresses, `null` for NXDOMAIN, `undefined` for silence. */
+/** A name server's answer: addresses, `null` for NXDOMAIN, `undefined` for silence. */
 export type Zone = (name: string, family: 4 | 6) => ReadonlyArray<string> | null | undefined
 
 const recordOf = (address: string): Buffer => {

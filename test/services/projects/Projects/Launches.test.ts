@@ -1,4 +1,4 @@
-/** What an approved launch waits for, and what it finds when it asks again. */
+/** Conditions that an approved launch waits for, and what is checked again once they hold. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -63,7 +63,7 @@ describe("a launch waits for", () => {
     })
   }
 
-  it("a domain, unless it is for trying out", () => {
+  it("a verified domain, except in staging", () => {
     const to = (environment: "staging" | "production") =>
       missingOf({ ...complete, environment } as unknown as Project, "http://localhost:8080/", { ...done, domains: [] })
     assert.deepStrictEqual([to("staging"), to("production")], [null, "launch_url_unverified"])
@@ -73,7 +73,7 @@ describe("a launch waits for", () => {
 layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true, timeout: "2 minutes" })(
   "Held launches",
   (it) => {
-    it.effect("a project of the directory's has its client made when it is launched", () =>
+    it.effect("a project of the directory gets its client when it is launched", () =>
       timed(Effect.gen(function* () {
         const w = yield* world
         const id = yield* project(w.fern, { state: "registered" })
@@ -120,7 +120,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         assert.strictEqual((yield* projectRow(id)).state, "launched")
       })))
 
-    it.effect("with another preview than the one that was approved, or in another institution, nothing is launched", () =>
+    it.effect("a project is not launched with another preview, or in another institution, than approved", () =>
       timed(Effect.gen(function* () {
         const w = yield* world
         const { sql } = yield* Database
@@ -141,13 +141,13 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         assert.deepStrictEqual(yield* becomes("sha256:2", w.fern), changed)
         assert.deepStrictEqual(yield* becomes("sha256:1", yield* institution()), changed)
         assert.deepStrictEqual(yield* becomes("sha256:2", w.fern), changed)
-        // What it has become is proposed, and signed, like any.
+        // The changed project is proposed and approved like any other.
         yield* sign(yield* propose(id, w.pat), "administrator", w.abe)
         assert.strictEqual((yield* projectRow(id)).state, "launched")
         assert.strictEqual((yield* requestRow(launch.launch_id)).state, "superseded")
       })))
 
-    it.effect("what was approved waits where the institution was suspended, or its domain given up, meanwhile", () =>
+    it.effect("an approved launch waits while its institution is suspended or lacks the domain", () =>
       timed(Effect.gen(function* () {
         const w = yield* world
         const made = yield* website(w, w.pat)
@@ -170,7 +170,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         assert.deepStrictEqual(yield* becomes("active", ["fern.example"]), ["launched", null])
       })))
 
-    it.effect("what the directory completed while the rollout was on hold reaches the client, too", () =>
+    it.effect("redirect URIs that came during a rollout's hold reach the client", () =>
       timed(Effect.gen(function* () {
         const w = yield* world
         const rollouts = yield* Rollouts

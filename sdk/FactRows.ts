@@ -5,10 +5,8 @@
 import { type Change, type Fact, nameOf, otherOf } from "./Fold.ts"
 import { member } from "./Canonical.ts"
 import { Gap } from "./Refusal.ts"
-import { ask, type Value, type Work } from "./Store.ts"
+import { ask, insert, type Value, type Work } from "./Store.ts"
 import type { Checkpoint } from "./Verify.ts"
-
-const rowsAtOnce = 200
 
 const columns = [
   "project_id",
@@ -39,19 +37,13 @@ const valuesOf = (
   ]
 }
 
+const takesPlace = `on conflict (project_id, about, id) do update set ${
+  columns.slice(3).map((name) => `${name} = excluded.${name}`)
+}`
+
 /** Puts facts in the place of what stood under their ids. */
 export function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> {
-  for (let at = 0; at < facts.length; at += rowsAtOnce) {
-    const some = facts.slice(at, at + rowsAtOnce)
-    const marks = some.map((_, i) => `(${columns.map((_, j) => `$${i * columns.length + j + 1}`)})`)
-    yield* ask(
-      `insert into bailiwick_facts (${columns}) values ${marks}
-       on conflict (project_id, about, id) do update set ${
-        columns.slice(3).map((name) => `${name} = excluded.${name}`)
-      }`,
-      ...some.flatMap((fact) => valuesOf(projectId, fact)),
-    )
-  }
+  yield* insert("bailiwick_facts", columns, facts.map((fact) => valuesOf(projectId, fact)), takesPlace)
 }
 
 /** Does what changes say, no two of them of one fact. */
@@ -69,18 +61,9 @@ export function* change(projectId: string, changes: ReadonlyArray<Change>): Work
 
 /** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */
 export function* stage(projectId: string, snapshot: Checkpoint, facts: ReadonlyArray<Fact>): Work<number> {
-  let count = 0
-  const all = ["snapshot", ...columns]
-  for (let at = 0; at < facts.length; at += rowsAtOnce) {
-    const some = facts.slice(at, at + rowsAtOnce)
-    const marks = some.map((_, i) => `(${all.map((_, j) => `$${i * all.length + j + 1}`)})`)
-    const laid = yield* ask(
-      `insert into bailiwick_staged (${all}) values ${marks} on conflict do nothing returning about`,
-      ...some.flatMap((fact) => [snapshot.jti, ...valuesOf(projectId, fact)]),
-    )
-    count += laid.length
-  }
-  return count
+  const rows = facts.map((fact) => [snapshot.jti, ...valuesOf(projectId, fact)])
+  const after = "on conflict do nothing returning about"
+  return (yield* insert("bailiwick_staged", ["snapshot", ...columns], rows, after)).length
 }
 
 /** Forgets what was laid by, of whatever snapshot: of one that was not finished. */

@@ -9,7 +9,7 @@ import { change, fillStaged, put } from "./FactRows.ts"
 import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./Fold.ts"
 import type { Json } from "./Canonical.ts"
 import { Gap, Refusal } from "./Refusal.ts"
-import { ask, type Row, type Work } from "./Store.ts"
+import { ask, insert, type Row, type Work } from "./Store.ts"
 import type { Checkpoint, VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
 
 export interface Standing {
@@ -25,7 +25,6 @@ export interface Standing {
 
 /** Numbers of events are remembered this far back; older ones are refused by their position alone. */
 const remembered = 10_000
-const rowsAtOnce = 200
 
 /** Why access is closed where nothing but a snapshot opens it, whichever process goes on from here. */
 export const keyStolen = "key_stolen"
@@ -119,18 +118,13 @@ const following = (events: ReadonlyArray<VerifiedEvent>, { chainHead, epoch, pos
 
 /** Remembers the numbers of events, and gives those that were not remembered. */
 function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<Set<string>> {
-  const fresh = new Set<string>()
-  for (let at = 0; at < events.length; at += rowsAtOnce) {
-    const some = events.slice(at, at + rowsAtOnce)
-    const marks = some.map((_, i) => `($1, $${2 * i + 2}, $${2 * i + 3})`)
-    const rows = yield* ask(
-      `insert into bailiwick_seen (project_id, jti, position) values ${marks} on conflict do nothing returning jti`,
-      projectId,
-      ...some.flatMap(({ jti, position }) => [jti, position]),
-    )
-    for (const { jti } of rows) fresh.add(String(jti))
-  }
-  return fresh
+  const rows = yield* insert(
+    "bailiwick_seen",
+    ["project_id", "jti", "position"],
+    events.map(({ jti, position }) => [projectId, jti, position]),
+    "on conflict do nothing returning jti",
+  )
+  return new Set(rows.map(({ jti }) => String(jti)))
 }
 
 /**

@@ -13,6 +13,13 @@ export interface Row {
 export interface Statement {
   readonly text: string
   readonly values: ReadonlyArray<Value>
+  /** The same as a statement of one row, to be run for each of several: what a store without round trips may do instead. */
+  readonly each?: OneByOne
+}
+
+export interface OneByOne {
+  readonly text: string
+  readonly rows: ReadonlyArray<ReadonlyArray<Value>>
 }
 
 /** Statements one after the other: each is given out, and gets its rows back. */
@@ -40,6 +47,52 @@ export function* ask(
   ...values: ReadonlyArray<Value>
 ): Work<ReadonlyArray<Row>> {
   return yield { text, values }
+}
+
+const rowsAtOnce = 200
+
+const marks = (columns: number, nth: number) =>
+  `(${Array.from({ length: columns }, (_, i) => `$${nth * columns + i + 1}`)})`
+
+/** Made when it is asked for: who runs `each` needs no statement of many rows. */
+class Insertion implements Statement {
+  readonly before: string
+  readonly after: string
+  readonly columns: number
+  readonly rows: ReadonlyArray<ReadonlyArray<Value>>
+
+  constructor(into: string, columns: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<Value>>, after: string) {
+    this.before = `insert into ${into} (${columns}) values`
+    this.after = after
+    this.columns = columns.length
+    this.rows = rows
+  }
+
+  get text(): string {
+    return `${this.before} ${this.rows.map((_, nth) => marks(this.columns, nth))} ${this.after}`
+  }
+
+  get values(): ReadonlyArray<Value> {
+    return this.rows.flat()
+  }
+
+  get each(): OneByOne {
+    return { text: `${this.before} ${marks(this.columns, 0)} ${this.after}`, rows: this.rows }
+  }
+}
+
+/** Inserts rows, in their order; `after` says what becomes of conflicts, and what is given back. */
+export function* insert(
+  into: string,
+  columns: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<Value>>,
+  after: string,
+): Work<ReadonlyArray<Row>> {
+  const given: Array<Row> = []
+  for (let at = 0; at < rows.length; at += rowsAtOnce) {
+    given.push(...(yield new Insertion(into, columns, rows.slice(at, at + rowsAtOnce), after)))
+  }
+  return given
 }
 
 const tables = [

@@ -1,10 +1,10 @@
 /**
- * The HTTP server: an app of routes behind the floor, on Deno's own server under Deno and on node:http elsewhere, or
- * where asked to: Deno's is faster, but holds three times the memory for each live stream. Connections are bounded, and
- * give way to each other (listener/Connections.ts).
+ * The HTTP server: routes behind the HTTP edge, on Deno's own server under Deno, and on node:http elsewhere or with
+ * NODE_HTTP. Deno's server is faster, but holds three times the memory for each live stream. Connections are bounded;
+ * where there is no room, a new connection displaces an idle one (listener/Connections.ts).
  *
- * When its scope closes it ends streams, stops accepting, answers kept connections for a moment (503), gives requests in
- * flight five seconds and interrupts what is left. Whatever waits for the scope may then close what the handlers use.
+ * When its scope closes, the server ends streams, stops accepting, answers kept connections for a moment (503), gives
+ * requests in flight five seconds and interrupts the rest. After that the services that handlers use may close.
  */
 import { Context, Deferred, Effect, Layer, Random } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
@@ -22,24 +22,24 @@ import { onNode } from "./listener/OnNode.ts"
 
 export interface ServerOptions {
   readonly host: string
-  /** 0 takes a free one below 32768. */
+  /** 0 takes a free port below 32768. */
   readonly port: number
-  /** The origin under which people reach us, where it is not `http://HOST:PORT`. */
+  /** The public origin, where it is not `http://HOST:PORT`. */
   readonly publicUrl?: string
-  /** Whether node:http serves under Deno, too; elsewhere it always does. */
+  /** Whether to use node:http under Deno, too; elsewhere it is always used. */
   readonly nodeHttp?: boolean
-  /** Connections at a time; what fits below the limit of file descriptors unless told. */
+  /** The most connections at a time; by default as many as fit below the limit of file descriptors. */
   readonly maxConnections?: number | null
-  /** A connection on which no whole header comes for this long is closed; 10 s unless told. */
+  /** A connection without a complete request header for this long is closed; 10 s by default. */
   readonly headerMillis?: number
-  /** How long kept connections are still answered when the server stops: as long as a request may be on its way. */
+  /** How long a stopping server still answers kept connections: as long as a request may be in transit. */
   readonly lingerMillis?: number
 }
 
 const listen = (host: string, port: number, listening: Listening, nodeHttp: boolean) =>
   deno === undefined || nodeHttp ? onNode(host, port, listening) : onDeno(deno, host, port, listening)
 
-/** Ports from 32768 on are handed out to clients by the system, so a server there may find its own taken. */
+/** The system gives ports from 32768 on to outgoing connections, so a server's port from there could be taken. */
 const anyPort = Random.nextIntBetween(20_000, 32_768)
 
 const bind = (host: string, port: number, listening: Listening, nodeHttp: boolean) => {
@@ -52,13 +52,10 @@ export class Server extends Context.Service<Server, {
   readonly port: number
   /** `http://HOST:PORT`. */
   readonly url: string
-  /** Never ends, but fails where the server can take no connections any more: the program is to end, then. */
+  /** Never succeeds; fails where the server can accept no more connections, and the program has to end. */
   readonly failed: Effect.Effect<never, CannotAccept>
 }>()("bailiwick/http/Server") {
-  /**
-   * Serves the routes of `app` (HttpApiBuilder.layer, HttpRouter.add) and gives the bound address. The contract's
-   * `Floor` is provided here.
-   */
+  /** Serves the routes of `app` (HttpApiBuilder.layer, HttpRouter.add). Provides the contract's `Floor`. */
   static readonly layer = <A, E, R>(app: Layer.Layer<A, E, R>, options: ServerOptions) =>
     Layer.effect(
       Server,

@@ -1,4 +1,4 @@
-/** The layers of the contract's `Authenticated` and `Presented` (what they promise stands in schemas/api/Credentials.ts). */
+/** Layers of the contract's `Authenticated` and `Presented` (described in schemas/api/Credentials.ts). */
 import { Effect, Layer, Predicate } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../../schemas/api/Credentials.ts"
@@ -9,7 +9,7 @@ import { respond } from "../edge/Failures.ts"
 import { accepted, actsAs } from "../edge/RequestActor.ts"
 import { AccountLimits } from "./Limits.ts"
 
-/** Where a request of this scheme finds its credential; the Authorization header decides where it is there. */
+/** The request's credential of this scheme. A request with an Authorization header is judged by that header alone. */
 const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
   const { cookies, headers } = yield* HttpServerRequest.HttpServerRequest
   const authorization = headers["authorization"]
@@ -26,18 +26,21 @@ const isSafe = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => m
 
 type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-// What a handler fails with arrives in a wrapper of the contract's, so that it is not taken for a refused credential.
+// A handler's failure arrives in a wrapper of the contract, which keeps it from being taken for a refused credential.
 const isRefusal = (error: unknown): boolean =>
   error instanceof InvalidCredentials || (Predicate.hasProperty(error, "error") && isRefusal(error.error))
 
-// What is beyond a limit is answered here: as a failure it would be taken for a refused credential, and the next scheme
-// would be tried, whose refusal would be the answer.
+// A request beyond a limit is answered here, not failed: HttpApi would take the failure for a refused credential, try
+// the next scheme, and answer with that scheme's refusal.
 
-/** Whoever is recognised is named in the audit, even where the request fails later. */
+/**
+ * Authenticates the credential and sets the request's actor, so that the audit names it even where the request fails
+ * later.
+ */
 const recognise = (principals: Principals["Service"], credential: Credential["Service"]) =>
   Effect.tap(principals.authenticate(credential), ({ accountId }) => actsAs(`account:${accountId}`))
 
-/** `publicUrl` is the origin that browsers know us by. */
+/** `publicUrl` is the origin under which browsers reach this program. */
 export const authenticated = (publicUrl: URL) =>
   Layer.effect(
     Authenticated,
@@ -75,7 +78,8 @@ export const presented = (publicUrl: URL) =>
           return yield* next.pipe(
             Effect.provideService(Credential, credential),
             Effect.tap(accepted),
-            // A request that does not decode never reached the statement that would have refused it.
+            // A request that does not decode failed before the statement that checks the credential: check the
+            // credential here.
             Effect.tapError((error) =>
               isRefusal(error) ? Effect.sync(() => limits.forget(credential)) : recognise(principals, credential)
             ),

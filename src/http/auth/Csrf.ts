@@ -1,7 +1,7 @@
 /**
- * Whether a request that carries a cookie may change anything (docs/api/mail.md). A browser says where a request
- * comes from, in `Origin` or `Sec-Fetch-Site`; a client that says neither is none, unless it sends what a plain form
- * could: a body that is not JSON.
+ * CSRF protection for requests with a cookie (docs/api/mail.md). A browser states a request's source in `Origin` or
+ * `Sec-Fetch-Site`. A client that sends neither is taken for no browser, unless its body could come from a plain form:
+ * a body that is not JSON.
  */
 import type { Headers } from "effect/http"
 
@@ -13,7 +13,7 @@ const hostOf = (origin: string): string | undefined => {
   return url !== null && url.origin === origin.toLowerCase() && /^https?:$/.test(url.protocol) ? url.host : undefined
 }
 
-/** A Host header's name and port as an origin would write them, the scheme's own port left out. */
+/** Whether a Host header has the name and port of an origin; the scheme's default port may be left out. */
 const namesHost = (host: string | undefined, origin: string): boolean =>
   host !== undefined && URL.parse(`${new URL(origin).protocol}//${host}`)?.host === hostOf(origin)
 
@@ -26,7 +26,7 @@ const couldBeAForm = (headers: Headers.Headers): boolean => {
   return hasBody && type !== "application/json"
 }
 
-/** True where a request of this method and these headers is ours to serve; `publicUrl` is where we are reached. */
+/** Whether a request with this method and these headers passes. `publicUrl` is the origin of this program. */
 export const passesCsrf = (
   { method, headers }: { readonly method: string; readonly headers: Headers.Headers },
   publicUrl: URL,

@@ -1,6 +1,6 @@
 /**
- * Limits of requests a minute: of a principal on the identity API, of an account on the mail API. A write counts once for
- * each 16 KiB of its body that are begun, since what a refusal costs grows with the body.
+ * Rate limits per minute: of a principal on the identity API, of an account on the mail API. A write counts once for
+ * each 16 KiB of its body, or part of it, since the cost of a refusal grows with the body.
  */
 import { Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -24,13 +24,13 @@ type Request = HttpServerRequest.HttpServerRequest
 const windowMillis = 60_000
 const portion = 16 * 1_024
 
-/** What a request counts as; a body of which no length is said may be as long as any. */
+/** How many requests a request counts as. A body without a stated length counts as the longest allowed. */
 const weightOf = ({ headers }: Request): number => {
   const bytes = headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : maxBody
   return Math.max(1, Math.ceil(Math.min(bytes, maxBody) / portion))
 }
 
-/** Counts a request against the limit of whoever sends it; gives the refusal where it is beyond. */
+/** Counts a request against its principal's limit; returns the refusal beyond the limit. */
 const counting = (api: "management" | "mail", limits: RateLimits["Service"], rates: Rates) =>
   Effect.fnUntraced(function* (principal: string, request: Request, follows = false) {
     const isRead = request.method === "GET" || request.method === "HEAD"
@@ -45,7 +45,7 @@ const counting = (api: "management" | "mail", limits: RateLimits["Service"], rat
       : new RateLimited({ retry_after: seconds, limit, window_seconds: windowMillis / 1_000 })
   })
 
-/** The limits of the identity API; what `follows` has as much as reads have, for itself. */
+/** The limits of the identity API. Requests with `follows` have a limit of their own, as large as that of reads. */
 export const spending = (limits: RateLimits["Service"], rates: Rates) => {
   const count = counting("management", limits, rates)
   return Effect.fnUntraced(function* (principal: string, request: Request, follows?: boolean) {
@@ -56,18 +56,18 @@ export const spending = (limits: RateLimits["Service"], rates: Rates) => {
 
 type Refusal<E = never> = Effect.Effect<RateLimited | undefined, E>
 
-/** Keys whose account is remembered; beyond that the oldest are forgotten. */
+/** The most keys whose account is remembered; the oldest are forgotten first. */
 const maxRemembered = 10_000
 
 /** The limits of the mail API. */
 export interface Accounts {
-  /** Counts a request of an account; gives the refusal where it is beyond the limit. */
+  /** Counts a request of an account; returns the refusal beyond the limit. */
   readonly count: (accountId: string, request: Request) => Refusal
-  /** The same before the statement that judges the credential, which is joined into the read itself. */
+  /** `count` for a credential that is not checked yet: the read's own statement checks it. */
   readonly countFor: (credential: Credential["Service"], request: Request) => Refusal<InvalidCredentials>
-  /** The credential was refused: its account is not charged for it again. */
+  /** Call where the credential was refused: its account is not charged for it again. */
   readonly forget: (credential: Credential["Service"]) => void
-  /** The request begins anew on another way through the program, and was counted. */
+  /** Marks a request as counted that is about to run again on the ordinary path. */
   readonly counted: (request: Request) => void
 }
 
@@ -87,7 +87,8 @@ export class AccountLimits
       Effect.gen(function* () {
         const principals = yield* Principals
         const spend = counting("mail", yield* RateLimits, rates)
-        // A key belongs to one account for good, so this is never out of date. It decides nothing but whom to charge.
+        // A key belongs to one account for good, so this map is never out of date. It only decides which account is
+        // charged.
         const remembered = new BoundedMap<string, string>(maxRemembered)
         yield* counted("accounts of keys", () => remembered.size)
         const again = new WeakSet<object>()

@@ -1,4 +1,4 @@
-/** The layer of the contract's `Managed` (what it promises stands in schemas/api/Management.ts). */
+/** The layer of the contract's `Managed` (described in schemas/api/Management.ts). */
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -14,7 +14,7 @@ import { actsAs } from "../edge/RequestActor.ts"
 import { Presumption } from "./Presumption.ts"
 import { type Rates, spending } from "./Limits.ts"
 
-/** Where a request came from, as far as its connection and headers say. */
+/** The user agent and client address of a request, as far as they are known. */
 const origins = Effect.map(Clients, ({ addressOf }) => (request: HttpServerRequest.HttpServerRequest): Origin => ({
   userAgent: request.headers["user-agent"] ?? null,
   address: addressOf(request),
@@ -49,8 +49,9 @@ export const managed = (rates: Rates) =>
       })
 
       /**
-       * Lets the command recognise the caller. Where it came to nothing before it had, the caller is asked for now, so that
-       * a refused token is told first; and where the caller is another person by now, the request begins anew as theirs.
+       * Lets the command's own statement recognise the caller. Where the command ended without doing so, the caller is
+       * recognised now: a refused token takes precedence over the command's failure, and a request whose token now
+       * belongs to another person runs again as that person.
        */
       const byCommand = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
         const presumed = yield* callers.presume(request.headers["authorization"], originOf(request))
@@ -78,8 +79,8 @@ export const managed = (rates: Rates) =>
   )
 
 /**
- * A read of one's own that goes the short way: a person's token is recognised in the statement that reads, and all that
- * `managed` does besides is done here. For a query, and for a service, it knows no answer.
+ * A fast read of the caller's own data: the reading statement also recognises a person's token, and the rest of
+ * `managed` is done here. Requests with a query, and those of services, take the ordinary path.
  */
 export const hotOwn = (
   rates: Rates,

@@ -1,9 +1,9 @@
 /**
- * Cookies that this program makes and reads itself; `mail_session` is its issuers' and keeps its name.
+ * Cookies that this program sets and reads itself. `mail_session` belongs to the issuers and keeps its name.
  *
- * Where browsers know us by https the name begins with `__Host-`, so that no other host of the domain and no page over
- * plain http can set such a cookie (RFC 6265bis, 4.1.3.2); it then has the path `/`. Over plain http, as on loopback, a
- * browser refuses that name and `Secure` alike: there the plain name stands, with the path that needs it.
+ * Where PUBLIC_URL is https the name begins with `__Host-`, so that no other host of the domain and no page over plain
+ * http can set such a cookie (RFC 6265bis, 4.1.3.2); it then has the path `/`. Over plain http, as on loopback,
+ * browsers refuse that prefix and `Secure`: the cookie then has its plain name, and the path that needs it.
  */
 export const ownCookie = (publicUrl: URL, name: string, path: string) =>
   publicUrl.protocol === "https:"

@@ -12,18 +12,18 @@ const person = <E>(refusal: () => E) =>
       caller.personId === null ? Effect.fail(refusal()) : Effect.succeed({ ...caller, personId: caller.personId }),
   )
 
-/** Where something is looked up: to a service it does not exist. */
+/** For operations on an addressed object: a service is told that it does not exist. */
 export const personIn = person(() => new NotFound())
 
-/** Where nothing is looked up but one's own. */
+/** For operations on the caller's own data. */
 export const personOf = person(() => roleRequired("a person: a service has nothing of its own here"))
 
-/** How fresh a sign-in approvals need, in whole seconds (`MANAGEMENT_APPROVAL_MAX_AGE`); null: any. */
+/** The highest age of an approval's sign-in, in seconds (`MANAGEMENT_APPROVAL_MAX_AGE`); null: any age. */
 export class ApprovalMaxAge extends Context.Reference<number | null>("bailiwick/http/auth/Person/ApprovalMaxAge", {
   defaultValue: () => null,
 }) {}
 
-/** The step-up that an approval asks of the caller; to be run where the order of checks has it. */
+/** The step-up check of an approval. The command runs it at its place in the order of checks. */
 export const approving = Effect.gen(function* () {
   const caller = yield* Caller
   const maxAgeSeconds = yield* ApprovalMaxAge

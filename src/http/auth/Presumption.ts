@@ -1,4 +1,7 @@
-/** The caller of a request whose command is yet to recognise them; null where they are recognised. */
+/**
+ * The presumed caller of a request, whom the command's own statement still has to recognise; null where the caller is
+ * recognised already.
+ */
 import { Context } from "effect"
 import type { Presumed } from "../../../services/people/Callers.ts"
 

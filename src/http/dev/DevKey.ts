@@ -1,7 +1,7 @@
 /**
- * The key of the dev pages: new at each start and printed there, so that neither another user of this
- * machine nor a page of another origin reads what they show. It comes as `?key=` once and is a cookie from then on; a
- * cookie knows no ports, so each instance has one of its own name.
+ * The key to the developer pages. It is made and printed at each start, so that neither another user of this machine
+ * nor a page of another origin can read these pages. The key arrives once as `?key=` and then stays in a cookie.
+ * Browsers send cookies to all ports of a host, so each instance has its own cookie name.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -15,7 +15,7 @@ export class DevKey extends Context.Service<DevKey, {
   readonly key: Redacted.Redacted
   readonly cookie: ReturnType<typeof ownCookie>
 }>()("bailiwick/http/dev/DevKey") {
-  /** `publicUrl` is the origin that browsers know us by. */
+  /** `publicUrl` is the origin under which browsers reach this program. */
   static readonly layer = (publicUrl: URL) =>
     Layer.sync(DevKey, () => {
       const key = randomBytes(24).toString("base64url")
@@ -29,7 +29,7 @@ const digest = (text: string) => {
   return { bytes, hex: bytes.toString("hex").slice(0, 8) }
 }
 
-/** Asks for the key; the rest of the query comes back with it, so that a sign-in keeps its `state`. */
+/** A form that asks for the key. It repeats the rest of the query, so that a sign-in keeps its `state`. */
 const ask = (rest: URLSearchParams) =>
   page({
     status: 401,
@@ -41,7 +41,7 @@ const ask = (rest: URLSearchParams) =>
 <button>Open</button></form>`,
   })
 
-/** Serves `inner` to whoever has the key, and a form that asks for it to anyone else. */
+/** Serves `inner` to a browser that has the key, and a form that asks for the key to any other. */
 export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.gen(function* () {
     const { cookie, key } = yield* DevKey
@@ -52,7 +52,7 @@ export const guarded = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServer
     const rest = new URLSearchParams([...searchParams].filter(([name]) => name !== "key"))
     if (fits(searchParams.get("key") ?? undefined)) {
       const location = rest.size === 0 ? pathname : `${pathname}?${rest}`
-      // Away with the key from the address bar, the history and whatever follows a link.
+      // The redirect removes the key from the address bar, the history and the Referer header.
       return HttpServerResponse.setCookieUnsafe(
         HttpServerResponse.empty({ status: 303, headers: { location } }),
         cookie.name,

@@ -1,4 +1,4 @@
-/** `GET /dev/mailbox` and `/dev/mailbox/{id}`: what the dev mailbox holds, for whoever has the dev key. */
+/** `GET /dev/mailbox` and `/dev/mailbox/{id}`: the mails of the dev mailbox, behind the dev key. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
@@ -24,7 +24,7 @@ const list = (home: string) => {
   return page({ title: "Dev mailbox", body: rows.length === 0 ? html`<p>No mail yet.</p>` : table })
 }
 
-/** Our own links in a mail's text can be followed; everything else is only shown. */
+/** The text of a mail, with links on its http and https addresses. */
 const linked = (text: string): ReadonlyArray<Html> =>
   text.split(/(https?:\/\/[^\s<>"]+)/).map((part, i) =>
     i % 2 === 1 ? html`<a href="${part}">${part}</a>` : html`${part}`

@@ -1,4 +1,4 @@
-/** What the dev pages look like. */
+/** The layout and style sheet of the developer pages. */
 import { framed } from "../pages/Frame.ts"
 
 export const devStyle = `

@@ -1,6 +1,6 @@
 /**
- * `/dev/sign-in`, with DEMO only: anybody who has the dev key is whom of the demo they like. It stands where
- * MAIL_SIGN_IN_URL leads in production, and sends people back to a mailed link in the same way.
+ * `/dev/sign-in`, with DEMO only: signs a visitor with the dev key in as any demo account. It takes the place of
+ * MAIL_SIGN_IN_URL, and returns to a mailed link in the same way.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -16,7 +16,7 @@ import { isOwnForm } from "../pages/OwnForm.ts"
 
 export const devSignInPath = "/dev/sign-in"
 
-/** What a mailed link's page gave along; anything else is left out. */
+/** The `state` of a mailed link's page; null for any other text. */
 const stateOf = (text: string | null) => text !== null && /^[A-Za-z0-9_-]{22}$/.test(text) ? text : null
 
 const choose = Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {

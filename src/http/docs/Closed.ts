@@ -1,13 +1,13 @@
 /**
- * Bodies that refuse unknown members say so in the document, down to the last object in them. A schema that is a part of
- * answers, too, may grow there, so such a body names a copy of it: `ContactBody` beside `Contact`.
+ * Marks bodies that refuse unknown members in the document, with all objects inside them. A schema that answers use as
+ * well may gain members there, so such a body refers to a copy: `ContactBody` beside `Contact`.
  */
 import { at, isObject, type Json, type JsonObject, prefix } from "./Json.ts"
 
 export interface Closed {
-  /** By the names that `refer` gives; they replace the open ones of the same name. */
+  /** Closed schemas by the names that `refer` gives them; they replace open schemas of the same name. */
   readonly schemas: JsonObject
-  /** The same part of a document, naming closed schemas only. */
+  /** The same part of the document, with references to closed schemas only. */
   readonly refer: (value: Json) => Json
 }
 

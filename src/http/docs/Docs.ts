@@ -1,6 +1,6 @@
 /**
- * `GET /v1/openapi.json` and the reference page `GET /v1/docs`: public, made once, and without anything from
- * elsewhere. The page works without scripts and its policy admits none.
+ * `GET /v1/openapi.json` and the reference page `GET /v1/docs`: public, made once, without content from other hosts.
+ * The page works without scripts and its policy admits none.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -12,7 +12,7 @@ import { style } from "./Style.ts"
 
 const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** An answer made once; whoever has its bytes already is told so. */
+/** An answer with fixed bytes, or 304 for a client that has them already. */
 const fixed = (text: string, contentType: string) => {
   const bytes = new TextEncoder().encode(text)
   const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
@@ -37,10 +37,13 @@ const answersOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   }
 }
 
-/** What was made ahead, until its layer takes it. */
+/** Documents that `prepare` made and `layer` has not taken yet. */
 const ahead = new WeakMap<object, { readonly base: string; readonly answers: ReturnType<typeof answersOf> }>()
 
-/** Makes ahead what `layer` serves of an api: it takes some 150 ms of a core, and a start waits for its servers anyway. */
+/**
+ * Makes the documents of an api before `layer` serves them: this takes some 150 ms of a core, while the start waits for
+ * its servers anyway.
+ */
 export const prepare = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   base: string,

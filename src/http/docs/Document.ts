@@ -1,9 +1,10 @@
 /**
- * The OpenAPI document: what Effect derives from the contract, in the form that clients of FastAPI services know.
+ * The OpenAPI document: the one that Effect derives from the contract, in the form that clients of FastAPI services
+ * know.
  *
- * Ours differs in: FastAPI's own two validation schemas word for word, scalars as they are meant (`x-wire`) instead of
- * as they are read, names without `Encoded`, objects that may grow new members, except bodies that refuse unknown ones
- * (docs/Closed.ts), and the headers of answers (docs/Headers.ts).
+ * It differs from Effect's in: FastAPI's own two validation schemas word for word, scalars as they are meant (`x-wire`)
+ * instead of as they are read, names without `Encoded`, objects that may gain members, except bodies that refuse
+ * unknown ones (docs/Closed.ts), and the headers of answers (docs/Headers.ts).
  */
 import { Context } from "effect"
 import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
@@ -16,7 +17,7 @@ export const version = "0.2.0"
 
 const safe = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])
 
-/** What `allOf` adds stands beside the rest where the two agree; checks of a type come with it otherwise. */
+/** Merges `allOf` into its schema where the two agree: Effect puts the checks of a type there. */
 const flattened = (schema: JsonObject): JsonObject => {
   const { allOf, ...rest } = schema
   if (!Array.isArray(allOf)) return schema
@@ -30,7 +31,7 @@ const flattened = (schema: JsonObject): JsonObject => {
   return agree ? Object.assign(rest, ...parts) as JsonObject : schema
 }
 
-/** One schema as we advertise it; `open` leaves out that unknown members are refused. */
+/** A schema as the document shows it; `open` leaves out that unknown members are refused. */
 const advertised = (value: Json, open: boolean): Json => {
   if (Array.isArray(value)) return value.map((item) => advertised(item, open))
   if (!isObject(value)) return value
@@ -67,8 +68,8 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
 }
 
 /**
- * 400 is the answer to bodies that cannot be read, and 422, or 400 where there is none, to what can be invalid. 413 and
- * 415 meet a body wherever it is sent.
+ * Keeps the errors that an operation can answer. 400 means an unreadable body; 422, or 400 where the operation has no
+ * 422, means an invalid body or parameter. 413 and 415 stay everywhere: a client may send a body to any operation.
  */
 const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject => {
   const invalid = "422" in responses ? "422" : "400"

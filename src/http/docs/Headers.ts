@@ -1,4 +1,4 @@
-/** The headers that answers carry, which the contract's schemas do not tell of: the floor sets them, or a handler. */
+/** The headers of answers that the contract's schemas do not describe: the HTTP edge sets them, or a handler. */
 import { at, type Json, type JsonObject } from "./Json.ts"
 
 const text = (description: string, more: JsonObject = {}): JsonObject => ({
@@ -8,27 +8,27 @@ const text = (description: string, more: JsonObject = {}): JsonObject => ({
 
 const always: JsonObject = {
   "X-Request-ID": {
-    ...text("Names the request in the audit, too.", { pattern: "^[A-Za-z0-9._-]{1,128}$" }),
+    ...text("The id of the request, also in the audit.", { pattern: "^[A-Za-z0-9._-]{1,128}$" }),
     required: true,
   },
-  "Cache-Control": text("`no-store`, but for what says otherwise."),
+  "Cache-Control": text("`no-store`, unless the endpoint sets another value."),
 }
 
-const seconds = text("Whole seconds after which to ask again.", { pattern: "^[1-9][0-9]*$" })
+const seconds = text("Whole seconds after which to try again.", { pattern: "^[1-9][0-9]*$" })
 
 const ofStatus: Readonly<Record<string, JsonObject>> = {
   "401": { "WWW-Authenticate": text("RFC 6750; RFC 9470 where a fresh or stronger sign-in is needed.") },
   "409": { "Retry-After": { ...seconds, description: "With `idempotency_in_progress`: whole seconds." } },
   "429": {
     "Retry-After": seconds,
-    "RateLimit": text("What is left, and the seconds until there is more."),
-    "RateLimit-Policy": text("Requests, and the seconds in which that many are admitted."),
+    "RateLimit": text("The requests that are left, and the seconds until more are admitted."),
+    "RateLimit-Policy": text("The most requests, and the seconds in which that many are admitted."),
   },
   "503": { "Retry-After": { ...seconds, description: "With `held`: whole seconds." } },
 }
 
 const replayed: JsonObject = {
-  "Idempotency-Replayed": text("There where the request was answered before: the same answer again.", {
+  "Idempotency-Replayed": text("`true` where the request was answered before, and this is the same answer again.", {
     enum: ["true"],
   }),
 }

@@ -9,10 +9,10 @@ export const isObject = (value: Json | undefined): value is JsonObject =>
 export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined =>
   path.reduce<Json | undefined>((current, key) => isObject(current) ? current[key] : undefined, value)
 
-/** What names a schema of the document begins with. */
+/** The beginning of a reference to a schema of the document. */
 export const prefix = "#/components/schemas/"
 
-/** A schema itself, where it was only named. */
+/** The schema that a `$ref` refers to, or the schema itself. */
 export const resolved = (schema: Json | undefined, spec: JsonObject): Json | undefined => {
   const ref = at(schema, "$ref")
   return typeof ref === "string" ? at(spec, "components", "schemas", ref.slice(prefix.length)) : schema

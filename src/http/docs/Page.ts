@@ -1,4 +1,4 @@
-/** The reference page, made from the OpenAPI document alone: no script, nothing from elsewhere. */
+/** The reference page, made from the OpenAPI document alone: no scripts, no content from other hosts. */
 import { at, isObject, type Json, type JsonObject, resolved } from "./Json.ts"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"

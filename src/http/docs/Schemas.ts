@@ -1,4 +1,4 @@
-/** JSON Schemas for people: a phrase for a type, rows for the fields of an object, a value to start from. */
+/** Shows JSON Schemas to people: a phrase for a type, rows for the fields of an object, a sample value. */
 import { at, isObject, type Json, type JsonObject, prefix } from "./Json.ts"
 import { Html, html } from "../../../services/platform/mail/Html.ts"
 
@@ -7,7 +7,7 @@ export const nameOf = (schema: Json | undefined): string | undefined => {
   return typeof ref === "string" && ref.startsWith(prefix) ? ref.slice(prefix.length) : undefined
 }
 
-/** The members of an object schema that are worth a row each. */
+/** The members of an object schema, each a row of its table. */
 export const fieldsOf = (
   schema: Json | undefined,
 ): ReadonlyArray<readonly [name: string, schema: Json, required: boolean]> => {
@@ -98,7 +98,7 @@ const formatted: Readonly<Record<string, string>> = {
   "uuid": "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11",
 }
 
-/** A text that the schema admits: what is tried from the page should not be refused for its form. */
+/** A sample text that the schema admits, so that the examples of the page are not refused for their form. */
 const sampleText = ({ format, minLength, pattern }: JsonObject): string => {
   const known = typeof format === "string" ? formatted[format] : undefined
   if (known !== undefined) return known
@@ -108,7 +108,7 @@ const sampleText = ({ format, minLength, pattern }: JsonObject): string => {
     : "string"
 }
 
-/** A value of a schema, to start from: its example, its default, its first choice, or the name of its type. */
+/** A sample value of a schema: its example, its default, its first choice, or the name of its type. */
 export const sample = (schema: Json | undefined, spec: JsonObject, depth = 0): Json => {
   if (!isObject(schema) || depth > 6) return null
   const name = nameOf(schema)

@@ -1,6 +1,6 @@
 /**
- * The body of one request, read once, within its limits: 256 KiB however it is sent, ten seconds, UTF-8, and JSON no
- * deeper than 32 levels. What was read stays readable: the contract's own decoder reads the same text again.
+ * Reads a request's body once, within limits: 256 KiB however it is sent, ten seconds, UTF-8, and JSON no deeper than
+ * 32 levels. The contract's own decoder can read the same text again.
  */
 import { ByteSize, Effect, Fiber } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
@@ -34,10 +34,11 @@ export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.
     }),
     Effect.interruptible,
   )
-  // Over HTTP/2 alone: limits, media types and CSRF go by these two headers, and would take it for a request without a body.
+  // Possible over HTTP/2 only. Limits, media types and CSRF go by these two headers, and would treat the request as one
+  // without a body.
   const { "content-length": length, "transfer-encoding": coding } = request.headers
   if (bytes.byteLength > 0 && length === undefined && coding === undefined) {
-    return yield* new MalformedRequest({ detail: "The length of the body is not told: send Content-Length" })
+    return yield* new MalformedRequest({ detail: "The length of the body is missing: send Content-Length" })
   }
   return yield* Effect.try({
     try: () => decoder.decode(bytes),

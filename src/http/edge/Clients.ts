@@ -1,7 +1,7 @@
 /**
- * The address of a request's client. It is the connection's, unless that is a trusted proxy's: then it is the right-most
- * address of X-Forwarded-For, or of Forwarded (RFC 7239) where the former is absent, that is no trusted proxy's. What stands
- * to its left is the client's own claim.
+ * The client address of a request: the connection's address or, where that belongs to a trusted proxy, the right-most
+ * address of X-Forwarded-For (of Forwarded, RFC 7239, where the former is absent) that belongs to no trusted proxy.
+ * Addresses to the left of it are the client's own claim.
  */
 import { Context, Layer, Result } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -11,14 +11,17 @@ import { peerOf } from "./Peer.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** An address as proxies write it, `192.0.2.1:4711` and `"[2001:db8::1]:4711"` among others; null: none is named. */
+/**
+ * Parses an address as proxies write it, `192.0.2.1:4711` and `"[2001:db8::1]:4711"` among others; null where there is
+ * none.
+ */
 const addressIn = (text: string): string | null => {
   const plain = text.trim().replace(/^"(.*)"$/, "$1")
   const address = /^\[([^\]]+)\](?::\d+)?$/.exec(plain)?.[1] ?? /^([\d.]+):\d+$/.exec(plain)?.[1] ?? plain
   return isIP(address) === 0 ? null : address
 }
 
-/** One entry a proxy, in the order in which they were passed. */
+/** One entry per proxy, in the order in which the request passed them. */
 const hopsOf = ({ headers }: Request): ReadonlyArray<string> => {
   const listed = headers["x-forwarded-for"]
   if (listed !== undefined) return listed.split(",")
@@ -33,7 +36,7 @@ export const through = (trusted: ReadonlyArray<string>) => {
     if (client === null || !isTrusted(client)) return client
     for (const hop of hopsOf(request).toReversed()) {
       const address = addressIn(hop)
-      // A proxy that names nobody is the last that is known.
+      // This proxy names no address: its own is the last one known.
       if (address === null) return client
       client = address
       if (!isTrusted(client)) return client

@@ -1,4 +1,4 @@
-/** What every answer carries, and what completes the body of a problem. */
+/** Sets the headers of every answer, and completes the body of a problem. */
 import { HttpServerResponse } from "effect/http"
 import { detailOf } from "./Details.ts"
 
@@ -36,7 +36,7 @@ const headersOf = (response: HttpServerResponse.HttpServerResponse, problem: Mem
     ...(response.status === 401 && !response.headers["www-authenticate"]
       ? { "www-authenticate": challenge(problem) }
       : {}),
-    // RFC 6750, 3.1: the token is good, what stands behind it does not reach as far.
+    // RFC 6750, 3.1: the token is valid, but its grants do not cover the scope.
     ...(response.status === 403 && typeof problem["scope"] === "string"
       ? { "www-authenticate": `Bearer error="insufficient_scope", scope="${problem["scope"]}"` }
       : {}),
@@ -50,7 +50,7 @@ const headersOf = (response: HttpServerResponse.HttpServerResponse, problem: Mem
   }
 }
 
-/** Adds instance, request_id and audit_id to a problem, and the headers that its members ask for. */
+/** Adds instance, request_id and audit_id to a problem, and the headers that follow from its members. */
 export const completed = (
   response: HttpServerResponse.HttpServerResponse,
   problem: Members,
@@ -87,8 +87,8 @@ const unlessSet: Readonly<Record<string, string>> = {
 }
 
 /**
- * The headers of every answer. What an endpoint says of caching or of its own page stands, unless it failed. `last`: the
- * connection ends with this answer.
+ * Sets the headers of every answer. An endpoint's own cache-control and content-security-policy stay, except that
+ * failures are never cached. `last`: the connection ends with this answer.
  */
 export const headed = (response: HttpServerResponse.HttpServerResponse, requestId: string, last = false) => {
   const missing = Object.entries(unlessSet).filter(([name]) => response.headers[name] === undefined)

@@ -1,6 +1,6 @@
 /**
- * What a problem's `detail` says where whoever failed with it gave none: the numbers and names of its own members, in
- * words, and the limits of the floor. Its title already says what happened.
+ * The default `detail` of a problem, where its maker gave none: the numbers and names of the problem's own members, and
+ * the limits of the HTTP edge, in words. The title already says what happened.
  */
 import { maxBody } from "./Body.ts"
 
@@ -30,15 +30,15 @@ const rate = ({ limit, retry_after: wait, window_seconds: window }: Members) => 
   return typeof wait === "number" ? `${most}ry again in ${count(wait, "second")}.` : undefined
 }
 
-const standing = (members: Members) => {
+const blocked = (members: Members) => {
   const blockers = members["blockers"]
-  return Array.isArray(blockers) ? `In the way: ${blockers.length}. Each stands under blockers.` : undefined
+  return Array.isArray(blockers) ? `Blocked by ${count(blockers.length, "item")}, listed under blockers.` : undefined
 }
 
 const snapshot = () => "Take a snapshot, and go on from its cursor."
-const anotherProof = () => "Make another proof (POST /v1/me/link-proofs): it counts once, and for ten minutes."
+const anotherProof = () => "Make another proof (POST /v1/me/link-proofs): a proof can be used once, within ten minutes."
 
-const sayings: Readonly<Record<string, (members: Members) => string | undefined>> = {
+const detailByCode: Readonly<Record<string, (members: Members) => string | undefined>> = {
   invalid_state: ({ allowed, state }) =>
     typeof state === "string" && Array.isArray(allowed) && allowed.length > 0
       ? `The state is ${state}; this needs ${list(allowed)}.`
@@ -47,8 +47,8 @@ const sayings: Readonly<Record<string, (members: Members) => string | undefined>
     typeof version === "number" ? `The current version is ${version}: read it again, and decide on that.` : undefined,
   insufficient_user_authentication: freshness,
   rate_limited: rate,
-  broadcasts_in_flight: standing,
-  scheduled_emails: standing,
+  broadcasts_in_flight: blocked,
+  scheduled_emails: blocked,
   audience_required: ({ audiences }) => `Name one audience in aud: ${list(audiences)}.`,
   supplied_mismatch: ({ properties }) => `Leave out what the transmitter supplies: ${list(properties, "and")}.`,
   idempotency_key_reused: () => "Send another request under an idempotency key of its own.",
@@ -64,12 +64,12 @@ const sayings: Readonly<Record<string, (members: Members) => string | undefined>
     typeof scope === "string"
       ? `The service needs an approved grant with the capability ${scope}, for the project's environment.`
       : undefined,
-  forbidden: () => "Another account has to do this.",
+  forbidden: () => "This account may not do this: sign in as another one.",
   csrf_rejected: () => "Send it from a page of this service, or with a key instead of the cookie.",
   not_found: () => "Nothing has this path and these ids, or nothing that the caller may see.",
   method_not_allowed: () => "Use one of the methods that Allow names.",
   not_acceptable: () => "Accept the media type that the document shows for this path.",
-  internal: () => "It is recorded: give the operator of this service the request_id.",
+  internal: () => "The fault is recorded: give the request_id to the operator of this service.",
   dependency_unavailable: () => "The database, or another service that this needs, does not answer: try again soon.",
   portal_binding_mismatch: () => "Complete the action in the portal session that started it, or start it again.",
   cursor_ahead: snapshot,
@@ -79,20 +79,19 @@ const sayings: Readonly<Record<string, (members: Members) => string | undefined>
   proof_consumed: anotherProof,
   proof_expired: anotherProof,
   intent_expired: () => "Start the action again: it has to be completed within ten minutes.",
-  four_eyes_collapsed: () => "They stay two persons: whoever decided something together is never made one.",
-  request_exists: () => "It was made at this moment: wait until it is decided or has expired.",
-  review_exists: () => "It was proposed, or has ended, at this moment: read the list again.",
-  website_exists: () => "It was registered, or withdrawn, at this moment: read the list of projects again.",
+  four_eyes_collapsed: () => "The two persons decided something together, so they cannot be merged into one.",
+  request_exists: () => "The same request was made at this moment: wait until it is decided or has expired.",
+  review_exists: () => "A review was proposed, or has ended, at this moment: read the list again.",
+  website_exists: () => "The website was registered, or withdrawn, at this moment: read the list of projects again.",
   held: ({ retry_after: wait }) =>
     `The installation follows a restore or a fail-over and is held until an operator opens it: try again in ${
       count(wait, "second")
     }.`,
-  outcome_unknown: ({ job_id: job }) =>
-    `Read job ${String(job)} until it says what became of it, before this is sent again.`,
+  outcome_unknown: ({ job_id: job }) => `Read job ${String(job)} until it has an outcome, before you send this again.`,
   domain_limit: () => "Remove a domain of the receiving account, or raise its plan, and accept again.",
   preferences_invalid: () => "Send an object of categories, each an object of channels and booleans.",
   misdirected_request: () => "Send the Host of this service: see PUBLIC_URL.",
 }
 
-/** Undefined where the members say no more than the title. */
-export const detailOf = (problem: Members): string | undefined => sayings[String(problem["code"])]?.(problem)
+/** The default `detail`; undefined where the members say no more than the title. */
+export const detailOf = (problem: Members): string | undefined => detailByCode[String(problem["code"])]?.(problem)

@@ -1,9 +1,8 @@
 /**
- * What happens around every request, whatever route it meets: an id, our own Host, limits, a route or the right
- * refusal, an answer for every failure, its audit, and the headers of all answers.
+ * The pipeline around every request: its id, the Host check, limits, a route or its refusal, an answer for every
+ * failure, the audit of failures, and the headers of all answers.
  *
- * A request that may change something runs to its end even where its client goes away: it is not interrupted half-way.
- * Reads are interrupted.
+ * A request that may change data runs to its end even where its client disconnects. Reads are interrupted.
  */
 import { ByteSize, Context, Effect, Fiber, Option, Scope, Stream } from "effect"
 import {
@@ -41,13 +40,13 @@ import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
 export interface EdgeOptions {
   readonly routes: Routes
-  /** By template. */
+  /** Fast reads by route template. */
   readonly hot: ReadonlyMap<string, HotRead>
-  /** Fibers of requests in flight; the server interrupts what is left when it has waited long enough. */
+  /** Fibers of requests in flight; a stopping server interrupts those that take too long. */
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
-  /** Ends when the server begins to stop: streams end with it. */
+  /** Completes when the server begins to stop: streams end then. */
   readonly stopping: Effect.Effect<void>
-  /** Whether it has begun to. */
+  /** Whether the server has begun to stop. */
   readonly stops: () => boolean
 }
 
@@ -57,17 +56,17 @@ type Handled = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
-/** Characters of a path: more than any that leads to an id of ours or to a token, however it is escaped. */
+/** Characters of a path: more than any path with an id of ours or a token has, even percent-encoded. */
 const maxPath = 1_024
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Refusals of the credential itself, not of what its bearer may do. */
+/** Codes that refuse the credential itself, not what its bearer may do. */
 const refusedCodes = new Set(["invalid_credentials", "invalid_token"])
 
 const isApi = (matched: Matched | undefined) => matched?.template.startsWith("/v1/") ?? false
 
-/** Probes reach us by whatever address they like and learn nothing. */
+/** Probes may use any Host header, and learn nothing. */
 const probes = new Set(["/health", "/ready"])
 
 const headerBytes = (request: HttpServerRequest.HttpServerRequest) =>
@@ -94,7 +93,7 @@ const refusalOf = (
 ) => {
   if (!isOurs(request.headers["host"]) && !probes.has(matched?.template ?? "")) return new MisdirectedRequest({})
   if (matched === undefined) return routes.methods(request.url).length > 0 ? new MethodNotAllowed({}) : new NotFound({})
-  // U+0000 stands in no id that we gave out, and none is as long: no column would take it, nor an index.
+  // No id of ours contains U+0000 or is this long: a column would refuse the former, an index the latter.
   const path = request.url.split("?", 1)[0]!
   if (path.length > maxPath || path.includes("%00")) return new NotFound({})
   if (Number(request.headers["content-length"] ?? 0) > maxBody) return new BodyTooLarge({})
@@ -136,7 +135,10 @@ const ending = (response: HttpServerResponse.HttpServerResponse, stopping: Effec
     )
     : response
 
-/** For requests on connections that were kept when the server began to stop: another process, or the next, answers them. */
+/**
+ * The answer on kept connections once the server has begun to stop: another process, or the next one, serves the
+ * client.
+ */
 const away = Effect.map(
   respond(new DependencyUnavailable({ detail: "This process is stopping: try again on a new connection" })),
   HttpServerResponse.setHeader("retry-after", "1"),
@@ -144,7 +146,7 @@ const away = Effect.map(
 
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
-/** Wraps a router's app; `isOurs` tells whether a Host header is. */
+/** Wraps a router's app; `isOurs` decides whether a Host header is one of ours. */
 export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* Refusals
   const refused = yield* RefusedCredentials
@@ -249,15 +251,15 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
             onNone: () => ({ root: true }),
             onSome: (parent) => ({ parent }),
           }),
-          // Once a request: where this line stands is known.
+          // Costs time at each request, and would always show this line.
         }, { captureStackTrace: false }),
       )
     })
 })
 
 /**
- * What every request fiber starts with. Effect's own tracing names whole paths, which may hold tokens: ours names the
- * template. The body's limit holds for handlers that read it themselves, too.
+ * The context of every request's fiber. Effect's own tracing records whole paths, which may hold tokens, and so is off:
+ * ours records the template. The body's limit also holds for handlers that read the body themselves.
  */
 export const defaults = Context.make(HttpMiddleware.TracerDisabledWhen, () => true).pipe(
   Context.add(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),

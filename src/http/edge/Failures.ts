@@ -1,6 +1,6 @@
 /**
- * What an endpoint's failure is to a client: a Problem where someone foresaw it, 503 where a dependency is away, and
- * otherwise 500 without a word about the inside.
+ * Maps an endpoint's failure to its answer: the endpoint's own Problem, 503 where a dependency is away, and otherwise
+ * 500 without internal details.
  */
 import { Cause, Effect } from "effect"
 import { HttpServerError, HttpServerRespondable, HttpServerResponse } from "effect/http"
@@ -19,7 +19,7 @@ import {
 
 export interface Answer {
   readonly response: HttpServerResponse.HttpServerResponse
-  /** What the log should hold: nothing for what a client caused. */
+  /** The cause to log; undefined where the client caused the failure. */
   readonly cause: Cause.Cause<unknown> | undefined
 }
 
@@ -35,9 +35,9 @@ const away = new Set([
   "SerializationError",
 ])
 /**
- * What PostgreSQL says where it cannot be used now: it is stopping, starting, or threw everyone out because one connection
- * crashed (57P); lacks connections, memory or room (53); its disk fails (58); it only reads, as what a fail-over has not
- * promoted yet (25006); it ended the transaction of a process that stood still (25P03).
+ * SQLSTATEs of a PostgreSQL that cannot be used now: it is stopping, starting, or closed all connections because one
+ * crashed (57P); it lacks connections, memory or disk space (53); its disk fails (58); it is read-only, as before a
+ * fail-over promotes it (25006); it ended the transaction of a process that stood still (25P03).
  */
 const unusable = /^(?:57P0[0-9A-Z]|5[38][0-9A-Z]{3}|25006|25P03)$/
 const cut = new Set(["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE", "ENOTFOUND"])
@@ -68,7 +68,9 @@ const ofError = (error: unknown): HttpServerRespondable.Respondable | undefined 
   return undefined
 }
 
-/** Turns the cause of a failed endpoint into its answer. Where the client has gone the cause is kept as it is. */
+/**
+ * Turns the cause of a failed endpoint into its answer. Where the client has disconnected, fails with the same cause.
+ */
 export const answer = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const errors = cause.reasons.flatMap((reason) =>
     reason._tag === "Fail" ? [reason.error] : reason._tag === "Die" ? [reason.defect] : []
@@ -86,7 +88,8 @@ export const answer = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) 
   if (errors.some((error) => isAway(error))) {
     return { response: yield* respond(new DependencyUnavailable({})), cause } satisfies Answer
   }
-  // Only a failure is meant for the client; a defect that knows how to answer (an encoding gone wrong) is still ours.
+  // Only a failure is an answer for the client. A defect that could answer (a failed encoding) is still a fault of
+  // ours.
   const [told] = cause.reasons.flatMap((reason) => reason._tag === "Fail" ? [reason.error] : [])
   if (told !== undefined && HttpServerRespondable.isRespondable(told)) {
     return { response: yield* respond(told), cause: undefined } satisfies Answer
@@ -105,7 +108,7 @@ const bare: Readonly<Record<number, () => HttpServerRespondable.Respondable>> = 
   503: () => new DependencyUnavailable({}),
 }
 
-/** A refusal without a body gets the problem of its status. */
+/** Gives a refusal without a body the problem of its status. */
 export const dressed = (response: HttpServerResponse.HttpServerResponse) => {
   const problem = response.body._tag === "Empty" ? bare[response.status] : undefined
   return problem === undefined ? Effect.succeed(response) : respond(problem())

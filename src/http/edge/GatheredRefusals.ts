@@ -1,10 +1,10 @@
 /**
- * Refused requests of one kind, gathered into one audit record a pause, within fixed bounds of memory and of records.
+ * Gathers refused requests of one kind into one audit record per pause, within fixed bounds of memory and of records.
  *
- * A kind is an actor, a credential, a status, a code and a route. Each new record of a kind waits twice as long as the one
- * before it, from one second up to half a minute; a kind that was quiet for a minute begins anew. Beyond the bounds the
- * refusals of an actor share a record a code, and beyond those all refusals of a code share one. A request id beyond the
- * bounds is counted and not listed.
+ * A kind is an actor, a credential, a status, a code and a route. Each new record of a kind waits twice as long as the
+ * record before it, from one second up to half a minute; a kind that was quiet for a minute starts from one second
+ * again. Beyond the bounds, the refusals of an actor share one record per code, and beyond those, all refusals of a
+ * code share one record. Request ids beyond the bounds are counted and not listed.
  */
 
 export interface Refusal {
@@ -16,11 +16,11 @@ export interface Refusal {
   readonly actor: string | null
   /** The kind of credential, with the public prefix of a key: `mail_k_3fA9xQ21`, `token`, `cookie`, `none`. */
   readonly credential: string
-  /** The network it came from, as sessions show it; null where the address is not known. */
+  /** The client's network, as sessions show it; null where the address is not known. */
   readonly network?: string | null
 }
 
-/** One audit record to be. Its id is known before it is written, so that an answer can name it. */
+/** An audit record that is not yet written. Its id is made first, so that an answer can name it. */
 export interface Gathered {
   readonly id: string
   readonly at: number
@@ -35,7 +35,7 @@ export interface Gathered {
   /** Networks that the first of the refusals came from. */
   readonly networks: ReadonlySet<string>
   readonly count: number
-  /** Milliseconds until it is to be written. */
+  /** Milliseconds until the record is written. */
   readonly pause: number
 }
 
@@ -94,7 +94,7 @@ class Tally {
 }
 
 export class GatheredRefusals {
-  /** By key, the one that is forgotten first in front. */
+  /** By key, in the order in which they are forgotten. */
   readonly #kinds = new Map<string, Kind>()
   readonly #waiting = new Map<string, Row>()
   readonly #unwritten = new Map<string, Row>()
@@ -145,7 +145,7 @@ export class GatheredRefusals {
     if (network && networks.size < maxNetworks) networks.add(network)
   }
 
-  /** Whether the refusal is the first of its kind for a minute and may have a record of its own; it is not added here. */
+  /** Whether the refusal is the first of its kind for a minute and may have a record of its own. Does not add it. */
   isFirst(refusal: Refusal, now: number): boolean {
     this.#forget(now)
     const { alone, key } = this.#keyOf(refusal)
@@ -154,7 +154,7 @@ export class GatheredRefusals {
     return true
   }
 
-  /** Adds the refusal to the record that waits for its kind; undefined where none does. */
+  /** Adds the refusal to the waiting record of its kind; undefined where there is none. */
   add(refusal: Refusal, now: number): Gathered | undefined {
     this.#forget(now)
     const row = this.#waiting.get(this.#keyOf(refusal).key)
@@ -174,7 +174,17 @@ export class GatheredRefusals {
     const pause = Math.min(longestPause, (this.#kinds.get(key)?.pause ?? firstPause / 2) * 2)
     this.#remember(key, { owner, alone, pause, until: now + remembered })
     const row: Row = {
-      ...{ id, at: now, requestId, status, code, pause, key, owner, count: 1, requestIds: [], networks: new Set() },
+      id,
+      at: now,
+      requestId,
+      status,
+      code,
+      pause,
+      key,
+      owner,
+      count: 1,
+      requestIds: [],
+      networks: new Set(),
       ...(alone ? { credential, route } : { credential: null, route: null }),
       actor: key === `${status} ${code}` ? null : actor,
     }
@@ -191,7 +201,7 @@ export class GatheredRefusals {
     if (row !== undefined && this.#waiting.get(row.key) === row) this.#waiting.delete(row.key)
   }
 
-  /** Forgets a record that was written, or that is given up. */
+  /** Forgets a record that was written, or that could not be. */
   done(id: string) {
     const row = this.#unwritten.get(id)
     if (row === undefined) return

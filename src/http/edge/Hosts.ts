@@ -1,4 +1,4 @@
-/** Which Host headers are ours: another page must not reach us under its own name. */
+/** Decides which Host headers are ours: a page of another origin must not reach this program under its own name. */
 
 const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/
 

@@ -1,7 +1,7 @@
 /**
- * Reads that are asked for all the time, by template: past the router and the contract's decoders, which cost about as
- * much as the read itself, though inside the floor like everything else. Such a read knows the plain request, a key and
- * what queries are usually made of; for any other it gives `undefined`, and the request goes the ordinary way.
+ * Fast paths for frequent reads, by route template. They skip the router and the contract's decoders, which cost about
+ * as much as the read itself, but run inside the HTTP edge like every request. A fast read handles a plain request with
+ * a credential and the usual queries; for any other it returns `undefined`, and the request takes the ordinary path.
  */
 import { Context, Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -23,13 +23,14 @@ export type HotRead = (
 export class HotReads
   extends Context.Reference<Map<string, HotRead>>("bailiwick/http/edge/HotReads", { defaultValue: () => new Map() }) {}
 
-/** What hot reads answer with. */
+/** The media type of fast reads. */
 export const json = new Set(["application/json"])
 
 /**
- * A read that answers with JSON text. `read` gets the credential, which nobody has checked yet, the path's parameters and
- * the query as it was written ("" where there is none); it gives `undefined` for what it does not know, and what it
- * fails with is told in the ordinary way, except for a refused credential. The account's limits come first.
+ * A fast read that answers with JSON text. `read` gets the credential, which is not checked yet, the path's parameters
+ * and the raw query ("" where there is none); it returns `undefined` for requests that it does not handle. Where it
+ * fails, the ordinary path runs the request again and answers, except for a refused credential. The account's limits
+ * are applied first.
  */
 export const hotRead = (
   principals: Principals["Service"],

@@ -1,7 +1,7 @@
 /**
- * Answers that go on for hours after their request was handled, each at the cost of its connection: bytes go straight to
- * the server's own response, and no fiber, stream or scope of the request stays. A handler answers with
- * `HttpServerResponse.raw(new LongAnswer(flow), …)`; the server that has the connection attaches it.
+ * Streaming answers that last for hours after their request was handled, each at the cost of its connection: bytes go
+ * straight to the server's own response, and no fiber, stream or scope of the request stays. A handler answers with
+ * `HttpServerResponse.raw(new LongAnswer(flow), …)`; the server that has the connection attaches the flow.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect } from "effect"
@@ -9,20 +9,20 @@ import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ServerResponse } from "node:http"
 
 interface Sink {
-  /** Takes bytes; false where it wants no more until it says `drained`. */
+  /** Writes bytes; false where the flow must write no more until `drained`. */
   readonly write: (bytes: Uint8Array) => boolean
-  /** Nothing follows. `whole`: everything was taken that there was. */
+  /** Ends the answer. `whole`: all of its bytes were written. */
   readonly end: (whole: boolean) => void
 }
 
-/** Where the bytes come from. */
+/** The source of the bytes. */
 export interface Flow {
   readonly attach: (sink: Sink) => void
-  /** The connection wants more. */
+  /** The connection can take more bytes. */
   readonly drained: () => void
-  /** The client went away. */
+  /** The client has disconnected. */
   readonly gone: () => void
-  /** Ends it from this side. */
+  /** Ends the answer from the server's side. */
   readonly end: () => void
 }
 
@@ -68,7 +68,7 @@ export const overWeb = (response: HttpServerResponse.HttpServerResponse, flows: 
   return HttpServerResponse.setBody(response, HttpBody.raw(bodyOf(flow, flows), { contentType: "text/event-stream" }))
 }
 
-/** Responses of node:http that go on for as long as their client stays. */
+/** Responses of node:http that last for as long as their client stays. */
 export const streams = new WeakSet<ServerResponse>()
 
 /** For node:http: the response is taken from Effect's server before it is written. */
@@ -84,7 +84,7 @@ export const overNode = (response: HttpServerResponse.HttpServerResponse, flows:
     connection.writeHead(response.status, response.headers)
     flows.add(flow)
     streams.add(connection)
-    // The request's fiber is done soon, and nothing may keep it: whoever waits for the connection's end is we.
+    // Removes Effect's listener, which would keep the request's fiber: the flow alone waits for the connection's end.
     connection.removeAllListeners("close")
     connection.on("drain", () => flow.drained())
     connection.once("close", () => {
@@ -98,7 +98,7 @@ export const overNode = (response: HttpServerResponse.HttpServerResponse, flows:
         end: (whole) => whole ? connection.end() : connection.destroy(),
       })
     }
-    // What Effect's server asks before it writes: it finds that it has nothing left to do.
+    // Effect's server reads this before it writes, and then leaves the response alone.
     Object.defineProperty(connection, "writableEnded", { value: true })
     return response
   })

@@ -1,6 +1,6 @@
 /** Media types of requests and answers (RFC 9110, 8.3 and 12.5.1). */
 
-/** The type of a Content-Type header without its parameters; none reads as JSON, as in FastAPI. */
+/** The type of a Content-Type header without its parameters; no header means JSON, as in FastAPI. */
 export const mediaTypeOf = (header: string | undefined): string =>
   (header ?? "application/json").split(";", 1)[0]!.trim().toLowerCase()
 
@@ -16,7 +16,10 @@ const covers = (range: string, type: string) =>
 
 const precision = (range: string) => range === "*/*" ? 0 : range.endsWith("/*") ? 1 : 2
 
-/** Whether an Accept header admits one of the types; an absent or empty one admits all, and so does "nothing given". */
+/**
+ * Whether an Accept header admits one of the types of `given`. An absent or empty header admits all; an empty `given`
+ * is always admitted.
+ */
 export const accepts = (header: string | undefined, given: ReadonlySet<string>): boolean => {
   if (given.size === 0 || header === undefined || header.trim() === "") return true
   const wanted = ranges(header)

@@ -1,16 +1,19 @@
-/** The address at the other end of a request's connection. Deno's server tells it beside the request, node:http in it. */
+/**
+ * The remote address of a request's connection. Deno's server passes it beside the request, node:http inside the
+ * request.
+ */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
-/** What Deno's server says of a request's connection; its address is worked out only when it is read. */
+/** What Deno's server knows of a request's connection. Deno computes the address only when it is read. */
 export interface Connection {
   readonly remoteAddr: { readonly hostname?: string }
 }
 
-/** What is known of a request of Deno's server, and of its answer once there is one. */
+/** The connection of a request of Deno's server, and the length of its answer once there is one. */
 export class Came implements Connection {
   private readonly connection: Connection
-  /** Of the answer, where it is a long one. */
+  /** The length of the answer, where it is long; otherwise 0. */
   bytes = 0
   constructor(connection: Connection) {
     this.connection = connection
@@ -20,7 +23,10 @@ export class Came implements Connection {
   }
 }
 
-/** On the request itself: a WeakMap of all requests costs more than the rest of the listener, in time and in memory. */
+/**
+ * Kept on the request itself: a WeakMap of all requests costs more than the rest of the listener, in time and in
+ * memory.
+ */
 const key = Symbol("came")
 
 /** Remembers the connection of a request of Deno's server. */
@@ -28,12 +34,14 @@ export const cameBy = (request: Request, came: Came): Request => Object.assign(r
 
 const cameOf = ({ source }: HttpServerRequest.HttpServerRequest) => (source as { readonly [key]?: Came })[key]
 
-/** Notes how long the answer to a request of Deno's server is. */
+/** Records the length of the answer to a request of Deno's server. */
 export const answeredWith = (request: HttpServerRequest.HttpServerRequest, bytes: number): void => {
   const came = cameOf(request)
   if (came !== undefined) came.bytes = bytes
 }
 
-/** The address, or null where it is not known. Behind a proxy it is the proxy's: Clients has the client's own. */
+/**
+ * The address, or null where it is not known. Behind a proxy it is the proxy's address: `Clients` finds the client's.
+ */
 export const peerOf = (request: HttpServerRequest.HttpServerRequest): string | null =>
   Option.getOrUndefined(request.remoteAddress) ?? cameOf(request)?.remoteAddr.hostname ?? null

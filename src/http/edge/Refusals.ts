@@ -2,11 +2,11 @@
  * The audit of failed requests.
  *
  * A refusal costs its caller nothing, so the audit grows with kinds of refusals and with time, not with requests
- * (GatheredRefusals). The first refusal of a recognised actor's kind in a minute, and the first fault of ours (5xx but 503)
- * of its kind, is one record at once. Every other failure joins the record that waits for its kind: what nobody recognised,
- * what is beyond a limit, what failed for want of the database, and what follows the first. A record that waits is written
- * one second after it began; while its kind goes on failing the pause doubles up to half a minute. What waits is written
- * when the server stops; what waits when the process is killed is lost.
+ * (GatheredRefusals). Two failures get a record at once: the first refusal of a recognised actor's kind in a minute,
+ * and the first server error (5xx but 503) of its kind. All others join the waiting record of their kind: failures
+ * without a recognised actor, beyond a limit, for lack of the database, and those after the first. A waiting record is
+ * written after one second; while its kind keeps failing, the pause doubles up to half a minute. Waiting records are
+ * written when the server stops, and lost when the process is killed.
  */
 import { Clock, Context, Effect, Fiber, Layer, Schedule, Semaphore } from "effect"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
@@ -17,15 +17,15 @@ import { type Gathered, GatheredRefusals, type Refusal } from "./GatheredRefusal
 
 const outcomeOf = (status: number) => status >= 500 ? "failed" : "refused"
 
-/** Failures that have a record at once while they are rare: neither beyond a limit nor for want of the database. */
+/** Failures that get a record at once while they are rare: neither beyond a limit nor for lack of the database. */
 const isWritable = ({ actor, status }: Refusal) => status !== 429 && status !== 503 && (actor !== null || status >= 500)
 
-/** Apart, so that callers without a credential take no room from those with one. */
+/** Separate bounds, so that callers without a credential take no room from those with one. */
 const anonymousBounds = { kinds: 200, kindsOfOne: 200, ids: 5_000, idsOfOne: 5_000 }
 const actorBounds = { kinds: 1_000, kindsOfOne: 20, ids: 20_000, idsOfOne: 500 }
 
 export class Refusals extends Context.Service<Refusals, {
-  /** Writes down a failed request; gives the audit record's id, or null where it cannot be written. */
+  /** Records a failed request; returns the audit record's id, or null where it cannot be written. */
   readonly record: (refusal: Refusal) => Effect.Effect<string | null>
 }>()("bailiwick/http/edge/Refusals") {
   static readonly layer = Layer.effect(
@@ -38,7 +38,7 @@ export class Refusals extends Context.Service<Refusals, {
       const actors = new GatheredRefusals(actorBounds)
       const writers = Semaphore.makeUnsafe(2)
 
-      // The record may have been written by a statement whose answer was lost, or as the server stops.
+      // On conflict: a statement whose answer was lost, or the stopping server, has already written the record.
       const insert = (
         { actor, at, code, count, credential, id, networks, requestId, requestIds, route, status }: Gathered,
       ) =>
@@ -93,7 +93,7 @@ export class Refusals extends Context.Service<Refusals, {
           Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.succeed(null) }),
           Effect.interruptible,
           Effect.catchCause((cause) => Effect.as(Effect.logWarning("a failed request was not audited", cause), null)),
-          // In a fiber of its own: the request's may have been interrupted, which is what is to be written down.
+          // In a fiber of its own: the request's fiber may have been interrupted, which is the failure to record.
           Effect.forkIn(scope),
           Effect.flatMap(Fiber.join),
         )

@@ -1,7 +1,7 @@
 /**
- * The limit of refused credentials an address: after `limit` of them within a minute, further credentials from the address
- * are answered 429 until that minute is over, without being looked at. A credential that this process accepted before
- * passes all the same: other clients behind the same address keep working. Counted in each process for itself, in memory.
+ * Limits refused credentials per address: after `limit` of them within a minute, further credentials from the address
+ * are answered 429 until that minute is over, without being checked. A credential that this process accepted before
+ * still passes, so that other clients behind the same address keep working. Each process counts for itself, in memory.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -16,10 +16,10 @@ type Request = HttpServerRequest.HttpServerRequest
 
 const windowMillis = 60_000
 
-/** Networks that are counted, and credentials that are known, at most: beyond that the oldest are forgotten. */
+/** The most networks that are counted, and credentials that are known: the oldest are forgotten first. */
 const most = 10_000
 
-/** What one client has to itself: an IPv4 address, the /64 of an IPv6 one. */
+/** The network of one client: an IPv4 address, or the /64 of an IPv6 address. */
 export const networkOf = (address: string): string | null => {
   if (isIP(address) === 0) return null
   const parsed = ipaddr.process(address.split("%", 1)[0]!)
@@ -34,7 +34,7 @@ interface Window {
 
 /** Counts by network, in windows that begin with their first refusal. */
 export class Windows {
-  /** The one that ends first in front. */
+  /** In the order in which they end. */
   readonly #windows = new BoundedMap<string, Window>(most)
   readonly #limit: number
   #latest = 0
@@ -52,7 +52,7 @@ export class Windows {
     return now < this.#latest
   }
 
-  /** Counts a refusal; gives whether the network reached the limit by it. */
+  /** Counts a refusal; returns whether the network reached the limit with it. */
   add(network: string, now: number): boolean {
     for (const [known, { until }] of this.#windows) {
       if (until > now) break
@@ -73,8 +73,8 @@ export class Windows {
 }
 
 /**
- * What a credential is known by: its last 12 characters, which are too few to be used and too many to be guessed. V8 copies
- * so short a piece; a longer one would keep the whole secret in memory.
+ * Identifies a credential by its last 12 characters, which are too few to be used and too many to be guessed. V8 copies
+ * such a short piece; a longer one would keep the whole secret in memory.
  */
 const tailOf = ({ headers: { authorization, cookie } }: Request): string | undefined =>
   (authorization ?? /(?:^|; *)mail_session=([^;]+)/.exec(cookie ?? "")?.[1])?.slice(-12)
@@ -98,7 +98,7 @@ const guard = Effect.fnUntraced(function* (limit: number) {
   yield* counted("accepted credentials", () => known.size)
   let quietUntil = 0
 
-  /** Once a minute, whatever the number of addresses. */
+  /** Logs once a minute at most, whatever the number of addresses. */
   const tell = (network: string, now: number) => {
     if (now < quietUntil) return Effect.void
     quietUntil = now + windowMillis

@@ -1,13 +1,13 @@
 /**
- * Who a request acts for, known to the edge even where the request fails: authentication writes it down with
- * `actsAs`, the audit of failed requests reads it.
+ * The actor of a request, known to the edge even where the request fails: authentication sets it with `actsAs`, the
+ * audit of failed requests reads it.
  */
 import { Context, Effect } from "effect"
 
 export class RequestActor extends Context.Reference<{
-  /** `account:<id>`, `person:<id>`, `service:<id>`, or null while nobody is recognised. */
+  /** `account:<id>`, `person:<id>`, `service:<id>`, or null while no caller is recognised. */
   actor: string | null
-  /** The credential that was sent is good, whoever's it is. */
+  /** Whether the request's credential is valid, even where its account is not known. */
   accepted: boolean
 }>("bailiwick/http/edge/RequestActor", { defaultValue: () => ({ actor: null, accepted: false }) }) {}
 
@@ -18,7 +18,7 @@ export const actsAs = (actor: string): Effect.Effect<void> =>
     current.accepted = true
   })
 
-/** Says that the credential of the current request is good where its account is not known. */
+/** Marks the credential of the current request as valid, where its account is not known. */
 export const accepted: Effect.Effect<void> = Effect.map(RequestActor, (current) => {
   current.accepted = true
 })

@@ -1,6 +1,6 @@
 /**
- * What a request that a page refused came to, for its audit: a page has no problem's body to read a code from. The edge
- * makes it, whoever answers with a page writes it.
+ * The problem code of a request that an HTML page refused, for its audit: a page has no problem body with a code. The
+ * edge provides it, the handler of the page sets it.
  */
 import { Context, Effect } from "effect"
 

@@ -1,6 +1,6 @@
 /**
- * The router, and a table of what it was given: which template a path belongs to, and which methods it knows. The
- * edge needs both before the router runs (404, 405, the template for audit and logs).
+ * The router, and a table of its routes: the template of a path, and its methods. The edge needs both before the router
+ * runs (404, 405, the template for audit and logs).
  */
 import { Effect } from "effect"
 import { FindMyWay, HttpRouter } from "effect/http"
@@ -14,16 +14,16 @@ export interface Matched {
 export interface Routes {
   readonly router: HttpRouter.HttpRouter
   readonly find: (method: string, url: string) => Matched | undefined
-  /** The template of a path under whatever method knows it. */
+  /** The template of a path under any method. */
   readonly known: (url: string) => Matched | undefined
-  /** The methods that a path knows, HEAD beside GET; none for an unknown path. */
+  /** The methods of a path, HEAD beside GET; none for an unknown path. */
   readonly methods: (url: string) => ReadonlyArray<string>
 }
 
-/** Tokens in paths are longer than the router's default of 100 characters, and are told apart by case. */
+/** Tokens in paths are longer than the router's default of 100 characters, and case-sensitive. */
 export const routerConfig = { maxParamLength: 512, caseSensitive: true, ignoreTrailingSlash: true }
 
-/** A colon that names no parameter is doubled in a route. */
+/** Replaces the parameters of a route; a literal colon is doubled there. */
 const replaced = (path: string, parameter: (name: string) => string) =>
   path.replaceAll(
     /::|:([A-Za-z0-9_]+)(?:\([^)]*\))?\??/g,
@@ -90,7 +90,7 @@ export const make = Effect.gen(function* () {
   return routes
 }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
-/** The template with those ids filled in that are UUIDs: tokens and foreign ids never leave a path. */
+/** The template with the UUIDs of its parameters: tokens and foreign ids are left out, since they may be secret. */
 export const instanceOf = (matched: Matched | undefined): string =>
   matched === undefined ? "/{unknown}" : matched.template.replaceAll(/\{([A-Za-z0-9_]+)\}/g, (braced, name: string) => {
     const value = matched.params[name]

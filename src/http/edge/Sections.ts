@@ -1,8 +1,8 @@
 /**
- * The sections of one endpoint's requests, decoded with every fault of each.
+ * Decodes the sections of an endpoint's requests and collects every fault.
  *
- * HttpApi stops at the first section that fails. On that path only, all of them are decoded again here: path, query,
- * header, body, in this order.
+ * HttpApi stops at the first section that fails. Only then are all sections decoded again here: path, query, header,
+ * body, in this order.
  */
 import { Context, Exit, Schema, type SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
@@ -22,15 +22,15 @@ export interface Sections {
   readonly body: Decode
   /** Whether a list or map of a body is longer than any decoder needs to see. */
   readonly overflows: (body: unknown) => boolean
-  /** Whether what was sent may be repeated. */
+  /** Whether an answer may repeat the input. */
   readonly echoes: boolean
-  /** Query fields that take a list; of any other that is repeated the last value counts. */
+  /** Query fields that take a list; of any other field the last value counts. */
   readonly lists: ReadonlySet<string>
-  /** Query fields of which every text is good: one that nothing meets finds nothing. */
+  /** Query fields that accept any text: a filter that no row meets gives an empty list. */
   readonly filters: ReadonlySet<string>
   /** The addresses in a body that the program will call. */
   readonly addresses: Called
-  /** Faults of a body in the order of its fields, whoever found them; what is of no field comes last. */
+  /** Sorts a body's faults in the order of its fields; faults of no field come last. */
   readonly inOrder: (faults: ReadonlyArray<Fault>) => ReadonlyArray<Fault>
   /** The media types of a body, none where the endpoint takes no body. */
   readonly takes: ReadonlySet<string>
@@ -86,10 +86,10 @@ const orderOf = (schema: Schema.Top | undefined): Sections["inOrder"] => {
   const ast = schema?.ast
   const [only] = ast?._tag === "Union" && ast.types.length === 1 ? ast.types : [ast]
   const names = only?._tag === "Objects" ? only.propertySignatures.map(({ name }) => String(name)) : []
-  const place = ({ loc }: Fault) => (names.indexOf(String(loc[1])) + 1) || Infinity
+  const fieldIndex = ({ loc }: Fault) => (names.indexOf(String(loc[1])) + 1) || Infinity
   return (faults) =>
     faults.toSorted((a, b) => {
-      const [one, other] = [place(a), place(b)]
+      const [one, other] = [fieldIndex(a), fieldIndex(b)]
       return one === other ? 0 : one - other
     })
 }
@@ -145,7 +145,10 @@ export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.To
   return sections
 }
 
-/** Strings that no database can hold and numbers that no double can, wherever they stand; neither is repeated. */
+/**
+ * Finds strings that PostgreSQL cannot store and numbers that are not finite, at any depth. The faults do not repeat
+ * them.
+ */
 export const unstorableIn = (value: unknown, section: string): ReadonlyArray<Fault> => {
   const faults: Array<Fault> = []
   const loc: Array<string | number> = [section]
@@ -155,7 +158,7 @@ export const unstorableIn = (value: unknown, section: string): ReadonlyArray<Fau
     }
     return complaint !== undefined
   }
-  /** Adds what is wrong with one value; true: that is enough. */
+  /** Adds the faults of one value; true: there are enough. */
   const look = (one: unknown): boolean => {
     if (typeof one === "string") found(unstorable(one))
     else if (typeof one === "number") found(Number.isFinite(one) ? undefined : notFinite)

@@ -1,6 +1,6 @@
 /**
- * The layers of the contract's `Floor` and `PlainFloor`: they read the body, and turn a request that does not decode into
- * a 422 with all of its faults, or into a 400. They stand inside authentication and outside the handler.
+ * The layers of the contract's `Floor` and `PlainFloor`: they read the body, and turn a request that does not decode
+ * into a 422 with all of its faults, or into a 400. They run after authentication and before the handler.
  */
 import { Effect, Layer, Option, Result, type Types } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
@@ -17,10 +17,10 @@ import { accepts, mediaTypeOf } from "./Media.ts"
 import { readText, withText } from "./Body.ts"
 import { brokenJson, missingBody, type Sections, sectionsOf, unstorableIn } from "./Sections.ts"
 
-/** What stands for a filter's text that no database can hold: nothing is named like it, either. */
+/** Replaces a filter's text that PostgreSQL cannot store; no row has this text either. */
 const nothingMeets = "\uFFFD"
 
-/** The query with one value for each field that takes one: the last, as FastAPI has it. */
+/** The query with one value for each field that takes one: the last, as in FastAPI. */
 const singled = (query: Readonly<Record<string, string | Array<string>>>, { filters, lists }: Sections) =>
   Object.fromEntries(
     Object.entries(query).map(([key, value]) => {
@@ -47,16 +47,16 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   if (!HttpMethod.hasBody(request.method) || sections.takes.size === 0) return nothing
   const type = mediaTypeOf(request.headers["content-type"])
   const text = yield* readText(request)
-  // No body reads as `{}` where nothing is required; whatever type it was announced with does not matter then.
+  // An empty body counts as `{}` where no field is required, whatever its content type.
   if (text === "") return empty(sections)
   if (!sections.takes.has(type)) return yield* new UnsupportedMediaType({})
   if (type !== "application/json") return nothing
   const parsed = parse(text)
   if (Result.isFailure(parsed)) return { text, value: undefined, faults: [brokenJson(parsed.failure, sections)] }
-  // FastAPI takes `null` for no body, too.
+  // FastAPI treats `null` as an empty body, too.
   if (parsed.success === null) return empty(sections)
   const faults = unstorableIn(parsed.success, "body")
-  // Of a body that cannot be written as JSON again nothing else is told.
+  // Numbers that are not finite cannot be written as JSON again: only they are reported.
   const endless = faults.filter(({ type }) => type === notFinite.type)
   return endless.length > 0 ? { text, value: undefined, faults: endless } : { text, value: parsed.success, faults }
 })
@@ -67,10 +67,10 @@ const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
   return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
 }
 
-/** What is wrong with a user's address, or undefined. */
+/** The objection to a user's address, or undefined. */
 type Judge = (url: string) => string | undefined
 
-/** What the address policy says of a body. Text that is no address at all is told by its schema. */
+/** The address policy's faults of a body. Text that is no address at all is reported by its schema. */
 const misdirectedIn = (body: unknown, { addresses, echoes }: Sections, judge: Judge): ReadonlyArray<Fault> =>
   addresses(body).flatMap(({ loc, url }) => {
     const message = typeof url === "string" ? judge(url) : undefined
@@ -79,7 +79,9 @@ const misdirectedIn = (body: unknown, { addresses, echoes }: Sections, judge: Ju
   })
 
 const invalid: ReadonlyArray<Fault> = [{
-  ...{ loc: ["body"], type: "value_error", msg: "Value error, the request is not valid" },
+  loc: ["body"],
+  type: "value_error",
+  msg: "Value error, the request is not valid",
 }]
 
 type Handler = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>
@@ -89,7 +91,7 @@ interface Asked {
   readonly group: HttpApiGroup.Top
 }
 
-/** `refusal` says what a request with these faults is answered. */
+/** Makes the middleware; `refusal` turns faults into the failure. */
 const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
   Effect.fnUntraced(function* (handler: Handler, { endpoint, group }: Asked) {
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -97,7 +99,7 @@ const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
     const sections = sectionsOf(endpoint, group)
     if (!accepts(request.headers["accept"], sections.gives)) return yield* new NotAcceptable({})
     const query = singled(yield* HttpServerRequest.ParsedSearchParams, sections)
-    // What no endpoint reads does no harm.
+    // The query of an endpoint that reads none is not checked.
     const queryFaults = endpoint.query === undefined ? [] : unstorableIn(query, "query")
     const body = yield* readBody(request, sections)
     const misdirected = misdirectedIn(body.value, sections, judge)
@@ -126,14 +128,14 @@ const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
     )
   })
 
-/** Faults and characters that `detail` tells of. */
+/** The most faults and characters in `detail`. */
 const told = { faults: 10, characters: 1_000 }
 
 /** `body.delivery.method: Input should be 'a' or 'b'; body.description: …` */
 const inWords = (faults: ReadonlyArray<Fault>): string =>
   faults.slice(0, told.faults).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ").slice(0, told.characters)
 
-/** Addresses are judged where there is something to call them by. */
+/** Addresses are checked only where the program has `Outbound` to call them with. */
 const judged: Effect.Effect<Judge> = Effect.map(
   Effect.serviceOption(Outbound),
   (outbound) => (url) => {

@@ -12,7 +12,7 @@ import { personIn } from "../auth/Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(EnrollmentsApi)
 
-/** A receipt keeps the parameters of its route: here a digest of the token, which may still be good. */
+/** A receipt stores its route's parameters: this replaces the token, which may still be valid, by its digest. */
 const withoutToken = Effect.fnUntraced(function* (token: string) {
   const { params, route } = yield* HttpRouter.RouteContext
   return { route, params: { ...params, token: createHash("sha256").update(token).digest("hex") } }

@@ -1,9 +1,9 @@
 /**
- * A command of the identity API and its answer, under the request's idempotency key where it has one: done once, and
- * answered with the same bytes each time, with `Idempotency-Replayed: true` from the second time on.
+ * Runs a command of the identity API under the request's idempotency key, where it has one: the command runs once, and
+ * every repetition is answered with the same bytes and `Idempotency-Replayed: true`.
  *
- * `keyed({ principal, payload, status: 201, success: Receipt }, service.propose(…))` in a handler gives the response.
- * The key itself is decoded by the contract (`keyed` or `optionallyKeyed` of schemas/identity/IdempotencyKey.ts).
+ * `keyed({ principal, payload, status: 201, success: Receipt }, service.propose(…))` in a handler returns the response.
+ * The contract decodes the key (`keyed` or `optionallyKeyed` of schemas/identity/IdempotencyKey.ts).
  */
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -13,19 +13,19 @@ import * as Routes from "../edge/Routes.ts"
 import { Presumption } from "../auth/Presumption.ts"
 
 export interface Keyed<A, I> {
-  /** Whose key it is: the caller's `principal`. */
+  /** The owner of the key: the caller's `principal`. */
   readonly principal: string
-  /** The decoded body; undefined where the operation has none. Whether a request is the same goes by what was sent. */
+  /** The decoded body; undefined where the operation has none. Requests are compared by the body as it was sent. */
   readonly payload: unknown
   readonly status: number | ((result: A) => number)
   readonly success: Schema.Codec<A, I>
-  /** What the receipt holds in place of the result where that must be less: secrets are told once. */
+  /** The result as the receipt keeps it, without secrets, which are shown only once. */
   readonly keep?: (result: A) => A
-  /** Headers made of the answer's body, for example its ETag. */
+  /** Headers made from the answer's body, for example its ETag. */
   readonly headers?: (body: I) => Readonly<Record<string, string>>
 }
 
-/** The floor has read the body, and found it to be JSON. */
+/** Request validation has read the body and found it to be JSON. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest) =>
   Effect.map(Effect.orDie(request.text), (text) => JSON.parse(text) as unknown)
 
@@ -59,7 +59,7 @@ const responseOf = <A, I>(how: Keyed<A, I>, answer: Answer) =>
     },
   })
 
-/** Runs `command` in one transaction with its receipt. It must not be run by anything else. */
+/** Runs `command` in one transaction with its receipt; nothing else may run `command`. */
 export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, command: Effect.Effect<A, E, R>) {
   return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), told(how), command))
 })
@@ -67,8 +67,9 @@ export const keyed = Effect.fnUntraced(function* <A, I, E, R>(how: Keyed<A, I>, 
 const answerOf = (refusal: object) => refusal instanceof NotAdmitted ? refusal.answer : refusal
 
 /**
- * The same for a command of two round trips (FencedCommand.ts). `turn` names what such commands meet about, the path where
- * nothing is said; `refused`, what the caller is told where the write fails because of what was sent.
+ * `keyed` for a command of two round trips (FencedCommand.ts). Commands with the same `turn` run one after another in a
+ * process; the default is the path. `refused` makes the problem for a write that fails because of the request's
+ * content.
  */
 export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R, F = never>(
   how: Keyed<A, I> & Partial<Pick<Fenced<F>, "turn" | "refused">>,
@@ -79,11 +80,14 @@ export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R, F = never>(
   const admissions = presumed === null ? [] : [presumed.admission]
   const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }), refused, admissions }
   const answered = (yield* Idempotency).fenced(request, told(how), command)
-  // Whoever presumed the caller takes it from here.
+  // `byCommand` in Management.ts, which presumed the caller, handles this defect.
   return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", (refusal) => Effect.die(answerOf(refusal))))
 })
 
-/** The same where `asking`, in no transaction, gives the command: it is not asked for what was answered already. */
+/**
+ * `keyed` for a command that `asking` makes outside of any transaction. A request that was answered before does not run
+ * `asking`.
+ */
 export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
   how: Keyed<A, I>,
   asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,

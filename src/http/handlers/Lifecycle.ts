@@ -16,7 +16,7 @@ const KeysApi = HttpApi.make("bailiwick").add(LifecycleKeysApi)
 
 const bearer = /^bearer +(\S+)$/i
 
-/** `tokens` verifies access tokens for the audience of lifecycle consumers; only services have any business here. */
+/** `tokens` verifies access tokens for the audience of lifecycle consumers; only services are admitted. */
 export const consuming = (tokens: AccessTokens["Service"], rates: Rates) =>
   Layer.effect(
     Consuming,

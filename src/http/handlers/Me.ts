@@ -17,7 +17,7 @@ import { ApprovalMaxAge, personOf } from "../auth/Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(MeApi)
 
-/** Secrets are told once: a receipt does not hold them. */
+/** The result without its secrets, for the receipt: they are shown only once. */
 const withoutSecrets = (started: StartedAction): StartedAction =>
   started.challenge.type === "totp"
     ? { ...started, challenge: { type: "totp", otpauth_uri: null, secret: null } }
@@ -62,7 +62,7 @@ export const me = HttpApiBuilder.group(
       }),
       completeCredentialAction: Effect.fnUntraced(function* ({ headers, params, payload }) {
         const caller = yield* personOf
-        // A session that is to end has a row by then, so that products are told of it.
+        // Products hear of an ended session only where it has a row: write pending session rows first.
         yield* sightings.settle(caller.personId)
         return yield* keyed(
           { principal: caller.principal, payload, status: 200, success: FinishedAction, keep: withoutCodes },
@@ -78,7 +78,7 @@ export const me = HttpApiBuilder.group(
   }),
 )
 
-/** `GET /v1/me` is asked for with every page of a portal: it goes the short way. */
+/** `GET /v1/me` as a fast read: a portal calls it with every page. */
 export const hotMe = (rates: Rates) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const people = yield* People

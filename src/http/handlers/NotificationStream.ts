@@ -1,11 +1,13 @@
-/** The answer of `GET /v1/notifications/stream`: Server-Sent Events until the client goes, or its credential does. */
+/**
+ * The answer of `GET /v1/notifications/stream`: Server-Sent Events until the client disconnects or its credential ends.
+ */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Principal, sessionCookie } from "../../../schemas/api/Credentials.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { LongAnswer } from "../edge/LongAnswer.ts"
 
-/** No proxy may hold back, store or compress what is sent. */
+/** Proxies may not buffer, store or compress the stream. */
 const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
 
 export const notificationStream = Effect.fnUntraced(function* (lastEventId: string | undefined) {

@@ -21,7 +21,7 @@ export const policies = HttpApiBuilder.group(
       return { principal, decision: { personId, reviewId, role, reason, stepUp: yield* approving } }
     })
 
-    /** In two round trips; in a transaction where what is decided turns out to need one. */
+    /** Runs the command in two round trips, or in a transaction where the decision turns out to need one. */
     const decided = <E, R>(
       how: Pick<Keyed<PolicyReview, typeof PolicyReview.Encoded>, "principal" | "payload">,
       command: Effect.Effect<PolicyReview, E | NeedsTransaction, R>,

@@ -1,4 +1,4 @@
-/** Handlers of what people ask for on their own account. */
+/** Handlers of people's own requests. */
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Caller } from "../../../schemas/api/Management.ts"

@@ -10,7 +10,7 @@ import { approving, personIn } from "../auth/Person.ts"
 
 const Api = HttpApi.make("bailiwick").add(ServiceGrantsApi)
 
-/** RFC 8288: where the next page is, as long as this one is full. */
+/** The `Link` header (RFC 8288) to the next page, where this page is full. */
 const next = (page: ReadonlyArray<GrantRead>, projectId: string, limit: number): Record<string, string> => {
   const last = page.at(-1)
   if (last === undefined || page.length < limit) return {}

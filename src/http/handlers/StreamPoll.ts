@@ -1,4 +1,4 @@
-/** The handler of polls. */
+/** The handler of polls on an event stream. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"

@@ -1,4 +1,4 @@
-/** Handlers of the probes. `/ready` looks each time: it is right again by itself. */
+/** Handlers of the probes. `/ready` checks anew at each request, so it recovers by itself. */
 import { Clock, Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { apiVersion } from "../../../schemas/api/Api.ts"

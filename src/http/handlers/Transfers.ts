@@ -1,4 +1,7 @@
-/** Handlers of the domain transfers. A command goes to the mailbox of its domain, and past it where it does not answer. */
+/**
+ * Handlers of the domain transfers. A command goes to the actor of its domain, or straight to the service where the
+ * actor does not answer.
+ */
 import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -23,7 +26,7 @@ const maxAge = 300
 
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new TransferNotFound())
 
-/** One id for both ways a command may go, so that it is done once. */
+/** A command has the same id whether it goes to the actor or to the service, so that it takes effect once. */
 const command = Effect.gen(function* () {
   return { commandId: yield* (yield* Ids).next }
 })

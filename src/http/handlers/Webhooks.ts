@@ -20,10 +20,13 @@ const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
 const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
 
-/** A mailbox is only for what can exist: any other id is not found at once. */
+/** An id that is no UUID is not found at once, so that no actor is made for it. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
 
-/** A query of page, limit and status as most are, or undefined: the contract's decoder reads every one, faults included. */
+/**
+ * Reads the usual form of page, limit and status; undefined for any other query, which the contract's decoder reads or
+ * refuses.
+ */
 const plainPage = (query: string): PageRequest | undefined => {
   const asked = new Map<string, string>()
   for (const part of query === "" ? [] : query.split("&")) {
@@ -70,8 +73,8 @@ export const webhooks = HttpApiBuilder.group(
         }
         return yield* send(actor(id).Update({ ...who, ...change }), service.update(who.accountId, id, change))
       }),
-      // Not by the mailbox, which asks the service again where an answer is late: what is done only once would be done
-      // twice, or not be found. The row's lock puts them in line as well.
+      // These commands bypass the actor: where its answer is late the service is called again, and a command that must
+      // run once would run twice, or find its webhook gone. The row's lock orders them as well.
       deleteWebhook: Effect.fnUntraced(function* ({ params }) {
         yield* service.remove((yield* Principal).accountId, yield* idOf(params.webhook_id))
       }),

@@ -1,21 +1,24 @@
 /**
- * The connections of one server: how many there are, what each is doing, and which one gives way when a new one comes and
- * there is no room. Descriptors are the resource: without a bound, connections that cost their client nothing take all of
- * them, and neither a connection nor a file can be opened any more.
+ * The connections of one server: their number, the state of each, and which one is closed when a new connection finds
+ * no room. The resource is file descriptors: without a bound, connections that cost their client nothing take all of
+ * them, and the process can open neither a connection nor a file.
  *
- * First gives way the connection that has waited longest for its first whole header, where that is more than a tick; then
- * the one that has been idle longest; then any that waits for its first header; then one whose client has not read its
- * answer for longer than a header may take. Where none of these exists the new connection is refused. Time is counted in ticks, a tenth of the header's deadline each, so a request costs no
- * reading of a clock.
+ * The first to be closed is the connection that has waited longest for its first complete header, where that is more
+ * than a tick; then the longest idle connection; then any that waits for its first header; then one whose client has
+ * not read its answer for longer than a header may take. Where there is none of these, the new connection is refused.
+ * Time is counted in ticks, a tenth of the header's deadline each, so that a request reads no clock.
  */
 
-/** Ticks within which a whole header arrives. */
+/** Ticks within which a complete header must arrive. */
 export const headerTicks = 10
 
-/** Bytes an idle connection's last answer may need one more tick for: the system may still be sending it. */
+/**
+ * The system may still be sending an idle connection's last answer: the connection gets one more tick per this many
+ * bytes.
+ */
 const bytesPerTick = 16 * 1024
 
-/** Bytes that the system takes at once, whether or not the client reads. */
+/** Bytes that the system buffers, whether or not the client reads. */
 export const buffered = 64 * 1024
 
 export class Connection {
@@ -23,15 +26,15 @@ export class Connection {
   running = 0
   /** The tick of its last change. */
   since: number
-  /** Whether a request has come over it. */
+  /** Whether a request has arrived on it. */
   served = false
   /** Ticks that it may be idle beyond the deadline. */
   grace = 0
-  /** Whether its answer was given and waits for the client to read it. */
+  /** Whether its answer is complete and waits for the client to read it. */
   unread: () => boolean = () => false
   /** Ends it at once. */
   readonly cut: () => void
-  /** Ends it once what is under way has been answered. */
+  /** Ends it after the answers under way. */
   readonly finish: () => void
   constructor(since: number, cut: () => void, finish: () => void) {
     this.since = since
@@ -42,12 +45,12 @@ export class Connection {
 
 export class Connections {
   readonly max: number
-  /** Without a whole header yet, oldest first. */
+  /** Without a complete header yet, oldest first. */
   private readonly halfOpen = new Set<Connection>()
   /** Between two requests, oldest first. */
   private readonly idle = new Set<Connection>()
   private readonly busy = new Set<Connection>()
-  /** Busy ones whose client does not read, oldest first. */
+  /** Busy connections whose client does not read, oldest first. */
   private readonly unread = new Set<Connection>()
   private ticks = 0
   private stopping = false
@@ -67,7 +70,7 @@ export class Connections {
     return this.busy.size
   }
 
-  /** Takes a new connection in; null: all others are busy, and it is to be closed. */
+  /** Admits a new connection; null: all others are busy, and the caller closes it. */
   opened(cut: () => void, finish: () => void = cut): Connection | null {
     if (this.stopping || (this.size >= this.max && !this.makeRoom())) {
       this.displaced++
@@ -78,7 +81,7 @@ export class Connections {
     return connection
   }
 
-  /** Ends the connection that others are to be preferred to; false: there is none. */
+  /** Ends the connection that is first to give way; false: there is none. */
   makeRoom(): boolean {
     const [waiting] = this.halfOpen
     const [idle] = this.idle
@@ -91,7 +94,7 @@ export class Connections {
     return true
   }
 
-  /** A whole header came. `unread`: whether the answer is given and waits to be read. */
+  /** A complete header arrived. `unread`: whether the answer is complete and waits to be read. */
   requested(connection: Connection, unread: () => boolean = () => false): void {
     if (connection.running++ > 0) return
     if (!this.halfOpen.delete(connection) && !this.idle.delete(connection)) return
@@ -101,7 +104,7 @@ export class Connections {
     this.busy.add(connection)
   }
 
-  /** The answer was given to the system; `bytes` of it may still have to be sent. */
+  /** The answer was given to the system, which may still have to send `bytes`. */
   answered(connection: Connection, bytes = 0): void {
     if (--connection.running > 0 || !this.busy.delete(connection)) return
     this.unread.delete(connection)
@@ -111,7 +114,7 @@ export class Connections {
     if (this.stopping) connection.finish()
   }
 
-  /** It has ended, whoever ended it. */
+  /** The connection has ended, from either side. */
   gone(connection: Connection): void {
     this.remove(connection)
     if (this.size === 0) this.whenEmpty()
@@ -134,19 +137,19 @@ export class Connections {
     }
   }
 
-  /** How many gave way or were refused since it was last asked. */
+  /** Connections that gave way or were refused since the last report. */
   report(): number {
     const { displaced } = this
     this.displaced = 0
     return displaced
   }
 
-  /** From now on no connection is taken in, and each ends with its next answer. */
+  /** Stops admitting connections; each one ends with its next answer. */
   stop(): void {
     this.stopping = true
   }
 
-  /** Ends those that nothing is being answered on. */
+  /** Ends the connections without a request under way. */
   finishIdle(): void {
     for (const connection of this.halfOpen) this.end(connection)
     for (const connection of this.idle) connection.finish()
@@ -156,7 +159,7 @@ export class Connections {
     for (const set of [this.halfOpen, this.idle, this.busy]) for (const connection of set) this.end(connection)
   }
 
-  /** Resolves when none is left. */
+  /** Resolves when no connection is left. */
   readonly empty = (): Promise<void> =>
     new Promise((resolve) => {
       if (this.size === 0) return resolve()

@@ -1,16 +1,17 @@
 /**
  * How many connections fit below the limit of file descriptors. Deno and Node raise the soft limit to the hard one when
- * they start, so what counts is read from the running process.
+ * they start, so the limit is read from the running process.
  */
 import { readFileSync } from "node:fs"
 import process from "node:process"
 
-/** What POSIX systems give where nothing can be read. */
+/** The usual limit of POSIX systems, where it cannot be read. */
 const usual = 1_024
 
 /**
- * Kept for the rest: 512 deliveries in flight and as many pooled connections to receivers, 24 connections to PostgreSQL,
- * the broker, SMTP, actors, files, and the listener's queue, which Deno's node:http accepts before it asks.
+ * Descriptors for other uses: 512 deliveries in flight and as many pooled connections to receivers, 24 connections to
+ * PostgreSQL, the broker, SMTP, actors, files, and the listener's queue, which Deno's node:http accepts before the
+ * program can refuse.
  */
 const others = 1_536
 

@@ -1,4 +1,4 @@
-/** What both servers share: what they are given, what they fail with, and the way they stop. */
+/** What both servers share: their input, their failures, and how they stop. */
 import { Data, Effect, Fiber, type Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Flows } from "../edge/LongAnswer.ts"
@@ -15,10 +15,10 @@ export class CannotListen extends Data.TaggedError("CannotListen")<{
   }
 }
 
-/** The listener takes no connection any more, for another reason than a lack of descriptors or memory. */
+/** The listener accepts no more connections, for another reason than a lack of descriptors or memory. */
 export class CannotAccept extends Data.TaggedError("CannotAccept")<{ readonly cause: unknown }> {
   override get message(): string {
-    return "the HTTP server takes no connections any more"
+    return "the HTTP server accepts no more connections"
   }
 }
 
@@ -39,10 +39,10 @@ export interface Listening {
   readonly lingerMillis: number
 }
 
-/** Until they are given up, requests in flight have this long when the server stops. */
+/** How long a stopping server waits for requests in flight. */
 const drain = "5 seconds"
 
-/** An answer for a connection that there is no room for, without reading its request. */
+/** The answer on a connection that finds no room; its request is not read. */
 export const noRoom =
   "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -50,8 +50,8 @@ const within = (promise: Effect.Effect<void>, duration: string | number, orElse:
   Effect.timeoutOrElse(Effect.interruptible(promise), { duration: duration as number, orElse: () => orElse })
 
 /**
- * Ends the connections after the listener was closed: kept ones are answered for `lingerMillis` (a request that was on its
- * way would meet a reset otherwise), requests in flight have five seconds, and a client that does not read its answer has
+ * Ends the connections after the listener was closed: kept ones are answered for `lingerMillis` (a request in transit
+ * would meet a reset otherwise), requests in flight have five seconds, and a client that does not read its answer has
  * half a second more.
  */
 export const finish = ({ connections, lingerMillis, running }: Listening): Effect.Effect<void> => {
@@ -64,7 +64,7 @@ export const finish = ({ connections, lingerMillis, running }: Listening): Effec
   })
 }
 
-/** Counts the header's deadline, and says once a minute that connections find no room. */
+/** Counts ticks, and logs once a minute at most that connections found no room. */
 export const watch = ({ connections, headerMillis }: Listening) => {
   const quiet = Math.ceil(60_000 * headerTicks / headerMillis)
   let silent = 0
@@ -75,7 +75,7 @@ export const watch = ({ connections, headerMillis }: Listening) => {
     if (displaced === 0) return Effect.void
     silent = quiet
     return Effect.logWarning(
-      `${displaced} connections closed for want of room: ${connections.max} fit below the limit of file descriptors`,
+      `${displaced} connections closed or refused for lack of room: ${connections.max} fit below the limit of file descriptors`,
     )
   }).pipe(Effect.delay(headerMillis / headerTicks), Effect.forever)
 }

@@ -2,8 +2,8 @@
  * Deno's own server, fed by an accept loop of ours.
  *
  * `Deno.serve` accepts by itself: it cannot bound its connections, waits for a header for ever, and ends at the first
- * EMFILE. Its engine takes single connections, too (`serveHttpOnConnection`, which Deno keeps for its own modules; looked
- * for at start, node:http serves where it is missing), so each connection is known here, and can be ended.
+ * EMFILE. Its engine also serves single connections (`serveHttpOnConnection`, which Deno keeps for its own modules;
+ * where it is missing, node:http serves), so each connection is known here, and can be ended.
  */
 import { Context, Effect, Fiber, type Scope } from "effect"
 import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
@@ -33,13 +33,13 @@ type ServeOn = (
   onListen: () => void,
 ) => { readonly finished: Promise<void>; readonly shutdown: () => Promise<void> }
 
-/** Of Deno's namespace what we use; the sources are checked without its library. */
+/** The part of Deno's namespace that is used here: the sources are type-checked without Deno's library. */
 export interface Deno {
   readonly listen: (options: { readonly hostname: string; readonly port: number }) => Listener
   readonly serveOn: ServeOn
 }
 
-/** Deno with what is needed of it, or undefined. */
+/** The functions of Deno, or undefined where one is missing. */
 export const deno = ((): Deno | undefined => {
   const namespace = Reflect.get(globalThis, "Deno")
   const serveOn = namespace?.[namespace.internal]?.serveHttpOnConnection
@@ -50,14 +50,14 @@ export const deno = ((): Deno | undefined => {
 })()
 
 /**
- * Without Deno's signal of a request, which aborts when it was answered, too, and says so on the terminal. A stream
- * ends when its client goes away even so, and whatever else is under way is bounded by the database's limits.
+ * Removes Deno's signal of a request, which also aborts after the answer, and reports that on the terminal. Streams
+ * still end when their client disconnects, and other work is bounded by the database's limits.
  */
 const unsignalled = (request: Request): Request => Object.defineProperty(request, "signal", { value: undefined })
 
 const codeOf = (error: unknown) => (error as { readonly code?: unknown } | null)?.code
 
-/** What passes when connections end; the listener is whole. */
+/** Shortages that pass when connections end: the listener is sound. */
 const scarce = new Set<unknown>(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"])
 
 /** After so many other errors in a row the listener is taken for broken. */
@@ -78,7 +78,7 @@ const turnAway = (accepted: Accepted) => {
   accepted.write(encoded).then(close, close)
 }
 
-/** Notes an answer that the system does not take at once. Most are short, and cost nothing here. */
+/** Records the length of an answer that the system does not take at once; most are short. */
 const noted = (response: HttpServerResponse.HttpServerResponse) => {
   const bytes = response.body._tag === "Uint8Array" ? response.body.contentLength : 0
   return bytes <= buffered ? Effect.succeed(response) : Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
@@ -108,7 +108,7 @@ const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) 
   }, () => connections.gone(connection))
 }
 
-/** A connection that its client reset before it was served fails at once. */
+/** Serving fails at once on a connection that its client has reset. */
 const served = (start: () => Promise<void>, gone: () => void) => {
   try {
     start().then(gone, gone)
@@ -141,7 +141,7 @@ const accepting = (
   return Effect.forever(next)
 }
 
-/** Listens, and gives what fails when the listener has broken. */
+/** Listens; the result fails when the listener is broken. */
 export const onDeno = Effect.fnUntraced(function* (
   deno: Deno,
   host: string,

@@ -1,4 +1,4 @@
-/** node:http: the only server on Node, and on Deno where it is asked for. */
+/** node:http: the only server on Node, and the server on Deno with NODE_HTTP. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Deferred, Effect, type Scope } from "effect"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
@@ -16,11 +16,11 @@ const turnAway = (socket: Socket) => {
 
 const ended = (http: Server): Effect.Effect<void> =>
   Effect.sync(() => {
-    // Not node:http's own, which closes kept connections on the spot.
+    // Not node:http's own `close`, which ends kept connections at once.
     if (http.listening) NetServer.prototype.close.call(http)
   })
 
-/** Tells `connections` of each connection and request. */
+/** Reports each connection and request to `connections`. */
 const counted = (http: Server, connections: Connections) => {
   const known = new WeakMap<object, Connection>()
   http.on("connection", (socket: Socket) => {
@@ -34,7 +34,7 @@ const counted = (http: Server, connections: Connections) => {
     const connection = known.get(socket)
     if (connection === undefined) return
     connections.requested(connection, () => response.writableEnded && !streams.has(response))
-    // After the answer's last byte was given to the system, or the client has gone; the socket is free by then.
+    // Emitted once the system has the answer's last byte, or the client has disconnected; the socket is free by then.
     response.once("close", () => connections.answered(connection))
   }
   http.on("request", requested)
@@ -45,7 +45,7 @@ const probePause = "5 seconds"
 
 const probePatience = 2_000
 
-/** Whether a connection to the listener comes through within two seconds; null where none can be made from here. */
+/** Whether the listener accepts a connection within two seconds; null where this process cannot connect. */
 const comesThrough = (http: Server, host: string, port: number): Effect.Effect<boolean | null> =>
   Effect.callback<boolean | null>((resume) => {
     const address = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
@@ -63,8 +63,8 @@ const comesThrough = (http: Server, host: string, port: number): Effect.Effect<b
   })
 
 /**
- * Opens the listener anew when it has gone deaf: node:http of Deno 2.9.6 never accepts again after EMFILE, and says
- * nothing (libs/core/uv_compat/tcp.rs, `poll_accept`). The kept connections stay. Node recovers by itself.
+ * Opens the listener again when it no longer accepts: node:http of Deno 2.9.6 never accepts again after EMFILE, and
+ * reports no error (libs/core/uv_compat/tcp.rs, `poll_accept`). The kept connections stay. Node recovers by itself.
  */
 const revived = Effect.fnUntraced(function* (http: Server, host: string, port: number) {
   let before = -1
@@ -74,17 +74,17 @@ const revived = Effect.fnUntraced(function* (http: Server, host: string, port: n
     if (accepted === before && (yield* comesThrough(http, host, port)) === false && http.listening) {
       yield* ended(http)
       http.listen({ host, port, backlog })
-      yield* Effect.logWarning("the HTTP listener accepted nothing any more: opened anew")
+      yield* Effect.logWarning("the HTTP listener no longer accepted connections: opened again")
     }
     before = accepted
   })
   return yield* Effect.forever(Effect.andThen(Effect.sleep(probePause), look))
 })
 
-/** Deno's node:http accepts the whole queue before it asks: kept short there. */
+/** Short on Deno, whose node:http accepts the whole queue before this program can refuse a connection. */
 const backlog = "Deno" in globalThis ? 64 : 511
 
-/** Listens, and gives what fails when the listener has broken. */
+/** Listens; the result fails when the listener is broken. */
 export const onNode = Effect.fnUntraced(function* (
   host: string,
   port: number,
@@ -92,13 +92,13 @@ export const onNode = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Effect.Effect<never, CannotAccept>, CannotListen, Scope.Scope> {
   const { connections, flows, headerMillis } = listening
   const http = createServer({
-    // As Deno has it: of a header that is sent twice none is picked.
+    // As on Deno: a repeated header is joined, and none of its values is picked.
     joinDuplicateHeaders: true,
-    // A request without a Host is refused as one with another's (421).
+    // Our own check refuses a request without a Host like one with a foreign Host (421).
     requireHostHeader: false,
-    // `watch` closes connections without a header: Node looks every 30 s only, Deno never.
+    // `watch` closes connections without a header: Node checks every 30 s only, Deno never.
     headersTimeout: 0,
-    // Told to clients, so that they send nothing over a connection that is about to be closed.
+    // Announced to clients, so that they send nothing over a connection that is about to be closed.
     keepAliveTimeout: headerMillis,
   })
   counted(http, connections)
@@ -111,7 +111,7 @@ export const onNode = Effect.fnUntraced(function* (
   const app = Effect.flatMap(listening.app(port), (response) => overNode(response, flows))
   yield* server.serve(app).pipe(Effect.provideContext(defaults))
   yield* Effect.forkScoped(watch(listening))
-  // Added last, so it runs first: closing what `serve` added would wait for requests that run to their end.
+  // Added last, so it runs first: the finalizer of `serve` would wait for requests that run to their end.
   yield* Effect.addFinalizer(() =>
     ended(http).pipe(
       Effect.andThen(finish(listening)),

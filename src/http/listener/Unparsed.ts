@@ -1,6 +1,6 @@
 /**
- * What node:http cannot read as a request gets a problem of ours as well. No route and no actor is known, so it leaves no
- * record in the audit.
+ * Answers with a problem of ours where node:http cannot parse a request. Its route and actor are unknown, so it leaves
+ * no record in the audit.
  */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -13,7 +13,7 @@ import { respond } from "../edge/Failures.ts"
 import { instanceOf } from "../edge/Routes.ts"
 
 const detail =
-  "The request cannot be read as HTTP/1.1: see that its method is in capitals, and its headers are well-formed"
+  "The request cannot be read as HTTP/1.1: check that its method is in capitals and its headers are well-formed"
 
 const answerTo = Effect.fnUntraced(function* (code: unknown) {
   const requestId = yield* (yield* Ids).next
@@ -38,7 +38,7 @@ const textOf = ({ body, headers, status }: HttpServerResponse.HttpServerResponse
 export const answerUnparsed = (http: Server) =>
   Effect.map(Effect.context<never>(), (context) => {
     http.on("clientError", (error: Error & { readonly code?: unknown }, socket: Duplex) => {
-      // Reset, or in the middle of another answer.
+      // The client has reset the connection, or another answer is being sent.
       if (error.code === "ECONNRESET" || !socket.writable || Reflect.get(socket, "_httpMessage") != null) {
         return void socket.destroy()
       }

@@ -12,7 +12,7 @@ const row = (name: string, value: Html) =>
       <dd>${value}</dd>
     </div>
   `
-/** Somebody's own words stand apart: they neither turn ours around nor look like them. */
+/** Isolates text that a user wrote, so that it can neither reverse the direction of our text nor pass for it. */
 const said = (text: string) => html`<bdi>${text}</bdi>`
 
 /** The record that publishes the new DKIM key. */
@@ -42,7 +42,7 @@ const window = "Until then its owner can stop the transfer with a link that we s
   "The domain moves to your account after that."
 const stoppable = html`<p>${window}</p>`
 
-/** What somebody sees who is not signed in yet. */
+/** The offer as a visitor sees it who is not signed in yet. */
 export const offerFacts = (transfer: DomainTransfer, safetyWindowMillis: number): Html =>
   html`${factsOf(transfer, row("Takes effect", html`${span(safetyWindowMillis)} after you accept`))}${stoppable}`
 
@@ -78,9 +78,9 @@ const declining = html`<button class="plain" name="answer" value="decline">Decli
 
 export const acceptForm = ({ address, now, obstacle, safetyWindowMillis, transfer, workspaces }: {
   readonly transfer: DomainTransfer
-  /** Of the account that is signed in. */
+  /** The address of the account that is signed in. */
   readonly address: string | null
-  /** The caller's, the one that is meant by default first. */
+  /** The caller's workspaces, the default one first. */
   readonly workspaces: ReadonlyArray<Workspace>
   /** Why the caller cannot accept at the moment, or null. */
   readonly obstacle: string | null

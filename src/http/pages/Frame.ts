@@ -1,4 +1,7 @@
-/** The frame of every page for people: no scripts, nothing from elsewhere, nothing kept, one style sheet of ours. */
+/**
+ * The layout of every page for people: no scripts, no content from other hosts, no caching, one style sheet of this
+ * program.
+ */
 import { HttpServerResponse } from "effect/http"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
 
@@ -7,11 +10,11 @@ const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-
 export interface Page {
   readonly title: string
   readonly body: Html
-  /** 200 unless told. */
+  /** 200 by default. */
   readonly status?: number
 }
 
-/** Pages whose style sheet is at this path of ours. */
+/** Makes pages with the style sheet at this path. */
 export const framed = (stylePath: string) => ({ body, status, title }: Page): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(
     html`

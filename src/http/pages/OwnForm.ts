@@ -1,7 +1,7 @@
 /**
- * Whether a POST comes from a form of our own pages. They say `no-referrer`, which makes browsers write `Origin: null`
- * on it (Fetch, "append a request Origin header"); that it is our own they still say in `Sec-Fetch-Site`, which no page
- * can forge.
+ * Whether a POST comes from a form of our own pages. The pages set `no-referrer`, which makes browsers send `Origin:
+ * null` (Fetch, "append a request Origin header"); browsers still identify our own form in `Sec-Fetch-Site`, which no
+ * page can forge.
  */
 import { Headers, type HttpServerRequest } from "effect/http"
 import { passesCsrf } from "../auth/Csrf.ts"

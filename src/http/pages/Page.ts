@@ -1,4 +1,4 @@
-/** What the pages behind mailed links have in common. */
+/** The common parts of the pages behind mailed links. */
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { framed } from "./Frame.ts"
 
@@ -6,11 +6,11 @@ export const stylePath = "/transfers/style.css"
 
 export const page = framed(stylePath)
 
-/** A page that says one thing. */
+/** A page with one message. */
 export const saying = (title: string, text: string, status = 200, more: Html | null = null) =>
   page({ title, body: html`<p>${text}</p>${more}`, status })
 
-/** `b***@birch.example`: its owner knows it, and a stranger who has the link cannot write to it. */
+/** Masks an address, `b***@birch.example`: its owner recognises it, and a stranger with the link cannot write to it. */
 export const masked = (address: string | null): string => {
   const at = address?.lastIndexOf("@") ?? -1
   return address === null || at < 1 ? "***" : `${String.fromCodePoint(address.codePointAt(0)!)}***${address.slice(at)}`

@@ -1,7 +1,7 @@
 /**
- * The way to the sign-in page and back. The link's path holds a token and must not leave this site, so it waits in a
- * cookie of ours, and the sign-in page is told nothing but an opaque `state`. It sends the person back to
- * `/transfers/resume?state=…`, which works in the browser that left, and for ten minutes.
+ * Leads to the sign-in page and back. The link's path holds a token and must not leave this site, so the token waits in
+ * a cookie of ours, and the sign-in page gets only an opaque `state`. The sign-in page sends the person back to
+ * `/transfers/resume?state=…`, which works for ten minutes, in the same browser.
  */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -12,9 +12,9 @@ import { ownCookie } from "../auth/OwnCookies.ts"
 import { page, saying } from "./Page.ts"
 
 export interface SignInOptions {
-  /** The origin that browsers know us by. */
+  /** The origin under which browsers reach this program. */
   readonly publicUrl: URL
-  /** Where a person signs in; null: nobody told us. */
+  /** The sign-in page; null: none is configured. */
   readonly signInUrl: URL | null
 }
 
@@ -33,18 +33,18 @@ const remember = (response: HttpServerResponse.HttpServerResponse, value: string
 
 export interface Asking {
   readonly title: string
-  /** What stands above the request to sign in. */
+  /** The text above the request to sign in. */
   readonly about: Html
   readonly status: number
-  /** What the audit says of it where the status is one of a failure. */
+  /** The code in the audit, where the status is a failure's. */
   readonly code: string
   /** The account that the offer is for, masked. */
   readonly meant: string
-  /** The link's, one that exists. */
+  /** The token of the link, which exists. */
   readonly token: string
 }
 
-/** Asks a person to sign in, or to sign in as somebody else. */
+/** Asks a person to sign in, or to sign in to another account. */
 export const askToSignIn = (
   { publicUrl, signInUrl }: SignInOptions,
   { about, code, meant, status, title, token }: Asking,
@@ -71,7 +71,7 @@ export const resume = (publicUrl: URL) =>
         "malformed_request",
         saying(
           "Open the link again",
-          "You are signed in elsewhere or too late: open the link in your email again.",
+          "The sign-in took too long, or began in another browser: open the link in your email again.",
           400,
         ),
       )

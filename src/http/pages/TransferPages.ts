@@ -1,7 +1,7 @@
 /**
- * The pages behind mailed links, `/transfers/accept/{token}` and `/transfers/stop/{token}`. Scanners and previews follow
- * links in mails, so a GET changes nothing and shows buttons, and a button's POST does what it says. Pages of an
- * outcome have no token in their path. Nothing here runs scripts, and nothing of a path leaves this site.
+ * The pages behind mailed links, `/transfers/accept/{token}` and `/transfers/stop/{token}`. Scanners and previews
+ * follow links in mails, so a GET changes no state and shows buttons; a button's POST makes the change. Pages of an
+ * outcome have no token in their path. The pages run no scripts, and no part of a path leaves this site.
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -42,7 +42,11 @@ interface Seen {
 
 const unknown = refusing(
   "not_found",
-  saying("This link is not known", "No transfer has this link: open it in the email again, whole.", 404),
+  saying(
+    "This link is not known",
+    "No transfer has this link: open the link in the email again, and see that it is complete.",
+    404,
+  ),
 )
 const foreign = refusing(
   "csrf_rejected",
@@ -73,7 +77,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   const ids = yield* Ids
   const actor = yield* DomainActor.client
 
-  /** Who is signed in here, or null. A page knows cookies only. */
+  /** The account that is signed in by cookie, or null. */
   const visitor = Effect.gen(function* () {
     const { cookies } = yield* HttpServerRequest.HttpServerRequest
     const credential = yield* principals.present({ authorization: undefined, cookie: cookies[sessionCookie] })
@@ -82,7 +86,9 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     return accountId
   }).pipe(Effect.catchTag("InvalidCredentials", () => Effect.succeed(null)))
 
-  /** Shows what a link can still do, or says in a page of this status why it does that no more. */
+  /**
+   * Shows the page of a link that still works, else a page with `status` that says why the link does not work any more.
+   */
   const look = <E, R>(
     link: Link,
     status: number,
@@ -178,7 +184,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
         OrgAccessLost: () => said("org_access_lost"),
         DomainLimit: () => said("domain_limit"),
         Held: held,
-        // Another request, or the clock, was there first: what it made of the transfer says why.
+        // Another request, or the clock, changed the transfer first: its state gives the reason.
         TransferNotFound: () => overtaken("accept"),
         TransferExpired: () => overtaken("accept"),
         NotPending: () => overtaken("accept"),
@@ -192,7 +198,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   })
 
   const answer = Effect.gen(function* () {
-    // Before anything is refused, so that the audit names who it was.
+    // Recognise the visitor before any refusal, so that the audit names the account.
     const accountId = yield* visitor
     return yield* look(
       "accept",
@@ -217,7 +223,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     }),
   )
 
-  /** Only what our own page sends may change anything, whether or not a cookie says who sent it. */
+  /** Only a form of our own pages may change state, with a cookie or without. */
   const own = <E, R>(inner: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.flatMap(
       HttpServerRequest.HttpServerRequest,

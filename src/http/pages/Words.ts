@@ -1,4 +1,4 @@
-/** What the pages behind mailed links say of a transfer that cannot be accepted, or stopped, by them any more. */
+/** Texts for links whose transfer can no longer be accepted or stopped by them. */
 import type { Preview } from "../../../services/transfers/Transfers.ts"
 import { when } from "./Page.ts"
 
@@ -57,7 +57,7 @@ const stop = ({ transfer: { domain_name: name, completed_at: done, status }, use
     }
 }
 
-/** Null while the link can still do what it is for; `code` is what the API says of the same. */
+/** The text for a link that no longer works, with the API's code for the same; null while the link works. */
 export const ended = (link: "accept" | "stop", preview: Preview): Words & { readonly code: string } | null => {
   const { transfer: { status }, used } = preview
   if (!used && status === (link === "accept" ? "pending" : "accepted")) return null
@@ -65,7 +65,7 @@ export const ended = (link: "accept" | "stop", preview: Preview): Words & { read
   return { ...offer(preview), code: status === "expired" ? "expired" : "not_pending" }
 }
 
-/** Why an acceptance was refused, where the state of the transfer does not say so itself. */
+/** Texts for refused acceptances that the state of the transfer does not explain. */
 export const refused: Readonly<Record<string, Words>> = {
   org_access_lost: {
     title: "Choose another workspace",

@@ -19,7 +19,7 @@ describe("the detail of a problem", () => {
       "At most 5 requests in 60 seconds: try again in 1 second.",
     ],
     [{ code: "rate_limited", retry_after: 30 }, "Try again in 30 seconds."],
-    [{ code: "broadcasts_in_flight", blockers: [{}, {}] }, "In the way: 2. Each stands under blockers."],
+    [{ code: "broadcasts_in_flight", blockers: [{}, {}] }, "Blocked by 2 items, listed under blockers."],
     [
       { code: "supplied_mismatch", properties: ["iss", "aud", "jwks"] },
       "Leave out what the transmitter supplies: iss, aud and jwks.",

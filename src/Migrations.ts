@@ -45,6 +45,7 @@ import listedReviews from "../migrations/0036_listed_reviews.ts"
 import policyReviews from "../migrations/0037_policy_reviews.ts"
 import linkRequests from "../migrations/0038_link_requests.ts"
 import firstAttempts from "../migrations/0039_first_attempts.ts"
+import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/Watched.ts"
@@ -169,7 +170,7 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
 
 /** Grants under a lock: concurrent starts would update the same catalogue rows, and one of them would fail. */
 const grantAlone = (owner: PgClient.PgClient, role: string) =>
-  owner`select pg_advisory_xact_lock(hashtext('bailiwick grants'))`.pipe(
+  lock(owner, "grants").pipe(
     Effect.andThen(grant(owner, role)),
     owner.withTransaction,
     inTurn,
@@ -183,7 +184,7 @@ const roleOf = (sql: PgClient.PgClient) =>
   Effect.map(sql<{ role: string }>`select current_user::text as role`, ([row]) => row!.role)
 
 const migrateCluster = (owner: PgClient.PgClient) =>
-  owner`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`.pipe(
+  lock(owner, "clusterTables").pipe(
     Effect.andThen(Migrator.make({})({ loader: SqlRunnerStorage.migrations({}), table: cluster.migrations })),
     Effect.provideService(SqlClient.SqlClient, owner),
     owner.withTransaction,

@@ -128,6 +128,11 @@ describe("Architecture", () => {
     assert.isNotEmpty(breaches(product, (to) => to === "@simplewebauthn/server"))
   })
 
+  it("advisory locks are taken by their names", () => {
+    const takers = saying(product, /\bpg_(try_)?advisory_/).filter((path) => !path.startsWith("migrations/"))
+    assert.deepStrictEqual(takers, ["services/platform/database/AdvisoryLocks.ts"])
+  })
+
   it("no `as any`, no barrel, no imports without an extension", () => {
     assert.deepStrictEqual(saying(sources.filter(({ path }) => path !== "test/Architecture.test.ts"), /\bas any\b/), [])
     assert.deepStrictEqual(sources.filter(({ path }) => /\/index\.tsx?$/.test(path)).map(({ path }) => path), [])

@@ -10,14 +10,12 @@ import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/Directory.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
 import { Bells } from "../platform/messaging/Bells.ts"
+import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
 
 /** The bell that rings after accounts arrived or changed, in whatever process: events may have waited for them. */
 export const accountsTopic = "accounts"
-
-/** The advisory lock under which credentials are compared with the owners of their domains. */
-const smtpOwnership = 0x62_61_69_01
 
 const echoed = "excluded.account_id is not distinct from t.account_id"
 const ownerOf = (column: string) =>
@@ -34,7 +32,7 @@ export const mailKinds = Effect.gen(function* () {
   const holdOwnership = Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
     if (domainIds.length === 0) return
     yield* sql`select from domains where id = any(${domainIds}::uuid[]) order by id for share`
-    yield* sql`select pg_advisory_xact_lock(${smtpOwnership})`
+    yield* lock(sql, "smtpOwnership")
   })
 
   const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<Told>) {

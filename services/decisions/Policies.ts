@@ -1,6 +1,6 @@
 /**
- * Policy reviews decided (DECISIONS-identity 1.12): each required role is signed by a holder who is somebody else than the
- * author and than everybody who signed before. The last signature carries the request out, in the same transaction.
+ * Decisions on policy reviews (docs/requests.md): each required role is signed by a holder who is neither the author nor
+ * one of the earlier signers. The last signature carries the request out, in the same transaction.
  *
  * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must
  * be one of `Transact`, as decisions about a project and an approval of a link have to. Order of locks: the project's turn,

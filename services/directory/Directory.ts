@@ -14,6 +14,7 @@
 import { Array, Clock, Context, Effect, Layer, Result, Schedule, Stream } from "effect"
 import { SqlError } from "effect/sql"
 import { Audit } from "../platform/observability/Audit.ts"
+import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { inTransaction } from "../platform/database/Transact.ts"
 import type { Guard, Kind, LineRefused, Trust } from "./Kind.ts"
@@ -49,9 +50,6 @@ export interface RefusedLine {
 
 /** Lines of one transaction at most. */
 export const batchSize = 100
-
-/** The advisory lock of whoever applies lines of kinds with a history. */
-const historians = 0x62_61_69_02
 
 const ignored: LineResult = { _tag: "ignored", because: null }
 const rejected = (rejection: Rejection): LineResult => ({ _tag: "rejected", ...rejection })
@@ -129,7 +127,7 @@ export class Directory extends Context.Service<Directory, {
           const now = new Date(yield* Clock.currentTimeMillis)
           const results = batch.map((line): LineResult => Result.isFailure(line) ? rejected(line.failure) : ignored)
           if (batch.some((line) => Result.isSuccess(line) && line.success.kind.history !== undefined)) {
-            yield* sql`select pg_advisory_xact_lock(${historians})`
+            yield* lock(sql, "directoryHistory")
           }
           for (const kind of kinds) yield* applyKind(kind, batch, now, trust, results)
           const applied = results.filter(({ _tag }) => _tag === "applied").length

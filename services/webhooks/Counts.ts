@@ -1,6 +1,7 @@
 /** Folds the deltas of the counts, so that a total stays a sum of few rows. The totals are the same before and after. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import { tryLock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 
 const batch = 20_000
@@ -14,9 +15,7 @@ export class Counts extends Context.Service<Counts, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const fold = Effect.gen(function* () {
-        const [lock] = yield* sql<{ own: boolean }>`
-          select pg_try_advisory_xact_lock(hashtext('bailiwick counts')) as own`
-        if (!lock!.own) return false
+        if (!(yield* tryLock(sql, "counts"))) return false
         const [row] = yield* sql<{ n: number }>`
           with loose as materialized (
             select ctid from delivery_counts where not folded limit ${batch}

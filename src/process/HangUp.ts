@@ -1,5 +1,5 @@
 /**
- * Ends the process in order when its terminal closes (SIGHUP), as Ctrl-C does; otherwise its embedded servers would be
+ * Ends the process in order when its terminal closes, as Ctrl-C does; otherwise its embedded servers would be
  * left running. `nohup`, which ignores SIGHUP, is respected.
  */
 import { readFileSync } from "node:fs"

@@ -1,7 +1,7 @@
 /**
- * Whether a person may sign a policy review in a role (RULES, Trust). Each role by somebody else, none by the author, and
- * nobody who made or approved another's place beside that other. While an institution has no administrator who could
- * sign, an operator stands in; and whoever approved an institution may approve its first enrollment.
+ * Whether a person may sign a policy review in a role (docs/guarantees.md). Each role is signed by another person, none by
+ * the author, and no signer made or approved the membership of another signer. While an institution has no administrator
+ * who could sign, an operator signs in that role; the approver of an institution may approve its first enrollment.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"

@@ -8,6 +8,7 @@ import { isFenced } from "../../platform/database/FencedCommand.ts"
 import { type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 import type { PolicyDecision } from "./Signer.ts"
+import { lockProject } from "../../platform/database/AdvisoryLocks.ts"
 
 export const recording = Effect.map(
   Audit,
@@ -44,5 +45,5 @@ export const inProjectsTurn = Effect.fnUntraced(function* (sql: PgClient.PgClien
   const [review] = yield* sql<{ project_id: string | null }>`
     select project_id from policy_reviews where id = ${reviewId}::uuid`
   if (review === undefined || review.project_id === null) return
-  yield* sql`select pg_advisory_xact_lock(hashtextextended(${`project ${review.project_id}`}, 0))`
+  yield* lockProject(sql, review.project_id)
 })

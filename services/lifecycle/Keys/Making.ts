@@ -6,6 +6,7 @@ import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
 import { BoundedMap } from "../../platform/BoundedMap.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 import { openSsl } from "./OpenSsl.ts"
+import { lock } from "../../platform/database/AdvisoryLocks.ts"
 
 export type KeyState = "announced" | "published" | "active" | "retiring" | "retired" | "compromised"
 
@@ -31,7 +32,7 @@ export interface KeyPair {
 }
 
 /** Every change of a key or of a key's state holds this lock to the end of its transaction. */
-export const lockKeys = (sql: PgClient.PgClient) => sql`select pg_advisory_xact_lock(${0x62_61_69_16})`
+export const lockKeys = (sql: PgClient.PgClient) => lock(sql, "signingKeys")
 
 type Unnamed = Omit<KeyPair, "kid">
 

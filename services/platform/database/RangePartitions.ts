@@ -7,6 +7,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { floorOf } from "../Ids.ts"
+import { tryLock } from "./AdvisoryLocks.ts"
 
 /** Days or months, numbered without a gap. */
 export interface Unit {
@@ -85,11 +86,7 @@ export const isLate = (found: ReadonlyArray<Partition>, { ahead, unit }: Parent,
   lacking(found, [unit.of(now) + ahead - 1]).length > 0
 
 /** Whether this process does the upkeep of partitions in the current transaction; what it does is there for the others. */
-export const isOurTurn = (owner: PgClient.PgClient) =>
-  Effect.map(
-    owner<{ own: boolean }>`select pg_try_advisory_xact_lock(hashtext('bailiwick partitions')) as own`,
-    ([lock]) => lock!.own,
-  )
+export const isOurTurn = (owner: PgClient.PgClient) => tryLock(owner, "partitions")
 
 /**
  * Keeps everybody out for the rest of the transaction, before rows move between partitions. A statement that was planned

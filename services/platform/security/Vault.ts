@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto"
+import { lock } from "../database/AdvisoryLocks.ts"
 import { Database } from "../database/Database.ts"
 import { inTurn } from "../database/InTurn.ts"
 import type { Ring } from "./KeyRing.ts"
@@ -84,7 +85,7 @@ const admitted = Effect.fnUntraced(function* (config: VaultConfig) {
     config.keys === undefined ? readRing(config.file) : parseRing(config.keys, "BAILIWICK_KEYS")
   )
   return yield* Effect.gen(function* () {
-    yield* sql`select pg_advisory_xact_lock(hashtext('bailiwick vault'))`
+    yield* lock(sql, "vault")
     const known = yield* sql<{ kid: string; check_value: Uint8Array }>`select kid, check_value from vault_keys`
     // The file may have been made by another process while this one waited.
     const ring = given ??

@@ -5,6 +5,7 @@ import type { SqlError } from "effect/sql"
 import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/Directory.ts"
 import { WebsiteExists } from "../../../schemas/problems/Identity.ts"
 import { Ids } from "../../platform/Ids.ts"
+import { lockProject } from "../../platform/database/AdvisoryLocks.ts"
 
 export interface ProjectRow {
   readonly id: string
@@ -60,7 +61,7 @@ export const projectRows = (sql: PgClient.PgClient) => {
      * Commands on one project go one after another from here to the end of the transaction: they read roles under shared
      * locks before they change the row, which two at once could not.
      */
-    turn: (id: string) => sql`select pg_advisory_xact_lock(hashtextextended(${`project ${id}`}, 0))`,
+    turn: (id: string) => lockProject(sql, id),
 
     byId: (id: string) => first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed`),
 

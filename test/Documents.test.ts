@@ -75,6 +75,29 @@ describe("the documents", () => {
   }
 })
 
+describe("CHANGELOG.md", () => {
+  const changes = read("CHANGELOG.md")
+
+  it("begins with what is not released, then this version and its day", () => {
+    const { version } = JSON.parse(read("package.json"))
+    const [, released] = [...changes.matchAll(/^## (.+)$/gm)].map(([, title]) => title!)
+    assert.match(changes, /^# Changelog\n[^#]*## Unreleased\n/)
+    assert.strictEqual(released?.replace(/\d{4}-\d\d-\d\d$/, "day"), `${version} - day`)
+  })
+
+  it("names every change as added, changed, deprecated, removed, fixed or security, once", () => {
+    const kinds = new Set(["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"])
+    for (const part of changes.split(/^## /m).slice(1)) {
+      const titles = [...part.matchAll(/^### (.+)$/gm)].map(([, title]) => title!)
+      assert.deepStrictEqual(titles.filter((title) => !kinds.has(title)), [])
+      assert.lengthOf(new Set(titles), titles.length)
+    }
+    const lines = [...changes.matchAll(/^- .+$/gm)].map(([line]) => line)
+    assert.lengthOf(new Set(lines), lines.length)
+    assert.deepStrictEqual(linksOf(changes).filter((target) => !leads("CHANGELOG.md", target)), [])
+  })
+})
+
 describe("comments of the code", () => {
   const code = filesOf(/\.(ts|mjs|sh|ya?ml|conf)$|^Dockerfile$/).map((path) => ({ path, text: commentsOf(read(path)) }))
 

@@ -1,6 +1,6 @@
 /**
- * The import law (docs/architecture.md): schemas ← services/platform ← services/<domain> ← src ← test, bench. Held by
- * reading the import lines of every file; and what no file may say.
+ * The import law (docs/architecture.md): schemas ← services/platform ← services/<domain> ← src ← test, bench. Checked
+ * by reading the import lines of every file; and code that no file may contain.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
@@ -39,7 +39,7 @@ const domainOf = (path: string) => /^services\/([^/]+)\//.exec(path)?.[1]
 const breaches = (of: ReadonlyArray<Source>, broken: (to: string, from: string) => boolean) =>
   of.flatMap(({ imports, path }) => imports.filter((to) => broken(to, path)).map((to) => `${path} -> ${to}`))
 
-/** Comments hold words that code may not. */
+/** The text without comments, which may hold words that code may not. */
 const codeOf = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1")
 
 const saying = (of: ReadonlyArray<Source>, pattern: RegExp, excepted: ReadonlyArray<string> = []) =>
@@ -48,7 +48,7 @@ const saying = (of: ReadonlyArray<Source>, pattern: RegExp, excepted: ReadonlyAr
 const product = trees.slice(0, 4).flatMap(under)
 
 describe("Architecture", () => {
-  it("reads import lines of every shape", () => {
+  it("import lines of every shape are read", () => {
     const text =
       `import a from "a"\nimport { b,\n  c } from "b"\nexport { d } from "d"\nimport "e"\nimport type { f } from "f"
       const g = import("g")\nexport * as h from "h"\nconst from = "not"`
@@ -63,7 +63,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found.filter((breach) => !allowed.has(breach)), [])
   })
 
-  it("a start loads little before its servers are at work: all that they take is waited for meanwhile", () => {
+  it("a start loads few packages before its servers run: the others are loaded during their start", () => {
     const loaded = /(?:^|\n)(?:import|export)\s(?!type\s)(?:[^"';]*?\sfrom\s)?\s*"([^"]+)"/g
     const found = new Set(["src/main.ts"])
     for (const path of found) {
@@ -82,7 +82,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(breaches(under("migrations"), (to) => !/^effect(\/|$)/.test(to)), [])
   })
 
-  it("the platform imports schemas and itself; no domain stands in it", () => {
+  it("the platform imports schemas and itself, and no domain", () => {
     assert.deepStrictEqual(
       breaches(under("services/platform"), (to) => isFile(to) && !/^(schemas|services\/platform)\//.test(to)),
       [],
@@ -101,12 +101,12 @@ describe("Architecture", () => {
     )
   })
 
-  it("nothing imports src but src, test and bench; nothing but those imports test", () => {
+  it("src is imported by src, test and bench only; test and bench by no product code", () => {
     assert.deepStrictEqual(breaches(product, (to, from) => to.startsWith("src/") && !from.startsWith("src/")), [])
     assert.deepStrictEqual(breaches(product, (to) => /^(test|bench)\//.test(to)), [])
   })
 
-  it("the consumer's kit stands alone: itself and nothing else; examples see nothing but it", () => {
+  it("the consumer's kit imports only itself, and examples only the kit", () => {
     const outside = (to: string) => !to.startsWith("sdk/") && !to.startsWith("node:")
     assert.deepStrictEqual(breaches(under("sdk"), outside), [])
     assert.deepStrictEqual(breaches(under("examples"), (to, from) => outside(to) && !to.startsWith(dirname(from))), [])
@@ -114,7 +114,7 @@ describe("Architecture", () => {
     assert.isAbove(under("sdk").length, 8)
   })
 
-  it("what leaves over HTTP goes through platform/Outbound", () => {
+  it("requests to the outside go through platform/Outbound", () => {
     const inside = /^services\/platform\/Outbound(\.ts$|\/)/
     const outside = product.filter(({ path }) => !inside.test(path))
     assert.deepStrictEqual(breaches(outside, (to) => /^undici(\/|$)/.test(to)), [])
@@ -122,7 +122,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(breaches(outside, (to) => to === "effect/http/FetchHttpClient"), [])
   })
 
-  it("what few processes use is loaded by the first who does", () => {
+  it("a package that few processes use is loaded on first use", () => {
     const late = product.filter(({ text }) => /^import (?!type).*"@simplewebauthn\//m.test(text))
     assert.deepStrictEqual(late.map(({ path }) => path), [])
     assert.isNotEmpty(breaches(product, (to) => to === "@simplewebauthn/server"))
@@ -133,7 +133,7 @@ describe("Architecture", () => {
     assert.deepStrictEqual(takers, ["services/platform/database/AdvisoryLocks.ts"])
   })
 
-  it("no `as any`, no barrel, no imports without an extension", () => {
+  it("no `as any`, no barrel, no import without an extension", () => {
     assert.deepStrictEqual(saying(sources.filter(({ path }) => path !== "test/Architecture.test.ts"), /\bas any\b/), [])
     assert.deepStrictEqual(sources.filter(({ path }) => /\/index\.tsx?$/.test(path)).map(({ path }) => path), [])
     assert.deepStrictEqual(breaches(sources, (to) => isFile(to) && !/\.(tsx?|json)$/.test(to)), [])

@@ -47,7 +47,7 @@ const report = async (
 }
 
 describe("the report of a run", () => {
-  it("names each test that failed and then passed", async () => {
+  it("names each test that failed and then passed as flaky", async () => {
     const { code, lines } = await report({
       "test.0": [
         file("A.test.ts", 9_000, { "a one": "failed", "a two": "passed" }),
@@ -70,7 +70,7 @@ describe("the report of a run", () => {
     ])
   })
 
-  it("names what failed in every attempt as failed", async () => {
+  it("names a test that failed in every attempt as failed", async () => {
     const attempt = [file("A.test.ts", 10, { one: "failed", two: "passed" })]
     const { code, lines } = await report({ "test.0": attempt, "test.1": attempt }, "1")
     assert.strictEqual(code, 1)

@@ -1,4 +1,4 @@
-/** What deploy/ promises, as far as it can be read: no engine for containers is needed. */
+/** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { denoRun } from "../bench/harness/Child.ts"
@@ -6,7 +6,7 @@ import { permissions } from "../src/cli/NatsPermissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
 
-/** The blocks of a mapping in compose.yaml, by their names, with what an anchor brings. */
+/** The blocks of a mapping in compose.yaml, by their names, with anchors resolved. */
 const blocksOf = (text: string, indent: string): ReadonlyMap<string, string> =>
   new Map(
     text.split(new RegExp(`^${indent}(?=[a-z-]+:)`, "m")).slice(1).map((block) =>
@@ -19,14 +19,15 @@ describe("deploy", () => {
   const top = blocksOf(compose, "")
   const services = blocksOf(top.get("services")!, "  ")
 
-  it("hardens every container", () => {
+  it("every container is hardened", () => {
     const hardened = top.get("x-hardened")!
     const expected = ["read_only: true", "cap_drop: [ALL]", `["no-new-privileges:true"]`, "pids_limit:", "mem_limit:"]
     for (const line of expected) assert.include(hardened, line)
     assert.include(top.get("x-bailiwick")!, "<<: *hardened")
     assert.deepStrictEqual([...services.keys()], ["postgres", "nats", "migrate", "keeper", "one", "two", "nginx"])
     for (const [name, service] of services) assert.match(service, /<<: \*(hardened|bailiwick)\n/, name)
-    // What each takes back: without CHOWN nginx does not start, since its workers own its temporary folders.
+    // The capability that a service takes back: without CHOWN nginx does not start, since workers own its temporary
+    // folders.
     const taken = [...services].flatMap(([name, service]) => {
       const match = /cap_add: \[(.*)\]/.exec(service)
       return match === null ? [] : [[name, match[1]]]
@@ -37,7 +38,7 @@ describe("deploy", () => {
     ])
   })
 
-  it("gives the owner's credentials to what migrates and to one process that keeps the partitions, which serves nothing", () => {
+  it("the owner's credentials go to the migrations and to one process without a port, which keeps the partitions", () => {
     const owners = [...services].filter(([, service]) => service.includes("owner_password")).map(([name]) => name)
     assert.deepStrictEqual(owners, ["postgres", "migrate", "keeper"])
     assert.notInclude(top.get("x-bailiwick")!, "owner_password")
@@ -48,14 +49,14 @@ describe("deploy", () => {
     assert.notInclude(compose, "DATABASE_OWNER_URL")
   })
 
-  it("has the broker write to disk at once, with the users that the program prints", () => {
+  it("the broker writes to disk at once, with the users that the program prints", () => {
     assert.include(read("nats.conf"), "sync_interval: always")
     assert.include(read("nats.conf"), `include "nats-users.conf"`)
     assert.strictEqual(read("nats-users.conf").trim(), permissions)
     assert.notMatch(compose + read("nats.conf") + read("start.sh"), /nats_token/i)
   })
 
-  it("has nginx limit an address, and answer its own name only", () => {
+  it("nginx limits requests per address, and answers its own name only", () => {
     const nginx = read("nginx.conf")
     for (const line of ["limit_conn connections", "limit_req zone=requests", "http2 on;", "ssl_reject_handshake on;"]) {
       assert.include(nginx, line)
@@ -64,7 +65,7 @@ describe("deploy", () => {
     assert.notInclude(nginx, "https://$host")
   })
 
-  it("starts the program with the memory that is measured", () => {
+  it("the program starts with the measured amount of memory", () => {
     const memory = "--v8-flags=--max-semi-space-size=16"
     const { tasks } = JSON.parse(readFileSync(new URL("../deno.json", import.meta.url), "utf8"))
     assert.include(tasks.start, ` ${memory} `)
@@ -73,7 +74,7 @@ describe("deploy", () => {
     assert.deepStrictEqual(denoRun("src/main.ts").slice(-1), [memory])
   })
 
-  it("gives the program named permissions only, and installs what the lock has", () => {
+  it("the program has named permissions only, and the locked packages", () => {
     for (const name of ["start.sh", "Dockerfile"]) assert.notMatch(read(name), / -A\b|--allow-all|deno", "eval"/, name)
     assert.match(read("start.sh"), /--no-prompt --allow-net .*--allow-write=\/data,\/keys,\/tmp /)
     assert.include(read("Dockerfile"), "RUN deno install --frozen")

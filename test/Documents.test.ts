@@ -1,6 +1,6 @@
 /**
- * Documents of the tree lead somewhere: links and their anchors, paths that are named in backquotes; and so do comments of
- * the code: a document that they name stands in the tree, and none cites a paper that does not.
+ * References of the tree lead somewhere: links and anchors of documents, paths in backquotes, and documents that
+ * comments of the code name; no comment cites a paper that is not in the tree.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -11,7 +11,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..")
 
 const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples", "deploy", "docs", ".ci"]
 
-/** Files of the tree, and of its root, by the end of their names; paths from the root. */
+/** Files of the tree and of its root whose names match; paths from the root. */
 const filesOf = (ending: RegExp): ReadonlyArray<string> => [
   ...readdirSync(root).filter((name) => ending.test(name)),
   ...trees.flatMap((tree) =>

@@ -1,4 +1,4 @@
-/** Eight attempts and the dead letter queue, as a receiver that never says yes sees them. */
+/** Eight attempts and the dead letter queue, as seen by a receiver that refuses everything. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mailEvent } from "./support/Feed.ts"
@@ -11,7 +11,7 @@ const eight = [1, 2, 3, 4, 5, 6, 7, 8]
 
 describe("a delivery that fails", () => {
   it.live(
-    "is tried eight times with the same bytes, then lies in the dead letter queue until it is replayed",
+    "is tried eight times with the same bytes, then stays in the dead letter queue until a replay",
     () =>
       Effect.gen(function* () {
         const around = yield* world({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(",") })
@@ -63,7 +63,8 @@ describe("a delivery that fails", () => {
           eight.map((n) => [1, n, 503]),
         )
 
-        // A second event goes all the way meanwhile: had the first a ninth attempt, it would have come before.
+        // A second event goes through all attempts meanwhile: a ninth attempt of the first would have come before its
+        // end.
         yield* around.feed.events([mailEvent(id, "2", "email.bounced")])
         yield* until("the second", totals(api, hookId), ({ dead_letter }) => dead_letter === 2)
         assert.strictEqual(target.at(path).filter((arrival) => arrival.id === seen[0]!.id).length, 8)

@@ -1,4 +1,4 @@
-/** A broker that speaks TLS only: trusted by the authority that the runtime is told of, else not spoken to. */
+/** A broker that speaks TLS only: used where the runtime knows its authority, else refused. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
@@ -15,7 +15,7 @@ import { accountLine } from "./support/World.ts"
 
 describe("a broker with TLS", () => {
   it.live(
-    "is spoken to where its authority is known, and stays unspoken to where it is not",
+    "is used where its authority is known, and refused where it is not",
     () =>
       Effect.gen(function* () {
         const home = yield* emptyHome

@@ -1,6 +1,6 @@
 /**
- * What an account is told, from outside: two programs on one database, a mail server and a Slack that fail in turn. A
- * notification that came to one program is on the live stream of the other, and no channel waits for another.
+ * Notifications from outside: two programs on one database, a mail server and a Slack that fail in turn. A notification
+ * made by one program is on the other's live stream, and no channel waits for another.
  */
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -27,7 +27,7 @@ class Setting extends Context.Service<Setting, {
   /** The origin of the second program, which only answers requests. */
   readonly other: () => string
   readonly smtp: Effect.Success<ReturnType<typeof testSmtp>>
-  /** What Slack was posted, by path; a path that begins with /broken is answered with 500. */
+  /** Slack's received messages, by path; a path that begins with /broken is answered with 500. */
   readonly posted: ReadonlyArray<string>
   readonly slackUrl: (path: string) => string
   readonly sql: PgClient.PgClient
@@ -71,7 +71,7 @@ class Setting extends Context.Service<Setting, {
   )
 }
 
-/** An account whose every channel is on. */
+/** An account with every channel on. */
 const listener = Effect.fnUntraced(function* (slackPath: string) {
   const { slackUrl, world: { account, feed } } = yield* Setting
   const made = yield* account()
@@ -143,7 +143,7 @@ const follow = Effect.fnUntraced(function* (origin: string, cookie: string, last
 
 layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("channels", (it) => {
   it.effect(
-    "what one program was told is on the other's stream, and a resume at the first knows it",
+    "one program's notification is on the other's stream, and a resume at the first knows it",
     () =>
       Effect.gen(function* () {
         const { other, world: { cookie, instance } } = yield* Setting
@@ -161,14 +161,14 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("chann
         assert.deepStrictEqual([two.data.notification?.title, two.data.total], ["two", total + 2])
         assert.notStrictEqual(two.id, one.id)
         yield* me.session.post("/v1/notifications/read-all")
-        // A resume that finds the second one there already tells the counts after it.
+        // A resume that finds the second notification there already tells the counts after it.
         yield* Effect.repeat(here.next, { until: ({ data }) => data.unread === 0 })
       }).pipe(Effect.scoped),
     240_000,
   )
 
   it.effect(
-    "a broken Slack leaves mail and web alone, a broken mail server Slack and web",
+    "a broken Slack does not delay mail and web, nor a broken mail server Slack and web",
     () =>
       Effect.gen(function* () {
         const { posted, smtp, sql } = yield* Setting
@@ -179,7 +179,7 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("chann
         yield* until("Slack's 500", Effect.sync(() => posted), (paths) => paths.includes("/broken/noSlack"))
 
         const noMail = yield* listener("/good/noMail")
-        // What its first key was mailed for is over.
+        // The first key's hour of coalescing is over.
         yield* mailed(noMail.id)
         smtp.behave({ at: "data", does: "silence" })
         yield* tell(noMail.id, "By Slack")

@@ -1,4 +1,4 @@
-/** Two processes with CLUSTER=on, as a stranger sees them: a command may be sent to either, and one may go away. */
+/** Two processes with CLUSTER=on, from outside: a command may be sent to either, and one of them may leave. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { second } from "../long/support/Second.ts"
@@ -6,7 +6,7 @@ import { addressOf, owner, shared, unanswered } from "./ClusterWorld.ts"
 import { world } from "./support/World.ts"
 
 describe("two processes that share actors", () => {
-  it.live("take the steps of one transfer by turns, and refuse alike", () =>
+  it.live("take the steps of one transfer in turns, with the same answers and refusals", () =>
     Effect.gen(function* () {
       const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
       const other = yield* second(around)
@@ -27,7 +27,8 @@ describe("two processes that share actors", () => {
         const late = yield* source.delete(`/v1/domain-transfers/${offered.json.id}`)
         assert.deepStrictEqual([late.status, late.json.code], [409, "not_pending"])
       }
-      // It were answered without actors, too: they took most of the 32 commands, if not all on a starved machine.
+      // Commands would succeed without actors as well: most of the 32 must have gone through them, even on a starved
+      // machine.
       assert.isBelow(unanswered(around.instance) + unanswered(other), 8)
 
       const hook = (yield* source.post("/v1/webhooks/", { url: "https://example.com/", events: ["email.sent"] })).json

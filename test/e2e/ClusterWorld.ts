@@ -1,4 +1,4 @@
-/** Processes that share actors, and what is acted on: accounts with a workspace and domains each, told over the bus. */
+/** Fixture: processes that share actors, and accounts with a workspace and domains each, made over the bus. */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -56,7 +56,7 @@ export const owner = Effect.fnUntraced(function* (world: World, domains: number)
   }
 })
 
-/** Waits until `processes` of them, by the database's word, hold all shards between them. */
+/** Waits until the database shows that `processes` of them hold all shards between them. */
 export const shared = Effect.fnUntraced(function* (world: World, processes: number) {
   yield* Effect.gen(function* () {
     const { sql } = yield* Database
@@ -73,5 +73,5 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
   }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
 })
 
-/** How many commands of this process no actor answered, so that it carried them out itself. */
+/** How many commands of this process no actor answered, so that the service was called directly. */
 export const unanswered = (instance: Instance) => instance.output().split("; the service does").length - 1

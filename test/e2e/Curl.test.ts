@@ -1,4 +1,4 @@
-/** Every endpoint as curl would ask it, with what is right and what is wrong. */
+/** Every endpoint as curl would call it, with valid and invalid requests. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
@@ -27,7 +27,7 @@ const problem = (reply: Reply, status: number, code: string) => {
   for (const member of ["title", "detail", "instance"]) assert.isString(reply.json[member], member)
 }
 
-/** Where the faults of a 422 lie. */
+/** The locations of the faults of a 422. */
 const faults = (reply: Reply): ReadonlyArray<string> => {
   assert.strictEqual(reply.status, 422, reply.text)
   assert.match(reply.headers.get("content-type") ?? "", /^application\/json/)
@@ -70,20 +70,20 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.deepStrictEqual(faults(wrong), ["body.name string_type", "body.permissions.0 literal_error"])
     }))
 
-  it.effect("a plan has its number of active keys and not one more", () =>
+  it.effect("a plan allows its number of active keys and not one more", () =>
     Effect.gen(function* () {
       const { account } = yield* Around
       const plans: ReadonlyArray<readonly [Plan, number]> = [["free", 2], ["starter", 5], ["pro", 15], ["business", 50]]
       yield* Effect.forEach(plans, ([plan, limit]) =>
         Effect.gen(function* () {
           const { session } = yield* account({ plan })
-          // A lock that was not had in two seconds is a 503, and asks to be tried again.
+          // A request that got no lock within two seconds is a 503, and asks to be tried again.
           const create = until(
             "an answer",
             session.post("/v1/api-keys/", { name: "one more" }),
             (r) => r.status !== 503,
           )
-          // All at once, the first of the account included.
+          // All at once, including the first key of the account.
           const all = yield* Effect.all(Array.from({ length: limit + 3 }, () => create), { concurrency: 6 })
           assert.lengthOf(all.filter(({ status }) => status === 201), limit - 1, plan)
           for (const reply of all.filter(({ status }) => status !== 201)) problem(reply, 403, "api_key_limit")
@@ -94,7 +94,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
         }))
     }), 240_000)
 
-  it.effect("webhooks take what is right and name all that is wrong", () =>
+  it.effect("a webhook is made from valid fields, and all invalid ones are named", () =>
     Effect.gen(function* () {
       const { account } = yield* Around
       const { api } = yield* account()
@@ -145,7 +145,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.strictEqual((yield* create("https://example.com/")).status, 201)
     }))
 
-  it.effect("what is another's is not found, with every method", () =>
+  it.effect("another account's objects are 404, with every method", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const [owner, other] = yield* Effect.all([account(), account()])
@@ -173,13 +173,13 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
         ])
         for (const reply of replies) problem(reply, 404, "not_found")
       }
-      // A delivery of another webhook of one's own is not there either.
+      // A delivery of another webhook of the same account is 404 too.
       const second = yield* hook(owner.api, target, "/second", ["email.sent"])
       problem(yield* owner.api.get(`/v1/webhooks/${second.id}/deliveries/${one.id}`), 404, "not_found")
       assert.strictEqual((yield* owner.api.get(`/v1/webhooks/${id}/deliveries`)).status, 200)
     }))
 
-  it.effect("tests and replays are ten a minute, and the eleventh says when", () =>
+  it.effect("tests and replays are limited to ten a minute, and the eleventh is told when to retry", () =>
     Effect.gen(function* () {
       const { account, tls } = yield* Around
       const { api } = yield* account()
@@ -200,7 +200,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
     }))
 
   it.effect(
-    "what nobody defined is refused with a problem, and its request id leads to the audit",
+    "an unknown path or method is refused with a problem, whose request id leads to the audit",
     () =>
       Effect.gen(function* () {
         const { account, api: anybody, cookie, env, home } = yield* Around

@@ -1,4 +1,4 @@
-/** Two processes on one database: what a start without DEMO does to the demo that the other serves. */
+/** Two processes on one database: a start without DEMO, and the demo that the other one serves. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
@@ -11,7 +11,7 @@ const fileIn = (home: string, name: string) => JSON.parse(readFileSync(join(home
 
 describe("the demo of a database that two processes use", () => {
   it.live(
-    "lives on while a process serves it, and is over with a start without DEMO after it",
+    "goes on while a process serves it, and ends with the next start without DEMO",
     () =>
       Effect.gen(function* () {
         const [first, second] = [yield* emptyHome, yield* emptyHome]
@@ -28,7 +28,7 @@ describe("the demo of a database that two processes use", () => {
         assert.match(plain.output(), /another process serves the demo of this database/)
         assert.deepStrictEqual([yield* asAlice(demo.origin), yield* asAlice(plain.origin)], [200, 200])
 
-        // Ended, it has said so; a process that starts then finds nobody who serves the demo.
+        // The demo's process reported its end; a process that starts then finds that none serves the demo.
         assert.strictEqual(yield* plain.end("SIGTERM"), 0)
         assert.strictEqual(yield* demo.end("SIGTERM"), 0)
         yield* demo.start({ DEMO: "false" })

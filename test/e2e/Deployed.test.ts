@@ -1,6 +1,6 @@
 /**
- * What deploy/ ships, run without containers: roles of postgres-roles.sh, nats.conf and its users, start.sh with its exact
- * permissions. The files are taken as they are; only addresses, names of roles and folders are exchanged.
+ * The files of deploy/, run without containers: roles of postgres-roles.sh, nats.conf and its users, start.sh with its
+ * exact permissions. The files are used as they are, except for addresses, names of roles and folders.
  */
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
@@ -24,7 +24,7 @@ import { accountLine, issuer } from "./support/World.ts"
 
 const shipped = (name: string) => readFileSync(join(root, "deploy", name), "utf8")
 
-/** Each of the texts has to be there. */
+/** Replaces texts, each of which must be there. */
 const exchanged = (text: string, pairs: Readonly<Record<string, string>>) =>
   Object.entries(pairs).reduce((now, [from, to]) => {
     assert.include(now, from)
@@ -38,7 +38,7 @@ const database = { bailiwick_owner: "deployed_owner", bailiwick_app: "deployed_a
 const secretsIn = (folder: string) => {
   mkdirSync(join(folder, "nats"), { recursive: true })
   const secret = (name: string) => {
-    // One that looks like a number, and one with a line's end.
+    // One that looks like a number, and one that ends in a newline.
     const value = name === "nats/bailiwick" ? "12345678e9" : crypto.randomUUID().replaceAll("-", "")
     writeFileSync(join(folder, name), `${value}\n`)
     return value
@@ -48,7 +48,7 @@ const secretsIn = (folder: string) => {
   )
 }
 
-/** PostgreSQL with what postgres-roles.sh makes. */
+/** PostgreSQL with the roles that postgres-roles.sh makes. */
 const postgres = Effect.fnUntraced(function* (secrets: Readonly<Record<string, string>>) {
   const { ownerUrl } = yield* ownPostgres
   const superuser = yield* PgClient.make({ url: ownerUrl, maxConnections: 1 }).pipe(Effect.provide(Reactivity.layer))
@@ -63,7 +63,7 @@ const postgres = Effect.fnUntraced(function* (secrets: Readonly<Record<string, s
   return new URL(Redacted.value(ownerUrl)).host
 })
 
-/** Whether this server knows what nats.conf asks for: Debian 12 has an older one. */
+/** Whether this server knows all settings of nats.conf: Debian 12 has an older one. */
 const isOld = (program: string) => {
   const [, major, minor] = /v(\d+)\.(\d+)/.exec(execFileSync(program, ["--version"], { encoding: "utf8" }))!.map(Number)
   return major! < 2 || major === 2 && minor! < 10
@@ -102,7 +102,7 @@ const broker = Effect.fnUntraced(function* (folder: string, secrets: string) {
   return port
 })
 
-/** How start.sh is run, with the secrets of a service; gives what starts its programs. */
+/** Runs start.sh with the secrets of a service; returns the command that starts its programs. */
 const image = (folder: string, secrets: string, hosts: { readonly postgres: string; readonly nats: string }) => {
   const bin = join(folder, "bin")
   symlinkSync(process.execPath, join(bin, "deno"))
@@ -153,7 +153,7 @@ const image = (folder: string, secrets: string, hosts: { readonly postgres: stri
   }
 }
 
-/** The image's probe, of another port. */
+/** The image's probe, at another port. */
 const probe = (port: number) => {
   const [, command] = /^HEALTHCHECK [^]*?CMD ([^]*?)\nENTRYPOINT/m.exec(shipped("Dockerfile"))!
   return exchanged(command!.replaceAll("\\\n", " "), { "8080": String(port) })
@@ -229,7 +229,7 @@ describe("deploy", () => {
         for (const what of ["roles", "schema", "partitions", "streams"]) {
           assert.match(doctor.output, new RegExp(`^ok +${what} `, "m"))
         }
-        // Where it may not write.
+        // Folders that it may not write to.
         const elsewhere = yield* typed("weak", "backup", join(folder, "backup"))
         assert.strictEqual(elsewhere.code, 1)
         said.pop()

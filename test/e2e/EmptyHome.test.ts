@@ -1,4 +1,4 @@
-/** One command on an empty home: servers of its own, a demo that works, clean ends and starts after unclean ones. */
+/** One command on an empty home: servers of its own, a working demo, clean ends, and starts after unclean ones. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
@@ -31,7 +31,7 @@ const left = (home: string) =>
 const mode = (path: string) => statSync(path).mode & 0o777
 
 describe("an empty home", () => {
-  it.live("becomes a running instance whose demo can be used at once", () =>
+  it.live("becomes a running instance whose demo works at once", () =>
     Effect.gen(function* () {
       const home = yield* emptyHome
       const authority = makeAuthority("Own")
@@ -47,7 +47,7 @@ describe("an empty home", () => {
       assert.deepStrictEqual([mode(join(home, "runtime.json")), mode(join(home, "demo.json"))], [0o600, 0o600])
       assert.strictEqual((yield* api(program.origin).get("/ready")).json.status, "ready")
 
-      // As the README has it: alice's key, a webhook, a test event, an event on the bus.
+      // As in the README: alice's key, a webhook, a test event, an event on the bus.
       const { alice, carol } = demoOf(home)
       const own = api(program.origin, { authorization: `Bearer ${alice.api_key}` })
       const target = yield* receiver(authority.issue("localhost"))
@@ -68,13 +68,13 @@ describe("an empty home", () => {
       yield* own.post(`/v1/webhooks/${second.json.id}/test`)
       yield* until("a request", Effect.sync(() => plain.requests.length), (n) => n === 1)
 
-      // The command line finds the instance by its home, and signs anybody in.
+      // The command line finds the instance by its home, and makes a session for any account.
       const signedIn = yield* cli({ BAILIWICK_HOME: home }, "session", "--account", carol.id)
       assert.strictEqual(signedIn.code, 0, signedIn.output)
       const session = api(program.origin, { cookie: `mail_session=${signedIn.output.trim()}` })
       assert.strictEqual((yield* session.get("/v1/api-keys/")).status, 200)
 
-      // Ended cleanly within ten seconds, nothing is left; the second start finds everything where it was.
+      // A clean end within ten seconds leaves no process; the second start finds everything in place.
       const began = performance.now()
       assert.strictEqual(yield* program.end("SIGTERM"), 0)
       assert.isBelow(performance.now() - began, 10_000)
@@ -85,20 +85,20 @@ describe("an empty home", () => {
       assert.deepStrictEqual(demoOf(home).alice, alice)
       assert.deepInclude(yield* totals(own, hookId), { all: 2, delivered: 2 })
 
-      // Killed, it leaves its servers and its files; the next start takes them over.
+      // A killed program leaves its servers and files; the next start takes them over.
       yield* program.end("SIGKILL")
       assert.isTrue(existsSync(join(home, "runtime.json")))
       yield* program.start()
       assert.strictEqual(runtimeOf(home).pid, program.pid())
       yield* own.post(`/v1/webhooks/${hookId}/test`)
       yield* until("a sample after the kill", totals(own, hookId), ({ delivered }) => delivered === 3)
-      // A terminal that is closed ends it as well, but for whoever started it (and this run) under nohup.
+      // SIGHUP, as of a closed terminal, ends the program too, except where it (and this run) was started under nohup.
       assert.strictEqual(yield* program.end(hangUpIsIgnored() ? "SIGTERM" : "SIGHUP"), 0)
       assert.deepStrictEqual(yield* left(home), [])
     }).pipe(Effect.scoped), 240_000)
 
   it.live(
-    "has neighbours: two instances run side by side, and one home is one instance's",
+    "can have neighbours: two instances run side by side, and a home belongs to one instance",
     () =>
       Effect.gen(function* () {
         const started = Effect.gen(function* () {
@@ -121,7 +121,7 @@ describe("an empty home", () => {
         assert.include(JSON.stringify(third), `in use by process ${one.program.pid()}`)
         assert.strictEqual((yield* keyed(one, one)).status, 200)
 
-        // A server of its own that is killed comes back where it was, with all that it had.
+        // An embedded server that is killed comes back at the same address, with its data.
         const killed = Effect.fnUntraced(function* (name: string, pid: string) {
           yield* Effect.sync(() => process.kill(Number(pid), "SIGKILL"))
           const said = new RegExp(`embedded ${name} ended with SIGKILL: starting it again`)

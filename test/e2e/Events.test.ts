@@ -16,7 +16,7 @@ class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Events
 
 const delivered = subjectOf("email.delivered")
 
-/** Of all that was ever published here: a test that is tried again adds to what the doctor counts. */
+/** Counts everything ever published here: a test that is tried again adds to the doctor's numbers. */
 let malformedOnes = 0
 
 /** Messages that are no events, each in its own way; all on the subject of `email.delivered`. */
@@ -52,7 +52,7 @@ const malformed = (accountId: string): ReadonlyArray<string> => {
 }
 
 layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("events", (it) => {
-  it.effect("that are malformed are set aside, and the rest arrive unharmed", () =>
+  it.effect("that are malformed are set aside, and the others arrive", () =>
     Effect.gen(function* () {
       const { account, env, feed, home, tls } = yield* Around
       const { api, id } = yield* account()
@@ -69,7 +69,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("events
       assert.deepStrictEqual(target.at(path).flatMap(({ fault }) => fault ?? []), [])
       const emails = target.at(path).map(({ body }) => JSON.parse(body).email_id)
       assert.deepStrictEqual(emails.sort(), bad.map((_, i) => `em_${i}`).sort())
-      // The operator sees how many lie aside, and why.
+      // The operator sees the number of rejected messages, and the reasons.
       const doctor = yield* until(
         "the doctor",
         cli({ ...env, BAILIWICK_HOME: home }, "doctor"),
@@ -79,7 +79,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("events
       assert.include(doctor.output, "wrong_subject")
     }), 240_000)
 
-  it.effect("that are told twice are delivered once, whatever the broker forgets", () =>
+  it.effect("that are repeated are delivered once, whatever the broker forgets", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const [one, two] = yield* Effect.all([account(), account()], { concurrency: 2 })
@@ -87,7 +87,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("events
       const first = yield* hook(one.api, target, "/one", ["email.delivered"])
       const second = yield* hook(two.api, target, "/two", ["email.delivered"])
       const again = JSON.stringify(mailEvent(one.id, "same"))
-      // Without a message id the broker takes each of them.
+      // Without a message id the broker stores each of them.
       yield* Effect.all([1, 2, 3].map(() => feed.publish(delivered, again)), { concurrency: 3 })
       yield* until("the first", totals(one.api, first.id), ({ delivered }) => delivered === 1)
       yield* feed.publish(delivered, again)

@@ -1,4 +1,4 @@
-/** `/health` and `/ready` while what the program stands on goes away and comes back. */
+/** `/health` and `/ready` while the schema, the database and the broker go away and come back. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -61,7 +61,7 @@ describe("readiness", () => {
         assert.deepStrictEqual(yield* readiness("ready", 200), ok)
         yield* until("what waited", totals(somebody.api, hookId), ({ delivered }) => delivered === 1)
 
-        // Without the broker commands succeed, and what they cause is sent.
+        // Without the broker commands succeed, and the deliveries that they cause are sent.
         yield* broker.kill
         assert.deepStrictEqual(yield* readiness("degraded", 200), { ...ok, event_bus: "fail" })
         assert.deepInclude((yield* somebody.api.post(`/v1/webhooks/${hookId}/test`)).json, { queued: true })

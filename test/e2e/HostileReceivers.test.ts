@@ -1,6 +1,6 @@
 /**
- * Receivers at their worst, each tried once through the whole program: the record says what happened, nothing that they
- * send is kept beyond its bound, and the one that behaves gets its delivery beside them.
+ * Hostile receivers, each tried once through the whole program: the record is true, no part of an answer is kept beyond
+ * its bound, and a well-behaved receiver gets its delivery beside them.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -37,7 +37,7 @@ interface Record {
   readonly status: "delivered" | "retrying"
   readonly response_status: number | null
   readonly error: string | null
-  /** The most characters that are kept of the answer. */
+  /** The most characters of an answer that are kept. */
   readonly kept: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads that go a shorter way answer, byte for byte, what the ordinary way answers. A query that the contract does not
- * know is ignored by it and unknown to the shorter way, so it tells the two apart.
+ * Reads on the fast path answer the same bytes as on the ordinary path. A query that the contract does not know is
+ * ignored by it and unknown to the fast path, so a request with one takes the ordinary path.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -17,15 +17,17 @@ import { until } from "./support/until.ts"
 import { totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 
-/** What differs by nature: the record of a refusal, and when a key was used last. */
+/** Values that differ between requests: the record of a refusal, and a key's last use. */
 const masked = (text: string) =>
   text.replace(/"audit_id":"[^"]*"/, `"audit_id":…`).replace(/"last_used_at" ?: ?(null|"[^"]*")/g, `"last_used_at":…`)
 
-/** What the contract's encoder makes of an answer: its members in its order, in the one spacing of JSON. */
+/** The form that the contract's encoder gives an answer: its members in its order, in compact JSON. */
 const encoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, text: string) =>
   JSON.stringify(Schema.encodeSync(schema)(Schema.decodeSync(schema)(JSON.parse(text))))
 
-/** What a GET is answered that sends an Authorization header for each of the credentials: written by hand, no client would. */
+/**
+ * The answer to a GET with one Authorization header for each credential: written by hand, since no client sends two.
+ */
 const statusOf = (url: URL, credentials: ReadonlyArray<string>) =>
   Effect.promise(() =>
     new Promise<number>((resolve, reject) => {
@@ -41,7 +43,7 @@ const statusOf = (url: URL, credentials: ReadonlyArray<string>) =>
   )
 
 describe("hot reads", () => {
-  it.live("answer what the ordinary way answers", () =>
+  it.live("answer as the ordinary path does", () =>
     Effect.gen(function* () {
       const around = yield* world()
       const account = yield* around.account()
@@ -100,7 +102,7 @@ describe("hot reads", () => {
           assert.strictEqual(seen.get(path), status, JSON.stringify(headers))
         }
       }
-      // Of a header that was sent twice nobody picks one.
+      // Of two Authorization headers neither is chosen.
       const changed = `Bearer ${account.key.slice(0, -1)}`
       for (const credentials of [[key.authorization, key.authorization], [key.authorization, changed]]) {
         for (const path of [page, `${page}?known=no`, "/v1/api-keys/"]) {
@@ -108,7 +110,7 @@ describe("hot reads", () => {
         }
       }
       assert.strictEqual(yield* statusOf(new URL(page, around.instance.origin()), [key.authorization]), 200)
-      // A key that ended is refused at once, either way.
+      // A revoked key is refused at once on both paths.
       const { json } = yield* account.session.get("/v1/api-keys/")
       yield* account.session.delete(`/v1/api-keys/${json[0].id}`)
       for (const path of [page, "/v1/api-keys/"]) {
@@ -117,7 +119,7 @@ describe("hot reads", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.live("and lists are written as the contract's encoder writes them", () =>
+  it.live("and lists are encoded as by the contract's encoder", () =>
     Effect.gen(function* () {
       const around = yield* world()
       const account = yield* around.account()
@@ -148,7 +150,7 @@ describe("hot reads", () => {
       }
     }).pipe(Effect.scoped), 60_000)
 
-  it.live("are limited for an account as the other requests are, by what is configured", () =>
+  it.live("are limited per account like other requests, by the configured limits", () =>
     Effect.gen(function* () {
       const { account } = yield* world({ MAIL_READ_RATE: "10", MAIL_WRITE_RATE: "5" })
       const { api } = yield* account()
@@ -160,7 +162,7 @@ describe("hot reads", () => {
       assert.strictEqual((yield* (yield* account()).api.get("/v1/api-keys/")).status, 200)
     }).pipe(Effect.scoped), 60_000)
 
-  it.live("beyond the limit of refused credentials an address waits, and keys that were accepted do not", () =>
+  it.live("are refused beyond an address's limit of refused credentials, except for keys accepted before", () =>
     Effect.gen(function* () {
       const around = yield* world({ REFUSED_CREDENTIALS_RATE: "5", TRUSTED_PROXIES: "127.0.0.1/32" })
       const account = yield* around.account()

@@ -1,6 +1,6 @@
 /**
- * The pages behind mailed links in real Chromium, walked as people do: from the mailbox, through the sign-in of the
- * demo, by what the pages offer and nothing else. Whatever the browser complains of fails the walk.
+ * The pages behind mailed links in real Chromium, used as people do: from the mailbox, through the demo's sign-in, by
+ * the pages' own links and buttons. Any complaint of the browser fails the test.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
@@ -23,7 +23,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
         const acceptLink = yield* newLink(page, "accept")
         const before = yield* rowOf(id)
 
-        // Whoever looks, and however often, changes nothing.
+        // Viewing a page changes nothing, however often.
         const stranger = yield* opened(page, acceptLink)
         assert.include(stranger, "24 hours after you accept")
         for (let n = 0; n < 3; n++) yield* Effect.promise(() => page.reload())
@@ -73,7 +73,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
   )
 
   it.effect(
-    "links of offers that ended explain themselves, and so does one that nobody has",
+    "links of ended offers explain themselves, and so does an unknown link",
     () =>
       Effect.gen(function* () {
         const { alice, bob, origin, sql } = yield* Demo
@@ -102,7 +102,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
   )
 
   it.effect(
-    "a browser that never saw the demo: the key is asked for, the offer is back after it, and is declined",
+    "a browser without the demo's key is asked for it, then sees the offer again, and declines it",
     () =>
       Effect.gen(function* () {
         const { browser, devKey, origin } = yield* Demo
@@ -128,7 +128,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
   )
 
   it.effect(
-    "with scripts, at a desk: without the choice the key stays; pressed twice it is told once",
+    "with scripts, on a desktop: without the choice the key stays; a double press is reported once",
     () =>
       Effect.gen(function* () {
         const id = yield* offer("")
@@ -147,7 +147,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
     240_000,
   )
 
-  it.effect("what a page refused is audited as what it was", () =>
+  it.effect("a page's refusal is audited with its own code", () =>
     Effect.gen(function* () {
       const { origin } = yield* Demo
       const own = {

@@ -1,4 +1,4 @@
-/** A running demo, a browser, and what people do on its pages: open the mailbox, follow a link, press a button. */
+/** Fixture: a running demo, a browser, and actions on its pages: open the mailbox, follow a link, press a button. */
 import type { PgClient } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -71,7 +71,7 @@ export class Demo extends Context.Service<Demo, {
   ).pipe(Layer.provideMerge(TestDatabase.layer))
 }
 
-/** Somebody who has the dev key and stands before the mailbox. */
+/** A visitor with the dev key, at the mailbox. */
 export const atMailbox = Effect.fnUntraced(function* (options: VisitorOptions) {
   const { browser, devKey, origin } = yield* Demo
   const who = yield* visitor(browser, options)
@@ -79,7 +79,7 @@ export const atMailbox = Effect.fnUntraced(function* (options: VisitorOptions) {
   return who
 })
 
-/** Alice offers her domain to Bob; gives the transfer's id. */
+/** Alice offers her domain to Bob; returns the transfer's id. */
 export const offer = Effect.fnUntraced(function* (note: string) {
   const { alice, bob, domainId } = yield* Demo
   const reply = yield* alice.api.post(`/v1/domains/${domainId}/transfer`, { target_email: bob.email, note })
@@ -87,7 +87,7 @@ export const offer = Effect.fnUntraced(function* (note: string) {
   return reply.json.id as string
 })
 
-/** The row of a transfer, whole. */
+/** The whole row of a transfer. */
 export const rowOf = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Demo
   const [row] = yield* sql<{ row: string; status: string; rotate: boolean }>`
@@ -113,7 +113,7 @@ export const newLink = Effect.fnUntraced(function* (page: Page, kind: "accept" |
   return link
 })
 
-/** Follows the link, or presses the button, of these words, and waits for the page that it leads to. */
+/** Follows the link, or presses the button, with these words, and waits for the next page. */
 export const press = (page: Page, words: string) =>
   Effect.promise(async () => {
     const [found] = await page.$$(`::-p-xpath(//a[contains(., "${words}")] | //button[contains(., "${words}")])`)
@@ -123,14 +123,14 @@ export const press = (page: Page, words: string) =>
 
 export const textOf = (page: Page) => page.$eval("body", (body) => body.innerText)
 
-/** Opens a link and gives what the page says. */
+/** Opens a link and returns the page's text. */
 export const opened = (page: Page, link: string) =>
   Effect.promise(async () => {
     await page.goto(link)
     return await textOf(page)
   })
 
-/** Elements that reach beyond the window's sides, as the page is now. */
+/** Elements that reach beyond the sides of the window. */
 export const overflowing = (page: Page) =>
   Effect.promise(() =>
     page.evaluate(() => {

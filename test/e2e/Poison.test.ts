@@ -1,4 +1,4 @@
-/** Messages that nobody should send: each is set aside with its reason or waits, and all others arrive beside them. */
+/** Messages that no publisher should send: each is set aside with its reason or waits, and all others arrive. */
 import { jetstream } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -34,7 +34,7 @@ const deep = (levels: number) => JSON.parse("[".repeat(levels) + "]".repeat(leve
 
 describe("poison", () => {
   it.live(
-    "is set aside with its reason, never in the way of what is sound",
+    "messages are set aside with their reasons, without delaying valid ones",
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase.make
@@ -105,14 +105,14 @@ describe("poison", () => {
           const expected = JSON.parse(JSON.stringify({ event: type, email_id, recipient, timestamp, metadata }))
           assert.deepInclude(bodies, expected)
         }
-        // Each can be read back, whatever it holds.
+        // Each rejected message can be read back, whatever it holds.
         for (const { id: deliveryId } of yield* deliveries(api, hookId)) {
           const { json, status, text } = yield* api.get(`/v1/webhook-deliveries/${deliveryId}`)
           assert.strictEqual(status, 200, text)
           assert.deepInclude(bodies, json.payload)
         }
 
-        // A line of the directory with an id that could be no subject is set aside; the good one after it counts.
+        // A directory line whose id cannot be a subject is set aside; the valid one after it is applied.
         const bad = ["a.*", ">", "x".repeat(5_000), "a\0b", ""]
         for (const id of bad) yield* publish("intake.v1.directory.account", accountLine(id))
         const late = randomUUID()
@@ -124,7 +124,8 @@ describe("poison", () => {
         const doctor = yield* cli(around.env, "doctor")
         assert.match(doctor.output, /warn +intake +3 wait for their account, \d+ rejected \(.*invalid_event \d+/)
 
-        // The account comes, without a webhook: what waited is taken, and heard by nobody. Then all is as for any other.
+        // The account comes, without a webhook: its waiting messages are accepted without a delivery, and later ones as
+        // usual.
         const other = yield* around.account({ id: late })
         yield* until("nothing waits", waiting, ([row]) => row!.n === 0)
         const { id: lateHook } = yield* hook(other.api, target, "/late", ["email.sent"])

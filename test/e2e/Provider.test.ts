@@ -1,6 +1,6 @@
 /**
- * A provider that hangs, seen by those who wait for it: what the program says of its work before and after an operator
- * looked, that nothing is sent again blindly, and that no secret of it stays anywhere.
+ * A provider that hangs, from outside: the API's view of its jobs before and after an operator's look, no blind
+ * repetition, and no secret of the provider's left anywhere.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ const reason = "looked at the provider"
 
 describe("an identity provider that hangs", () => {
   it.live(
-    "leaves its work unclear, and an operator to look: nothing is repeated, nothing secret is kept",
+    "leaves jobs ambiguous for an operator: nothing is repeated, and no secret is kept",
     () =>
       Effect.gen(function* () {
         const { interference, made, registrationEndpoint } = yield* oidcProvider
@@ -91,7 +91,7 @@ describe("an identity provider that hangs", () => {
         }
         assert.strictEqual(codeOf(yield* act("repair", client)), "409 invalid_state")
 
-        // RFC 7591 knows no search: the look decides nothing but that an operator may.
+        // RFC 7591 has no search: the look decides nothing, but allows the operator to decide.
         const look = randomUUID()
         const looked = yield* act("reconcile", {}, look)
         assert.deepInclude(looked.json, { state: "ambiguous", last_error_code: "unfindable" })
@@ -103,7 +103,7 @@ describe("an identity provider that hangs", () => {
           ...["reconcile", "reviewed_retry", "reviewed_repair"],
         ])
 
-        // Asked in vain it has done nothing, so the key is as good as new.
+        // A refused request has done nothing, so its key can be used again.
         const mend = randomUUID()
         const silent = yield* act("repair", client, mend)
         assert.deepInclude(silent.json, { status: 504, code: "outcome_unknown", job_id: site.job_id })
@@ -119,7 +119,7 @@ describe("an identity provider that hangs", () => {
           1,
         )
 
-        // Too busy is no answer: it is asked again, and in the end it has done it once.
+        // A busy provider has not answered: the call is repeated, and in the end done once.
         Object.assign(interference, {
           cut: "before",
           instead: (response: ServerResponse) => response.writeHead(429).end(),
@@ -132,7 +132,7 @@ describe("an identity provider that hangs", () => {
         assert.deepInclude(yield* job, { job_id: other.job_id, state: "effective", last_error_code: null })
         assert.lengthOf(made, 2)
 
-        // Ended, but the answer broke off: what a provider says of one that is gone decides nothing by itself.
+        // The client ended, but the answer broke off: the provider's answer about an ended client proves nothing.
         Object.assign(interference, {
           cut: "after",
           instead: (response: ServerResponse) => {

@@ -1,4 +1,7 @@
-/** Ten thousand events for twenty webhooks of five accounts, some of them unwilling: the ledger closes. */
+/**
+ * Ten thousand events for twenty webhooks of five accounts, some with failing receivers: every delivery is accounted
+ * for.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
@@ -13,7 +16,7 @@ const eventsEach = 2_000
 
 type Manner = "well" | "flaky" | "slow" | "dead"
 
-/** Four webhooks for each account: what they listen to, and how their receiver behaves. */
+/** Four webhooks for each account: their events, and how their receiver behaves. */
 const plans = (n: number): ReadonlyArray<{ readonly manner: Manner; readonly events: ReadonlyArray<string> }> => [
   { manner: "well", events: eventTypes.filter((_, i) => (i + n) % 2 === 0) },
   { manner: "flaky", events: ["email.delivered", "email.opened"] },
@@ -112,7 +115,7 @@ describe("real input", () => {
             assert.isTrue(isDeepStrictEqual(payload, published.get(`${owner.id} ${payload.email_id}`)), first!.body)
             assert.isTrue(attempts.every(({ body }) => body === first!.body), "the same bytes")
             assert.deepStrictEqual(attempts.map(({ attempt }) => attempt), attempts.map((_, i) => i + 1))
-            // Whatever came again was provoked, and nothing comes after a yes, but one that came too late.
+            // Every repeat was provoked, and none follows an acceptance, except one that came too late.
             const again = attempts.slice(0, -1).filter(({ answer }) => answer === 200)
             if (again.length > 0) {
               const { json } = yield* owner.api.get(`/v1/webhook-deliveries/${first!.id}`)

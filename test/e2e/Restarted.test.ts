@@ -1,4 +1,6 @@
-/** SIGKILL of the program, of the broker and of the database, each once while events keep coming: the ledger closes. */
+/**
+ * SIGKILL of the program, of the broker and of the database, each once while events keep coming: all are accounted for.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { ownBroker } from "../services/platform/OwnBroker.ts"
@@ -9,13 +11,15 @@ import { until } from "./support/until.ts"
 import { hook, totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 
-/** The broker acknowledges before it writes: a careful publisher says again what it said just before a crash. */
+/** The broker acknowledges before it writes: a careful publisher repeats what it published just before a crash. */
 const doubtMillis = 1_000
-/** What was in flight at a kill came at most this long before it, or after it until what was killed was back for long. */
+/**
+ * A delivery in flight at a kill came at most this long before it, or after it until the killed process is long back.
+ */
 const inFlightMillis = 20_000
 
 describe("killed under load", () => {
-  it.live("loses no accepted event, and repeats only what was in flight", () =>
+  it.live("loses no accepted event, and repeats only deliveries in flight", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       const postgres = yield* ownPostgres
@@ -47,7 +51,7 @@ describe("killed under load", () => {
       const made = (n: number) => mailEvent(owners[n % 2]!.id, String(n), eventTypes[(n >> 1) % eventTypes.length])
       const publisher = yield* Effect.gen(function* () {
         while (publishing) {
-          // Not far ahead of what arrives: a slow machine would else have the more to do the slower it is.
+          // Publishes not far ahead of the arrivals: a slow machine would otherwise fall ever further behind.
           const few = accepted.size - target.arrivals.length < 1_500
           yield* publish([...unheard.splice(0), ...Array.from({ length: few ? 20 : 0 }, () => made(next++))])
           yield* Effect.sleep("20 millis")

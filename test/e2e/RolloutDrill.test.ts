@@ -1,7 +1,7 @@
 /**
- * The drill of a failed rollout: the client is disabled, sessions by way of it end, nothing
- * new is activated, the latest revocations stay enforced and are delivered; a release gives nothing back that was taken
- * meanwhile. The product sees all of it. What is not the project's goes on: people are invited, and come.
+ * A failed rollout: the client is disabled, its sessions end, nothing new is activated, the latest revocations stay
+ * enforced and are delivered; a release restores nothing that ended meanwhile. The product sees all of it. Other work
+ * of the institution goes on: people are invited, and join.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ import { until } from "./support/until.ts"
 
 const reason = "the new connector crashes"
 
-/** The token in the letter to somebody, as the dev mailbox has it; null while there is none. */
+/** The token in the mail to this recipient, from the dev mailbox; null while there is none. */
 const invitationTo = (home: string, recipient: string) => {
   const folder = join(home, "mailbox")
   const letters = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => name.endsWith(".eml"))
@@ -25,7 +25,7 @@ const invitationTo = (home: string, recipient: string) => {
 
 describe("a rollout that fails", () => {
   it.live(
-    "ends what it let in, lets in nothing new, and gives back nothing that was taken meanwhile",
+    "ends its sessions and client, activates nothing new, and its release restores nothing",
     () =>
       Effect.gen(function* () {
         const at = yield* world()
@@ -77,7 +77,7 @@ describe("a rollout that fails", () => {
         const failed = yield* rollout("fail")
         assert.strictEqual(failed.code, 0, failed.output)
         assert.match(failed.output, / held, version \d+/)
-        // Sessions of before are dead at the door; whoever signs in anew is let in by what still stands.
+        // Earlier sessions are refused by the product; a new sign-in is allowed by the Access that is still effective.
         yield* until("sessions ended", shop.enter("quinn", before - 1), (told) => told === "session_ended")
         assert.deepStrictEqual(
           yield* at.rows(
@@ -123,7 +123,7 @@ describe("a rollout that fails", () => {
         assert.strictEqual(yield* shop.enter("quinn"), "no_access")
         assert.deepStrictEqual(yield* at.rows(`select state from access where id = 'a-quinn'`), [{ state: "revoked" }])
         assert.strictEqual(yield* shop.enter("pat", before - 1), "session_ended")
-        // What waited can be approved again; the launch that failed is not back by itself.
+        // Waiting requests can be approved again; the failed launch does not come back by itself.
         yield* at.post("ada", review, { role: "administrator", reason })
         yield* shop.enters("ron", "may")
         assert.deepStrictEqual(

@@ -1,4 +1,4 @@
-/** What a start says of its configuration, and what it leaves behind where it cannot go on. */
+/** A start's messages about its configuration, and the files that a failing start leaves. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readdirSync } from "node:fs"
@@ -8,12 +8,12 @@ import { home as emptyHome, start } from "../support/Processes.ts"
 import { api } from "./support/Api.ts"
 import { cli, instance } from "./support/Instance.ts"
 
-/** A port of loopback that another program listens on. */
+/** A loopback port with another program's listener. */
 const takenPort = Effect.map(
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
       const server = createServer()
-      // From 20000 on, below what outgoing connections take.
+      // From 20000 on, below the ports of outgoing connections.
       const listen = () => server.listen(20_000 + Math.floor(Math.random() * 10_000), "127.0.0.1")
       server.on("error", listen).once("listening", () => resume(Effect.succeed(server)))
       listen()
@@ -66,7 +66,7 @@ describe("a start", () => {
     }).pipe(Effect.scoped), 60_000)
 
   it.live(
-    "says where nobody can sign in, and which names are not its own; so do /ready and the doctor",
+    "warns that no one can sign in, and of unknown names; so do /ready and the doctor",
     () =>
       Effect.gen(function* () {
         const env = { BAILIWICK_HOME: yield* emptyHome, PORT: "0", HOST: "0.0.0.0", MANAGEMENT_READ_RATES: "1" }

@@ -1,4 +1,4 @@
-/** A clean stop under load: what was claimed is settled or given back, and the process ends with 0 in time. */
+/** A clean stop under load: claimed work is settled or released, and the process ends with 0 in time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { stopMillis, stops } from "../long/support/Stops.ts"
@@ -8,7 +8,7 @@ const rounds = 4
 
 describe("a program that is stopped under load", () => {
   it.live(
-    "holds no lease afterwards, in any table that has leases, and notes nothing as interrupted",
+    "holds no lease afterwards, in any table with leases, and records nothing as interrupted",
     () =>
       Effect.gen(function* () {
         const { leasedTables, stop } = yield* stops

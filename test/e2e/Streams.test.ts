@@ -1,6 +1,6 @@
 /**
- * Streams over the whole program, as a receiver has them: managed over HTTP, polled over HTTP and pushed to, by the
- * modules of the OpenID conformance suite for the transmitter's delivery.
+ * Streams over the whole program, as a receiver uses them: managed over HTTP, polled and pushed to, by the modules of
+ * the OpenID conformance suite for the transmitter's delivery.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Queue } from "effect"
@@ -27,7 +27,7 @@ const receiver = Effect.gen(function* () {
     send(method, path, { authorization: `Bearer ${token}`, ...headers }, body)
   const create = (body: object = {}) => Effect.map(ask("POST", streams, body), done)
   const poll = (id: string, body: object = now) => ask("POST", `${streams}/${id}/poll`, body)
-  /** One more fact; its project's own. */
+  /** Appends one more event, of the project itself. */
   const decide = Effect.gen(function* () {
     return yield* access(made.institution, made.project, yield* person())
   })
@@ -36,7 +36,7 @@ const receiver = Effect.gen(function* () {
 
 type Receiver = Effect.Success<typeof receiver>
 
-/** Polls until something is there, and gives the tokens. */
+/** Polls until there is an event, and returns the tokens. */
 const fetched = Effect.fnUntraced(function* ({ poll }: Pick<Receiver, "poll">, id: string, body: object = {}) {
   const { sets } = done(yield* poll(id, body)) as { readonly sets: Readonly<Record<string, string>> }
   return Object.entries(sets).map(([jti, token]) => ({ ...readSet(token), key: jti, token }))
@@ -45,7 +45,7 @@ const fetched = Effect.fnUntraced(function* ({ poll }: Pick<Receiver, "poll">, i
 const program = management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })
 
 layer(program, { excludeTestServices: true })("Streams of the program", (it) => {
-  it.effect("polled: a decision is a signed token of the published keys, waits for its acknowledgement and is done", () =>
+  it.effect("polled: a decision is a token signed by a published key, and waits until it is acknowledged", () =>
     Effect.gen(function* () {
       const { create, decide, poll, project } = yield* receiver
       const { aud, delivery, stream_id: id } = yield* create()
@@ -105,7 +105,7 @@ layer(program, { excludeTestServices: true })("Streams of the program", (it) => 
       assert.deepStrictEqual(codeOf(yield* poll(id)), [404, "not_found"])
     }))
 
-  it.effect("poll endpoint: bad body, bad token, bad stream, another's, no rights; each stream has its own", () =>
+  it.effect("poll endpoint: bad bodies, tokens and streams and missing rights are refused; each stream has its own", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* receiver, yield* receiver]
       const { administrator: personId, create, grantId, poll, project: projectId, token } = here
@@ -132,7 +132,7 @@ layer(program, { excludeTestServices: true })("Streams of the program", (it) => 
         const broken = yield* here.ask("POST", path, text, { "content-type": "application/json" })
         assert.deepStrictEqual(codeOf(broken), [400, "malformed_request"], text)
       }
-      // What is not known is left alone, and more than there may be is no more than there may be.
+      // An unknown member is ignored, and a number beyond the limit counts as the limit.
       const generous = yield* poll(id, { ...now, maxEvents: 1_000_000, unknown: true, ack: ["nothing of ours"] })
       assert.deepStrictEqual(done(generous), { sets: {}, moreAvailable: false })
       assert.deepStrictEqual(codeOf(yield* send("POST", path, {}, now)), [401, "invalid_token"])

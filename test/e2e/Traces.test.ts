@@ -31,7 +31,7 @@ interface Span {
   readonly links: ReadonlyArray<{ readonly traceId: string; readonly spanId: string }>
 }
 
-/** A collector of OTLP over HTTP, in JSON (OpenTelemetry Protocol 1.x): the spans that came, and all that was sent. */
+/** A collector of OTLP over HTTP, in JSON (OpenTelemetry Protocol 1.x): the received spans, and all received bytes. */
 const collector = Effect.gen(function* () {
   const spans: Array<Span> = []
   const texts: Array<string> = []
@@ -58,7 +58,7 @@ const collector = Effect.gen(function* () {
 
 const publicUrl = "http://127.0.0.1:8080"
 
-/** The whole program in this process, which tells the collector. */
+/** The whole program in this process, which exports to the collector. */
 const traced = (otlp: string, metricsPort: number) =>
   Layer.unwrap(Effect.gen(function* () {
     const { ownerUrl, url } = yield* TestDatabase
@@ -86,7 +86,7 @@ const traced = (otlp: string, metricsPort: number) =>
     )
   })).pipe(Layer.provideMerge(TestDatabase.layer), Layer.orDie)
 
-/** From the approval of a grant, in a trace of the caller's, to the acknowledgement of what it told. */
+/** Approves a grant, in a trace of the caller's, and follows its event to the acknowledgement. */
 const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: number) {
   const { sql } = yield* Database
   const { issuer } = yield* EmbeddedIssuer
@@ -148,12 +148,12 @@ const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: numb
   return { metrics, ada, portal, header: row!.traceparent, told: [token, service], set: last }
 })
 
-it.live("one trace and four measures lead from the request that decided to the acknowledgement, and holds nothing that is nobody's business", () =>
+it.live("one trace and four measures lead from a decision's request to its acknowledgement, without a secret", () =>
   Effect.gen(function* () {
     const { spans, texts, url } = yield* collector
     const trace = randomBytes(16).toString("hex")
     const began = `00-${trace}-${randomBytes(8).toString("hex")}-01`
-    // What is not sent yet goes out when the program stops.
+    // Unsent spans go out when the program stops.
     const metricsPort = yield* freePort()
     const { ada, header, metrics, portal, set, told } = yield* walk(began, metricsPort).pipe(
       Effect.provide(traced(url, metricsPort)),
@@ -170,7 +170,7 @@ it.live("one trace and four measures lead from the request that decided to the a
       assert.lengthOf(named(name), 1, name)
       assert.isTrue(ids.has(named(name)[0]!.parentSpanId!), name)
     }
-    // What brought it is a request of its own: linked, not adopted.
+    // The request that delivered the event is a trace of its own: linked, not adopted.
     const [acknowledge] = named("lifecycle.acknowledge")
     assert.isTrue(spans.some(({ spanId, traceId }) => spanId === acknowledge!.links[0]?.spanId && traceId !== trace))
 

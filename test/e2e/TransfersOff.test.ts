@@ -1,4 +1,4 @@
-/** With DOMAIN_TRANSFERS_ENABLED=false the transfers are not there: 404 before a credential or a body is looked at. */
+/** With DOMAIN_TRANSFERS_ENABLED=false transfers are 404 before a credential or a body is read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -46,7 +46,7 @@ const typeOf = (origin: string, path: string) =>
     return response.headers.get("content-type")
   })
 
-/** What the served document has of transfers. */
+/** The parts of the served document that are about transfers. */
 const documented = (origin: string) =>
   Effect.promise(async () => {
     const { components, paths, tags } = await (await fetch(`${origin}/v1/openapi.json`)).json()
@@ -59,7 +59,7 @@ const documented = (origin: string) =>
 
 describe("the transfers' switch", () => {
   it.live(
-    "off: all eleven paths and both pages, and wrong methods on them, are 404; on: they are there",
+    "off: all eleven paths, both pages and wrong methods on them are 404; on: they are served",
     () =>
       Effect.gen(function* () {
         const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })
@@ -90,7 +90,7 @@ describe("the transfers' switch", () => {
           const known = yield* ask(instance.origin(), "PUT", path, null, null)
           assert.deepStrictEqual(known, [405, "method_not_allowed"], path)
         }
-        // A link that nobody knows explains itself to a person.
+        // An unknown link explains itself to a person.
         for (const path of pages) assert.match((yield* typeOf(instance.origin(), path)) ?? "", /^text\/html/)
       }).pipe(Effect.scoped),
     240_000,

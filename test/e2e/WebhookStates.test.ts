@@ -18,7 +18,7 @@ class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Webhoo
 const event = "email.delivered"
 
 layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webhook", (it) => {
-  it.effect("that is paused gets nothing new, keeps what was scheduled, and goes on when resumed", () =>
+  it.effect("that is paused gets nothing new, keeps its scheduled deliveries, and goes on when resumed", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const { api, id } = yield* account()
@@ -37,7 +37,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       assert.strictEqual(paused.status, 200)
       assert.deepInclude(paused.json, { id: own.id, is_active: false })
       assert.notProperty(paused.json, "secret")
-      // An attempt that had begun is over, too.
+      // An attempt that had begun has ended, too.
       const [{ attempt: heard }] = yield* until(
         "no attempt under way",
         deliveries(api, own.id),
@@ -69,7 +69,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       )
     }))
 
-  it.effect("that moves takes its later attempts at the new place", () =>
+  it.effect("that moves gets its later attempts at the new address", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const { api, id } = yield* account()
@@ -87,7 +87,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       assert.strictEqual(record.endpoint_url, target.url("/new"))
     }))
 
-  it.effect("that is deleted cancels what waits; its list is gone, its deliveries stay readable", () =>
+  it.effect("that is deleted cancels waiting deliveries; its list is gone, its deliveries stay readable", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const { api, id } = yield* account()
@@ -110,7 +110,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       assert.strictEqual(target.at(path).length, json.attempts.length)
     }))
 
-  it.effect("whose secret is rotated signs with both while they overlap, then with the new one alone", () =>
+  it.effect("whose secret is rotated signs with both secrets while they overlap, then with the new one alone", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const { api, id } = yield* account()
@@ -143,7 +143,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       assert.strictEqual((yield* rotate({ overlap_seconds: 604_801 })).status, 422)
     }))
 
-  it.effect("whose secret is rotated while the database takes seconds to commit is rotated once", () =>
+  it.effect("whose secret is rotated during a commit of seconds is rotated once", () =>
     Effect.gen(function* () {
       const { account, env, feed, tls } = yield* Around
       const { api, id } = yield* account()

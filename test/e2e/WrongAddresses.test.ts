@@ -1,4 +1,4 @@
-/** What a caller is told of an address that no webhook may have, and of a filter that no delivery or notification meets. */
+/** Answers about an address that no webhook may have, and about a filter that nothing matches. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type World, world } from "./support/World.ts"
@@ -26,7 +26,7 @@ const unknown = {
 layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })(
   "an address that no webhook may have",
   (it) => {
-    it.effect("is told beside all other faults of the body, with what was sent", () =>
+    it.effect("is reported beside all other faults of the body, with the value sent", () =>
       Effect.gen(function* () {
         const { api } = yield* (yield* Around).account()
         const { json: { id } } = yield* api.post("/v1/webhooks/", { url: "https://a.example/", events: ["email.sent"] })
@@ -57,7 +57,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })(
         }
       }))
 
-    it.effect("a filter that nothing meets gives an empty list, U+0000 included", () =>
+    it.effect("a filter that nothing matches gives an empty list, U+0000 included", () =>
       Effect.gen(function* () {
         const { api } = yield* (yield* Around).account()
         const { json: { id } } = yield* api.post("/v1/webhooks/", { url: "https://a.example/", events: ["email.sent"] })

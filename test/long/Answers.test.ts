@@ -1,9 +1,9 @@
-/** Ours against undici, node:http and the RFC's own words, at length. */
+/** Our reader against undici, node:http and a plain reading of the RFC, at length. */
 import { assert, it } from "@effect/vitest"
 import { compare } from "../services/platform/Outbound/compareReaders.ts"
 import { named as names } from "../services/platform/Outbound/disagreements.ts"
 
-it("100,000 generated answers are read alike, but for the differences that have a name", async () => {
+it("100,000 generated answers are read alike, but for the named differences", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32)
   const { faults, named, taken } = await compare(100_000, seed)
   console.log([`seed ${seed}, ${taken} taken`, ...[...named].sort().map(([what, n]) => `${n} ${what}`)].join("\n"))

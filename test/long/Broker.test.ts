@@ -1,6 +1,7 @@
 /**
- * What the broker may do to us: forget everything, lose a stream, run out of room. What PostgreSQL accepted arrives all
- * the same; what only the broker had is outside the promise (README: accepted means committed in PostgreSQL).
+ * Failures of the broker: it forgets everything, loses a stream, runs out of room. Events that PostgreSQL accepted
+ * arrive all the same; events that only the broker had are outside the promise (accepted means committed in
+ * PostgreSQL).
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -21,7 +22,7 @@ const accepted = Effect.gen(function* () {
   return new Set(rows.map((row) => row.id))
 }).pipe(Effect.orDie)
 
-/** The same traffic, owing only what was accepted. */
+/** The same traffic, which owes accepted events only. */
 const owing = (flow: Traffic, ids: ReadonlySet<string>): Traffic => ({
   ...flow,
   acknowledged: flow.acknowledged.filter((event) => ids.has(event.id)),
@@ -31,7 +32,7 @@ const streamSize = (url: Redacted.Redacted, stream: string) =>
   manage(url, async (manager) => (await manager.streams.info(stream)).state.messages)
 
 describe.concurrent("a broker", () => {
-  it.live("killed without its files under load takes only what was never accepted with it", () =>
+  it.live("killed without its files under load loses only events that were never accepted", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* broker.start
@@ -41,7 +42,7 @@ describe.concurrent("a broker", () => {
         const { sql } = yield* Database
         const before = yield* flow.publish(200)
         yield* until("the first accepted", accepted, (ids) => ids.size === before.length)
-        // The program stands still, so what is published now is the broker's alone, but for what it had asked for.
+        // The program is stopped, so events published now are only in the broker, except those already requested.
         process.kill(around.instance.pid(), "SIGSTOP")
         const between = yield* flow.publish(1_500)
         yield* broker.kill
@@ -60,13 +61,13 @@ describe.concurrent("a broker", () => {
         yield* ended(owing(flow, ids))
         yield* close(owing(flow, ids))
 
-        // A publisher that repeats what it is not sure of loses nothing, and repeats nothing.
+        // A publisher that repeats unacknowledged events loses nothing, and causes no repeat.
         yield* around.feed.events(between)
         yield* until("the rest", accepted, (ids) => between.every((event) => ids.has(event.id)))
         yield* ended(flow)
         yield* close(flow)
 
-        // What had been told before is told again to the broker that forgot it.
+        // Messages published before are published again to the broker that forgot them.
         const [dead] = yield* sql<{ n: number }>`select count(*)::int as n from dead_letters`
         yield* until("dead letters told", streamSize(broker.url, "DEAD_LETTERS"), (n) => n >= dead!.n)
       }).pipe(Effect.provide(databaseOf(around)))
@@ -95,7 +96,7 @@ describe.concurrent("a broker", () => {
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("whose disk is full stops no command and no retry, and gets everything once it has room", () =>
+  it.live("whose disk is full delays no command and no retry, and gets everything once it has room", () =>
     Effect.gen(function* () {
       const url = yield* tinyBroker(8_000_000)
       const around = yield* world(brisk, { natsUrl: url })

@@ -1,7 +1,7 @@
 /**
- * Two processes with CLUSTER=on, one of which leaves in every way there is: asked to, killed, frozen and thawed. Commands
- * keep coming at the other, on what lives at either, and each is answered; what rows, versions and audit say in the end
- * is what was answered, no more and no less.
+ * Two processes with CLUSTER=on, one of which leaves in every possible way: stopped, killed, frozen and thawed.
+ * Commands keep coming to the other one, on actors of both, and each is answered; in the end rows, versions and audit
+ * match the answers exactly.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -15,7 +15,9 @@ import { world } from "../e2e/support/World.ts"
 import { second } from "./support/Second.ts"
 import { databaseOf } from "./support/Traffic.ts"
 
-/** A lock of the frozen one's is lost after 5 s, an actor that does not answer after 2; the rest is a busy machine's. */
+/**
+ * A frozen process loses its locks after 5 s, a silent actor is given up after 2; the rest allows for a busy machine.
+ */
 const patience = 12_000
 
 const ms = (time: number) => `${Math.round(time)} ms`
@@ -29,7 +31,7 @@ const cluster = Effect.gen(function* () {
   return { around, other, owners }
 })
 
-/** The answer's body, and how long it took in milliseconds. A 503 says that nothing was done: it is asked again. */
+/** The answer's body and its time in milliseconds. A 503 has done nothing and is repeated. */
 const timed = Effect.fnUntraced(function* (call: ReturnType<Api["call"]>) {
   const begun = performance.now()
   const { json, status, text } = yield* Effect.repeat(call, { until: ({ status }) => status !== 503 })
@@ -37,7 +39,7 @@ const timed = Effect.fnUntraced(function* (call: ReturnType<Api["call"]>) {
   return { json, took: performance.now() - begun }
 })
 
-/** Offers each domain and takes it back, round after round, until told that it was enough. */
+/** Offers each domain and cancels the offer, round after round, until told to stop. */
 const busy = Effect.fnUntraced(function* (
   at: Instance,
   owners: ReadonlyArray<Owner>,
@@ -53,7 +55,7 @@ const busy = Effect.fnUntraced(function* (
       const offered = yield* timed(offer)
       const cancelled = yield* timed(api.delete(`/v1/domain-transfers/${offered.json.id}`))
       took.push(offered.took, cancelled.took)
-      // What is tried is who answers, not how much these cores bear.
+      // The test is about the answers, not about the throughput of these cores.
       yield* Effect.sleep("200 millis")
     }
   })
@@ -64,7 +66,7 @@ const busy = Effect.fnUntraced(function* (
   return { rounds, slowest: Math.max(...took) }
 })
 
-/** Without the role, a process only sends; what it sends to is gone in the end, and it answers by itself. */
+/** Without the role `actors` a process only sends commands; once their actors are gone it executes them itself. */
 const senderOnly = Effect.gen(function* () {
   const roles = "api,relay,timers,intake,delivery,mail"
   const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "10000", ROLES: roles })
@@ -139,7 +141,7 @@ const frozen = Effect.gen(function* () {
   const freeze = Effect.fnUntraced(function* () {
     const pid = other.pid()
     let begun = 0
-    // Some are under way at that moment.
+    // Some commands are running at that moment.
     const traffic = yield* Effect.forkChild(busy(around.instance, owners, (rounds) => {
       begun = rounds
       return rounds >= 100
@@ -158,7 +160,7 @@ const frozen = Effect.gen(function* () {
     yield* shared(around, 1)
     const elsewhere = performance.now() - stopped
     console.log(`frozen: at most ${ms(longest)} for an answer, shards elsewhere after ${ms(elsewhere)}`)
-    // The freeze is what is tried: longer than every lock and lease that the frozen process holds.
+    // The freeze is the thing under test: longer than every lock and lease of the frozen process.
     yield* Effect.sleep(Math.max(0, 15_000 - (performance.now() - stopped)))
     return rounds
   }, Effect.scoped)
@@ -167,7 +169,7 @@ const frozen = Effect.gen(function* () {
     const { sql } = yield* Database
     const before = yield* revisions
     const rounds = yield* freeze()
-    // The thawed one is back once it has its shards, with whatever lay in its sockets behind it.
+    // The thawed process is back once it has its shards and has handled whatever was left in its sockets.
     yield* shared(around, 2)
     const again = yield* busy(other, owners, (rounds) => rounds >= 24)
     const seen = yield* sql`select version::int as version, is_active from webhooks`
@@ -176,24 +178,24 @@ const frozen = Effect.gen(function* () {
   }).pipe(Effect.provide(databaseOf(around)))
 }).pipe(Effect.scoped)
 
-/** One after the other: seconds are promised, of a machine that has some to spare. */
+/** Run one after the other: the promised seconds hold for a machine that is not overloaded. */
 const timing = { timeout: 300_000, retry: 2 }
 
 describe("a cluster of two", () => {
   it.live(
-    "hands everything over within 2 s of a SIGTERM, and every command is answered",
+    "hands everything over within 2 s of a SIGTERM, and answers every command",
     () => leaving("SIGTERM", 2),
     timing,
   )
 
   it.live(
-    "has everything elsewhere within 6 s of a SIGKILL, and every command is answered",
+    "moves everything within 6 s of a SIGKILL, and answers every command",
     () => leaving("SIGKILL", 6),
     timing,
   )
 
   it.live(
-    "of which only one has actors: the other sends, and answers by itself where nobody is left",
+    "of which one has no actors sends its commands, and executes them itself once no actor is left",
     () => senderOnly,
     timing,
   )
@@ -212,7 +214,7 @@ describe("a cluster of two", () => {
           (id) => from.at(at).post(`/v1/domains/${id}/transfer`, { target_email: addressOf(to.id) }),
           { concurrency: 8 },
         )
-      // Killed with answers unread in its sockets, which then end with a reset, and not with an orderly end.
+      // Killed with unread answers in its sockets, which then end with a reset instead of an orderly end.
       for (let round = 0; round < 3; round++) {
         yield* offer(other)
         const asking = yield* Effect.forkChild(Effect.forever(Effect.exit(offer(other))))

@@ -1,6 +1,6 @@
 /**
- * Two processes under load whose database is away for a minute, which is longer than every lease: nothing is lost, and
- * nothing is sent again, not even what was in flight when it went.
+ * Two processes under load whose database is away for a minute, longer than every lease: nothing is lost, and nothing
+ * is sent again, not even deliveries in flight at its loss.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -29,7 +29,7 @@ const minuteAway = (away: (network: Relay) => void) =>
     yield* flow.publish(500)
     away(network)
     yield* flow.publish(500)
-    // The outage is what is tried.
+    // The outage is the thing under test.
     yield* Effect.sleep("1 minute")
     network.mend()
     yield* flow.publish(500)
@@ -43,7 +43,7 @@ const minuteAway = (away: (network: Relay) => void) =>
   }).pipe(Effect.scoped)
 
 describe.concurrent("a database that is away for a minute under load", () => {
-  it.live("and refuses connections", () => minuteAway((network) => network.refuse()))
+  it.live("loses and repeats nothing where it refuses connections", () => minuteAway((network) => network.refuse()))
 
-  it.live("and swallows what it is sent", () => minuteAway((network) => network.cut()))
+  it.live("loses and repeats nothing where it swallows what it is sent", () => minuteAway((network) => network.cut()))
 })

@@ -1,4 +1,4 @@
-/** A standby takes the database's place under the running program: a new epoch, and nobody has to do anything. */
+/** A standby takes the database's place under the running program: a new epoch begins without an operator. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
@@ -7,7 +7,7 @@ import { until } from "../e2e/support/until.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
 
 describe("a fail-over under the running program", () => {
-  it.live("begins a new epoch, is open again by itself, and products follow", () =>
+  it.live("begins a new epoch, opens by itself, and products follow", () =>
     Effect.gen(function* () {
       const postgres = yield* ownPostgres
       const at = yield* world({ database: postgres })
@@ -46,7 +46,7 @@ describe("a fail-over under the running program", () => {
       const [row] = yield* until("open in the new epoch", installation, ([row]) =>
         row!.epoch === 2 && row!.state === "open")
       assert.strictEqual(row!.timeline_id, "00000002")
-      // Whoever signed in before has to do so again, as soon as the product has taken its snapshot.
+      // Earlier sessions have to sign in again, as soon as the product has taken its snapshot.
       yield* until("sessions ended", shop.enter("quinn", before - 1), (told) =>
         told === "session_ended")
       yield* shop.enters("quinn", "may")

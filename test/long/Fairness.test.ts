@@ -1,6 +1,6 @@
 /**
- * One healthy endpoint alone and beside twenty that never answer and an account with 100,000 due retries, in turns: how
- * long its events take, from publication to arrival. Whoever is beside it lives in a process of its own.
+ * One healthy endpoint alone, and beside twenty silent ones and an account with 100,000 due retries, in turns: how long
+ * its events take from publication to arrival. The disturbing receivers run in a process of their own.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -28,7 +28,7 @@ const hook = Effect.fnUntraced(function* ({ api }: Account, url: string) {
 
 type Hook = Effect.Success<ReturnType<typeof hook>>
 
-/** `count` deliveries of a webhook whose first try failed an hour ago and whose second one is due, as Settle leaves them. */
+/** `count` deliveries of a webhook whose first attempt failed an hour ago and whose second one is due, as settled. */
 const mountain = Effect.fnUntraced(function* (accountId: string, hookId: string, count: number) {
   const { owner } = yield* Database
   const body = JSON.stringify({ event: "email.sent", email_id: "em_0", metadata: { subject: "x".repeat(200) } })
@@ -82,7 +82,7 @@ const measure = Effect.fnUntraced(function* (
 })
 
 describe("fairness", () => {
-  it.live("leaves a healthy endpoint its pace beside black holes and a mountain of retries", () =>
+  it.live("does not slow a healthy endpoint beside black holes and a backlog of retries", () =>
     Effect.gen(function* () {
       const around = yield* world({
         WEBHOOKS_TIMEOUT: "2 seconds",
@@ -142,7 +142,8 @@ describe("fairness", () => {
             `${retried} retries meanwhile, ${retries - (yield* tried)} of ${retries} left`,
         )
         assert.isAbove(retried, 1_000)
-        // Two cores carry the program, PostgreSQL, the broker and every receiver, beside other tests: hence the constants.
+        // Two cores carry the program, PostgreSQL, the broker and every receiver, beside other tests: hence the
+        // constants.
         assert.isAtMost(theirs.p50, 2 * own.p50 + 20)
         assert.isAtMost(theirs.p99, 2 * own.p99 + 100)
       }).pipe(Effect.provide(databaseOf(around)))

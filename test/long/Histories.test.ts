@@ -1,4 +1,4 @@
-/** The histories of `task test`, twenty times as many: some five minutes on two cores that have nothing else to do. */
+/** The histories of `task test`, twenty times as many: some five minutes on two idle cores. */
 import { layer } from "@effect/vitest"
 import process from "node:process"
 import { histories } from "../services/transfers/Histories.ts"
@@ -8,7 +8,7 @@ const count = Number(process.env["TRANSFER_HISTORIES"] ?? 10_000)
 
 layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("histories", (it) => {
   it.effect(
-    `${count} random histories: every answer and every row as the model has them`,
+    `${count} random histories: every answer and every row matches the model`,
     () => histories(count),
     { timeout: 120_000 + count * 1_000 },
   )

@@ -1,6 +1,6 @@
 /**
- * A real process is killed with SIGKILL at each fault point and started again: what the broker acknowledged arrives at
- * every subscription, only what was claimed at the kill may arrive twice, and every count is right in the end.
+ * The program is killed with SIGKILL at each failpoint and started again: events that the broker acknowledged arrive at
+ * every subscription, only deliveries claimed at a kill may arrive twice, and every count is right in the end.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -12,7 +12,7 @@ import { unanswered } from "../support/Broker.ts"
 import { brisk } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
-/** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
+/** Each failpoint with a later hit: one process dies at its first hit, the next at the later one, the third lives. */
 const points: Readonly<Record<DeliveryFault, number>> = {
   "intake.taken": 3,
   "intake.committed": 3,
@@ -34,7 +34,7 @@ const points: Readonly<Record<DeliveryFault, number>> = {
 const waves = 6
 const wave = 30
 
-/** One life under traffic, up to its death at the Nth hit; gives what was claimed then. */
+/** One life under traffic, until its death at the Nth hit; returns the deliveries claimed at that moment. */
 const life = Effect.fnUntraced(function* (around: World, flow: Traffic, point: string, hit: number) {
   const doomed = yield* start({
     module: "test/long/support/fault-main.ts",
@@ -48,7 +48,7 @@ const life = Effect.fnUntraced(function* (around: World, flow: Traffic, point: s
     yield* flow.publish(wave)
     yield* heard(`wave ${n}`, () => flow.target.hits.length > before + 10)
   }
-  // The relay has work once something was tried eight times.
+  // The relay has work only once a delivery was tried eight times.
   const last = () => flow.target.at("/doomed").filter((hit) => hit.attempt === 8).length
   for (let n = 0; n < hit && point.startsWith("relay."); n++) {
     const before = last()
@@ -85,6 +85,10 @@ const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
 
 describe.concurrent("killed", () => {
   for (const [point, later] of Object.entries(points)) {
-    it.live(`at the first ${point}, and again at number ${later}`, () => killedAt(point, later), 900_000)
+    it.live(
+      `at the first ${point}, and again at hit ${later}, the program loses no event`,
+      () => killedAt(point, later),
+      900_000,
+    )
   }
 })

@@ -1,6 +1,6 @@
 /**
- * A product that applies what it gets is killed with SIGKILL at every step, several times over, while things go on
- * happening: what it left behind is always what the events up to its place come to, and it ends equal to the transmitter.
+ * A product that follows is killed with SIGKILL at every step, several times, while events keep coming: its tables
+ * always equal the events up to its position, and in the end the transmitter's state.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -15,7 +15,7 @@ import { scene, world } from "../sdk/World.ts"
 import { home } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
-/** Each point, and at which hits: the first is the snapshot's, later ones are among events. */
+/** Each failpoint, and its hits: the first is in the snapshot, later ones are among events. */
 const points = ["fetched", "verified", "applied", "committed", "acknowledged"]
 const hits = [1, 2, 4, 7]
 
@@ -41,35 +41,43 @@ const postgres = Effect.gen(function* () {
 
 layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
   for (const [name, place] of [["SQLite", sqlite], ["PostgreSQL", postgres]] as const) {
-    it.effect(`at ${points.join(", ")}, with its tables in ${name}`, () =>
-      Effect.gen(function* () {
-        const made = yield* scene
-        const { env, store } = yield* place
-        yield* Effect.promise(() => store.prepare())
-        const { killed, survives } = yield* lives(made, store, env)
-        for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
-        yield* survives()
-      }), { timeout: 1_800_000 })
+    it.effect(
+      `at ${points.join(", ")}, with tables in ${name}, a product ends with the transmitter's state`,
+      () =>
+        Effect.gen(function* () {
+          const made = yield* scene
+          const { env, store } = yield* place
+          yield* Effect.promise(() => store.prepare())
+          const { killed, survives } = yield* lives(made, store, env)
+          for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
+          yield* survives()
+        }),
+      { timeout: 1_800_000 },
+    )
   }
 
-  it.effect("while another process of it follows into the same database", () =>
-    Effect.gen(function* () {
-      const made = yield* scene
-      const { env, store } = yield* postgres
-      yield* Effect.promise(() => store.prepare())
-      const { begin, killed, survives } = yield* lives(made, store, env)
-      yield* Effect.scoped(Effect.gen(function* () {
-        const other = yield* begin("")
-        yield* other.line(/"opened"/)
-        for (const nth of hits) {
-          for (const point of ["verified", "applied", "committed"]) yield* killed(`${point}:${nth}`)
-        }
-        assert.deepStrictEqual(other.output().split("\n").filter((line) => /"(closed|retrying)"/.test(line)), [])
-      }))
-      yield* survives()
-    }), { timeout: 1_800_000 })
+  it.effect(
+    "beside another process of the product on the same database it ends with the transmitter's state",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const { env, store } = yield* postgres
+        yield* Effect.promise(() => store.prepare())
+        const { begin, killed, survives } = yield* lives(made, store, env)
+        yield* Effect.scoped(Effect.gen(function* () {
+          const other = yield* begin("")
+          yield* other.line(/"opened"/)
+          for (const nth of hits) {
+            for (const point of ["verified", "applied", "committed"]) yield* killed(`${point}:${nth}`)
+          }
+          assert.deepStrictEqual(other.output().split("\n").filter((line) => /"(closed|retrying)"/.test(line)), [])
+        }))
+        yield* survives()
+      }),
+    { timeout: 1_800_000 },
+  )
 
-  it.effect("by a stream that it polls", () =>
+  it.effect("on a stream that it polls it ends with the transmitter's state", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const { streamId } = yield* streamOf(made)
@@ -80,19 +88,23 @@ layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
       yield* survives()
     }), { timeout: 1_800_000 })
 
-  it.effect("by a stream that is pushed to it, also once it has answered", () =>
-    Effect.gen(function* () {
-      const made = yield* scene
-      const { arrives, url } = yield* front
-      const { streamId } = yield* streamOf(made, pushTo(url))
-      const { env, store } = yield* sqlite
-      yield* Effect.promise(() => store.prepare())
-      const stream = { env: { STREAM_ID: streamId, PUSHED: secret }, arrives }
-      const { killed, survives } = yield* lives(made, store, env, stream)
-      // Here it is pushes that bring events; it looks for itself once a minute.
-      const [fetched, ...others] = points
-      yield* killed(`${fetched}:1`)
-      for (const nth of hits) for (const point of [...others, "answered"]) yield* killed(`${point}:${nth}`)
-      yield* survives()
-    }), { timeout: 1_800_000 })
+  it.effect(
+    "on a push stream it ends with the transmitter's state, also when killed after its answer",
+    () =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const { arrives, url } = yield* front
+        const { streamId } = yield* streamOf(made, pushTo(url))
+        const { env, store } = yield* sqlite
+        yield* Effect.promise(() => store.prepare())
+        const stream = { env: { STREAM_ID: streamId, PUSHED: secret }, arrives }
+        const { killed, survives } = yield* lives(made, store, env, stream)
+        // Here pushes bring the events; the product polls by itself only once a minute.
+        const [fetched, ...others] = points
+        yield* killed(`${fetched}:1`)
+        for (const nth of hits) for (const point of [...others, "answered"]) yield* killed(`${point}:${nth}`)
+        yield* survives()
+      }),
+    { timeout: 1_800_000 },
+  )
 })

@@ -1,7 +1,7 @@
 /**
- * The program that decides is killed with SIGKILL at each moment of a decision, its client left without an answer. Asked
- * again under the same key, another process answers as if nothing had been: each decision was made once, with its
- * evidence, its events and its receipt, or not at all.
+ * The program is killed with SIGKILL at each moment of a decision, without an answer to its client. The same request to
+ * another process, under the same key, is answered as if nothing had happened: each decision was made once, with its
+ * evidence, events and receipt, or not at all.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
@@ -23,11 +23,11 @@ interface Decision {
   readonly path: string
   readonly body: object
   readonly status: number
-  /** SQL that counts what it brings; one is what it brings at all. */
+  /** SQL that counts the decision's effects, of which there must be one. */
   readonly counts: string
 }
 
-/** Decides with a program that dies of it, and again with the one that lives. Gives the answer. */
+/** Decides with a program that dies of it, and again with one that lives. Returns the answer. */
 const survived = Effect.fnUntraced(function* (around: IdentityWorld, point: DecisionFault, decision: Decision) {
   const { body, counts, path, status, who } = decision
   const { mintAccessToken } = yield* Effect.provide(EmbeddedIssuer, around.issuer)

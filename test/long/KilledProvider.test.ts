@@ -1,7 +1,7 @@
 /**
- * The program that does the provider's work is killed with SIGKILL at each step of a create, an update and a disable, and
- * started again beside a real provider: never two clients of one reference, nothing that may have been done is sent again
- * by itself, and with an operator's look everything is in the end what it was to be.
+ * The program is killed with SIGKILL at each step of a create, an update and a disable at a real provider, and started
+ * again: there are never two clients of one reference, no call that may have succeeded is repeated by itself, and after
+ * an operator's look every client is as it should be.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -45,11 +45,11 @@ const environment = Effect.fnUntraced(function* (registrationEndpoint: string) {
   }
 })
 
-/** Jobs that nobody has to look at any more. */
+/** Waits until no job needs an operator. */
 const settled = (oz: string) =>
   Effect.flatMap(Operations, (operations) => Effect.map(operations.jobs(oz), (jobs) => jobs.map(({ state }) => state)))
 
-/** What an operator does about what is unclear: looks, and where the look cannot decide says what the provider has. */
+/** An operator's work on ambiguous jobs: look, and where the look cannot, name what the provider has. */
 const review = Effect.fnUntraced(function* (oz: string, made: ReadonlyArray<Made>) {
   const reviewed = yield* ReviewedJobs
   const { ambiguous } = yield* (yield* Operations).diagnostics(oz)
@@ -57,7 +57,7 @@ const review = Effect.fnUntraced(function* (oz: string, made: ReadonlyArray<Made
     const asked = { personId: oz, jobId, reason }
     const looked = yield* decide(reviewed.reconcile(asked))
     if (looked.state !== "ambiguous") continue
-    // Of an update that was done the credential is lost with its answer.
+    // The management token of an update was lost with its answer.
     const there = made.find((one) => one.live && one.software_id === provider_reference)
     if (kind === "client.create" && there === undefined) yield* transact(reviewed.retry(asked))
     else {
@@ -71,7 +71,7 @@ const review = Effect.fnUntraced(function* (oz: string, made: ReadonlyArray<Made
   }
 })
 
-/** Killed at the Nth hit of a point, with a job of each kind under way. */
+/** Killed at the Nth hit of a failpoint, with a job of each kind running. */
 const killedAt = (point: string, hit: number) =>
   atProvider(({ interference, made, registrationEndpoint }) =>
     Effect.gen(function* () {
@@ -99,7 +99,7 @@ const killedAt = (point: string, hit: number) =>
       }))
       const next = yield* start({ env })
       yield* next.line(/bailiwick ready/)
-      // The dead one's leases end, and the work goes on where it certainly did not happen.
+      // The dead process's leases end, and jobs go on where their call was certainly not made.
       yield* until("what can be done alone", settled(oz), (states) =>
         !states.some((state) =>
           state === "pending" || state === "running"
@@ -107,7 +107,7 @@ const killedAt = (point: string, hit: number) =>
       const before = interference.seen.length
       const states = yield* settled(oz)
       assert.notInclude(states, "failed")
-      // Before the first has begun, and after the last was settled, nothing is unclear.
+      // Before the first call and after the last settlement no job is ambiguous.
       const [clear, unclear] = [["provider.claimed:1", "provider.settled:3"], ["provider.begun", "provider.answered"]]
       if (clear.includes(`${point}:${hit}`)) {
         assert.notInclude(states, "ambiguous")
@@ -145,7 +145,7 @@ const killedAt = (point: string, hit: number) =>
 describe.concurrent("the provider's work, killed", () => {
   for (const point of points) {
     for (const hit of [1, 3]) {
-      it.live(`at number ${hit} of ${point}`, () => killedAt(point, hit))
+      it.live(`at hit ${hit} of ${point} there is no second client and no blind repeat`, () => killedAt(point, hit))
     }
   }
 })

@@ -1,6 +1,6 @@
 /**
- * The program that pushes is killed with SIGKILL at each fault point, twice, and started again: a receiver gets every
- * event, in the order of positions, and only what was in flight or not settled yet comes again.
+ * The pushing program is killed with SIGKILL at each failpoint, twice, and started again: a receiver gets every event,
+ * by position, and again only events in flight or not settled.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -25,11 +25,11 @@ import {
 } from "../services/lifecycle/StreamWorld.ts"
 import { grant } from "../services/lifecycle/World.ts"
 
-/** Each point with a later hit: a process dies at the first, the next one at the later, the third one lives. */
+/** Each failpoint with a later hit: one process dies at its first hit, the next at the later one, the third lives. */
 const points: Readonly<Record<PushFault, number>> = { "push.before": 30, "push.after": 30, "push.settled": 3 }
 
 const events = 400
-/** What one life may have taken and not settled: a hundred messages, and the one that was under way. */
+/** The most messages that one life may have pushed without settling: a hundred, and the one in flight. */
 const unsettled = 101
 
 const environment = Effect.gen(function* () {
@@ -77,7 +77,7 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
   )
   yield* until("a settled stream", rowOf(streamId), ({ claim }) => claim === null)
 
-  // Within one life the order is strict and nothing comes twice; a life begins where the last one had settled.
+  // Within one life the order is strict without repeats; a life begins at the last settled position.
   const lives = [arrivals.slice(0, first), arrivals.slice(first, second), arrivals.slice(second)]
   let begun = 0
   for (const life of lives) {
@@ -105,7 +105,7 @@ const refusedAndKilled = Effect.gen(function* () {
     const grants = yield* (yield* ServiceGrants).list(about)
     return grants.find(({ service_id }) => service_id === "shop")!.delivery
   })
-  /** A process that dies at its nth answer; what its claim had is free at once. */
+  /** A process that dies at its nth answer; its claim is freed at once. */
   const life = Effect.fnUntraced(function* (nth: number) {
     const doomed = yield* start({
       module: "test/long/support/fault-main.ts",
@@ -125,7 +125,7 @@ const refusedAndKilled = Effect.gen(function* () {
   answer = 202
   yield* start({ env })
   const taken = yield* until("delivered", delivery, ({ state }) => state === "delivered")
-  // Of five pushes the two that nothing recorded are not counted.
+  // Of five pushes the two unrecorded ones are not counted.
   assert.deepStrictEqual([arrivals.length, taken.attempts], [5, 3])
   const rows = yield* sql`select attempts, outcome from lifecycle_attempts where project_id = ${here.project}`
   assert.deepStrictEqual(rows, [{ attempts: 2, outcome: "taken" }])
@@ -133,14 +133,14 @@ const refusedAndKilled = Effect.gen(function* () {
 
 describe.concurrent("a killed pusher", () => {
   it.live(
-    "between an answer and its record: attempts are those that were recorded, and none twice",
+    "between an answer and its record counts each recorded attempt once",
     () => refusedAndKilled.pipe(Effect.provide(streaming())),
     900_000,
   )
 
   for (const [point, later] of Object.entries(points)) {
     it.live(
-      `at the first ${point}, and again at number ${later}`,
+      `at the first ${point}, and again at hit ${later}, loses no event and keeps the order`,
       () => killedAt(point as PushFault, later).pipe(Effect.provide(streaming())),
       900_000,
     )

@@ -1,7 +1,7 @@
 /**
- * A real process is killed with SIGKILL at each moment of a transfer's walk and of what people are told by mail and
- * Slack, and started again: people go on, and in the end every transfer is where its walk leads, every mail arrived, at
- * most once a second time, and no state between states was ever there.
+ * The program is killed with SIGKILL at each moment of a transfer and of its mails and Slack messages, and started
+ * again: people go on, and in the end every transfer has ended as planned, every mail has arrived, at most twice, and
+ * no partial transition was ever visible.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
@@ -13,7 +13,7 @@ import { databaseOf } from "./support/Traffic.ts"
 import { close, longAfter, muchLater, standing, whole } from "./support/TransferLedger.ts"
 import { type Cast, cast } from "./support/Walks.ts"
 
-/** Each with its number of hits: every step happens at least once in a life, and what is told more often. */
+/** Each failpoint with a number of hits: each step happens at least once in a life, messages more often. */
 const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
   ...Object.fromEntries(
     (["initiate", "accept", "decline", "cancel", "stop", "force", "clock"] as const).flatMap((step: TransferStep) => [
@@ -32,7 +32,7 @@ const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
   "slack.settled": 3,
 }
 
-/** One life, up to its death at the point's Nth hit. */
+/** One life, until its death at the failpoint's Nth hit. */
 const life = Effect.fnUntraced(function* (around: World, people: Cast, point: string, hits: number) {
   const doomed = yield* start({
     module: "test/long/support/fault-main.ts",
@@ -70,10 +70,10 @@ const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string
     const coming = yield* Effect.forEach(some, () => people.prepare)
     yield* around.instance.end("SIGKILL")
     const walks = []
-    // A walk that cannot go on is the reason, not whatever waits for it.
+    // A walk that cannot go on is reported first, not the waiters behind it.
     const stuck = yield* Deferred.make<never, unknown>()
     for (const [n, [point, hits]] of some.entries()) {
-      // Each life has walks of its own, and those that the others left.
+      // Each life has walks of its own, and unfinished ones of earlier lives.
       for (const walk of coming[n]!) {
         const going = people.walk(walk).pipe(Effect.tapCause((cause) => Deferred.failCause(stuck, cause)))
         walks.push(yield* Effect.forkScoped(going))
@@ -95,6 +95,10 @@ const groups = Object.entries(
 
 describe.concurrent("a transfer's walk, killed", () => {
   for (const [name, some = []] of groups) {
-    it.live(`at each ${name}: ${some.map(([point]) => point).join(", ")}`, () => killed(some), 900_000)
+    it.live(
+      `at each ${name} it still ends as planned: ${some.map(([point]) => point).join(", ")}`,
+      () => killed(some),
+      900_000,
+    )
   }
 })

@@ -1,4 +1,4 @@
-/** A start that finds a database which lacks something, and gets it only after the start has waited long. */
+/** A start on a database whose schema is incomplete, and is completed only long after. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { existsSync } from "node:fs"
@@ -9,7 +9,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("a start", (it) => {
-  it.effect("says that it is not ready, and that it is, whenever that is", () =>
+  it.effect("reports that it is not ready, and later that it is", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const database = yield* TestDatabase

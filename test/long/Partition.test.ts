@@ -1,4 +1,4 @@
-/** A network that swallows whatever is sent to the database: connections stand, and nothing is ever answered. */
+/** A network that swallows everything sent to the database: connections stay open without any answer. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { until } from "../e2e/support/until.ts"
@@ -19,17 +19,17 @@ const apart = Effect.gen(function* () {
 })
 
 describe("a database that does not answer", () => {
-  it.live("does not keep a process that was asked to end", () =>
+  it.live("does not keep a process from stopping", () =>
     Effect.gen(function* () {
       const { api, instance, way } = yield* apart
       way.cut()
       yield* until("not ready", api.get("/ready"), ({ json }) => json.status === "not_ready")
-      // By itself, once every wait has come to its bound; or by the last resort, on a machine that is slow as well.
+      // It ends once every wait has reached its bound, or by the shutdown timeout on a slow machine.
       assert.include([0, 1], yield* instance.end("SIGTERM"))
     }).pipe(Effect.scoped), 240_000)
 
   it.live(
-    "keeps nobody waiting for ever, and is asked again on new connections when it can be reached",
+    "keeps no request waiting for ever, and is used again over new connections once reachable",
     () =>
       Effect.gen(function* () {
         const { account, way } = yield* apart

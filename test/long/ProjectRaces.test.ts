@@ -1,7 +1,7 @@
 /**
- * Whoever may do something about a project does it at the same moment, the directory and the provider's work among them:
- * each is done or refused with a reason, and at rest the provider holds no client of a project that ended, and of the
- * others what they are by then.
+ * Concurrent commands on one project by everyone with a right to it, by the directory and by provider jobs: each
+ * succeeds or is refused with a reason, and at rest the provider holds no client of an ended project, and right clients
+ * of all others.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -31,7 +31,7 @@ import {
 } from "../services/access/RequestWorld.ts"
 import { access } from "../support/TestIdentity.ts"
 
-/** What a loser of a race may be told. */
+/** Refusals that the loser of a race may get. */
 const refusals = [
   "dependency_unavailable",
   "environment_held",
@@ -96,7 +96,7 @@ const watched = Directory.layer(watchingProjects(identityKinds)).pipe(
 )
 
 layer(watched, { excludeTestServices: true, timeout: "120 seconds" })("Projects, by many at once", (it) => {
-  it.effect("at rest each client is its project's, and none is left of one that ended", () =>
+  it.effect("at rest each client matches its project, and no ended project has one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const w = yield* world

@@ -1,6 +1,6 @@
 /**
- * Killed in the middle: of putting a backup back, which is done or not begun; and, again and again, of leading a held
- * installation back, which ends as if nobody had been killed. And a backup of a large database holds little in memory.
+ * A kill during a restore leaves it done or not begun; kills during the recovery of a held installation do not change
+ * its result. And a backup of a large database takes little memory.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -38,7 +38,7 @@ const access = (n: number, more: object = {}) => ({
 })
 const all = Array.from({ length: people }, (_, n) => n)
 
-/** Resident memory at its highest, in MiB; Linux says it. */
+/** Peak resident memory, in MiB; from Linux. */
 const peakOf = (pid: number): number | null => {
   try {
     const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? []
@@ -49,7 +49,7 @@ const peakOf = (pid: number): number | null => {
 }
 
 describe("killed on the way back", () => {
-  it.live("a restore is whole or not there, and recovery goes on where it was", () =>
+  it.live("a killed restore is whole or not there, and recovery goes on where it was", () =>
     Effect.gen(function* () {
       const at = yield* world()
       yield* at.apply(...all.map(somebody), ...all.map((n) => access(n)))
@@ -80,7 +80,7 @@ describe("killed on the way back", () => {
       yield* until("rows on their way", busy, (n) => n > 0)
       yield* restoring.kill("SIGKILL")
       yield* restoring.exited
-      // Its session ends by itself; until then its locks hold everybody off.
+      // The killed process's session ends by itself; until then its locks hold off the next one.
       yield* until("the session's end", busy, (n) => n === 0)
       assert.strictEqual(yield* filled, 0)
       const put = yield* at.type("restore", file)
@@ -108,7 +108,7 @@ describe("killed on the way back", () => {
         ).pipe(Effect.map((rows) => (rows[0] as { events: number }).events)),
         people,
       )
-      // Positions of the new epoch have no gap, whoever was killed.
+      // Positions of the new epoch have no gap in spite of the kills.
       assert.deepStrictEqual(
         yield* at.rows(
           `select count(*) = max(position) as whole from lifecycle_events
@@ -119,7 +119,7 @@ describe("killed on the way back", () => {
       )
     }), 900_000)
 
-  it.live("a backup of a large database goes through little memory", () =>
+  it.live("a backup of a large database takes little memory", () =>
     Effect.gen(function* () {
       const at = yield* world()
       yield* at.rows(`insert into audit_records (id, at, action, outcome, details)

@@ -1,6 +1,6 @@
 /**
- * Who may go on is asked of the database with every request: what one process ended, another refuses at once, though no
- * bell rings between them (each has a broker account of its own), and a process that comes back refuses it, too.
+ * Every request checks its session in the database: a session ended by one process is refused by another at once,
+ * though no wake-up signal connects them (each has a broker account of its own), and by a process that comes back.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -16,7 +16,7 @@ import { type IdentityWorld, ids, world } from "../e2e/support/Identity.ts"
 import { instance } from "../e2e/support/Instance.ts"
 import { until } from "../e2e/support/until.ts"
 
-/** Another process on the same database, of the same issuer, that hears nothing of the first. */
+/** Another process on the same database, with the same issuer and a separate broker account. */
 const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
   const folder = yield* home
   copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
@@ -32,13 +32,13 @@ const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
 })
 
 describe("sessions on several processes", () => {
-  it.live("what one process ended no other takes", () =>
+  it.live("a session ended by one process is refused by every other", () =>
     Effect.gen(function* () {
       const around = yield* world()
       const other = yield* deaf(around)
       const processes = [around.instance, other]
 
-      /** What each of the processes says to a session of pat's. */
+      /** The answers of the processes to a session of pat's. */
       const says = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
         return yield* Effect.forEach(
           processes,
@@ -69,16 +69,16 @@ describe("sessions on several processes", () => {
       assert.deepStrictEqual(yield* says(second!), ["invalid_token", "invalid_token"])
       assert.deepStrictEqual(yield* says(third!), [200, 200])
 
-      // Seen by the other process alone, which may not have written it down by the time it ends.
+      // A session seen by the other process alone, which may end before it has written the session's row.
       assert.strictEqual((yield* api(other.origin, late!).get("/v1/me")).status, 200)
       yield* act(mine!, { kind: "sessions.revoke_others" })
-      // Also what was signed in by then, and nobody had seen.
+      // Also sessions of earlier sign-ins that no process had seen.
       for (const headers of [third!, unseen!, late!]) {
         assert.deepStrictEqual(yield* says(headers), ["invalid_token", "invalid_token"])
       }
       assert.deepStrictEqual(yield* says(mine!), [200, 200])
 
-      // Products hear of each that anybody had seen, once.
+      // Products are told once of each session that a process had seen.
       const told = around.rows(`
         select sub_id -> 'session' ->> 'id' as sid from lifecycle_events
         where kind = 'session-revoked' and sub_id ? 'session' order by sid`)

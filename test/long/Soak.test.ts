@@ -1,7 +1,7 @@
 /**
- * What the program holds does not grow with what it has done: the live heap after each step of a load, and after a
- * minute of rest, on Deno and on Node 24. Each step brings new accounts, keys, webhooks, people, tokens and paths, so
- * that state by account, token or path shows, too.
+ * The program's memory does not grow with its work: the live heap after each step of a load, and after a minute of
+ * rest, on Deno and on Node 24. Each step brings new accounts, keys, webhooks, people, tokens and paths, so that state
+ * kept by account, token or path would show.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -27,9 +27,10 @@ const atOnce = 8
 const restSeconds = 60
 
 /**
- * Bytes of live heap that may come on top of what was there after the second step, where code is compiled and pools are
- * filled: at the last step, with what a minute forgets (actors, tokens), and after the rest, without it. On Deno without
- * src/process/HideAsyncHooks.ts it was 7.8 and 7.0 MB; with it 3.9 and 1.3 (3.3 after half as many deliveries; on Node 24 4.0 and 2.4).
+ * Bytes by which the live heap may grow after the second step, when code is compiled and pools are full: at the last
+ * step, with state that is dropped within a minute (actors, tokens), and after the rest, without it. On Deno without
+ * src/process/HideAsyncHooks.ts it was 7.8 and 7.0 MB; with it 3.9 and 1.3 (3.3 after half as many deliveries; on Node
+ * 24 4.0 and 2.4).
  */
 const growthUnderLoad = 6_000_000
 const growthAfterRest = 5_500_000
@@ -82,7 +83,7 @@ const people = (at: World, issuer: EmbeddedIssuer["Service"]) =>
     }
   })
 
-/** A new account with a key and a webhook at a path of its own, and requests of many kinds; gives its id. */
+/** A new account with a key and a webhook at a path of its own, and requests of many kinds; returns its id. */
 const accounts = (at: World, issuer: EmbeddedIssuer["Service"], port: number) =>
   Effect.fnUntraced(function* () {
     const id = randomUUID()
@@ -104,7 +105,7 @@ const accounts = (at: World, issuer: EmbeddedIssuer["Service"], port: number) =>
     return id
   })
 
-/** Loads the program once; gives when everything has arrived. */
+/** Loads the program once; returns when everything has arrived. */
 const step = Effect.fnUntraced(function* (at: World, issuer: EmbeddedIssuer["Service"], receiver: {
   readonly port: number
   readonly count: () => number
@@ -154,7 +155,7 @@ const soak = Effect.fnUntraced(function* (command: ReadonlyArray<string>) {
       loaded.push(yield* look)
     }
     const before = yield* look
-    // What is measured is time itself: nothing else happens meanwhile that could be waited for.
+    // The rest itself is measured: nothing happens meanwhile that could be waited for.
     yield* Effect.sleep(`${restSeconds} seconds`)
     return { loaded, before, after: yield* look }
   }).pipe(Effect.provide(EmbeddedIssuer.layer({ home: at.home, issuer: `${publicUrl}/dev/issuer` })))

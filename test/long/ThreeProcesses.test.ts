@@ -1,10 +1,10 @@
 /**
- * Three processes on one database and one broker, one killed every ten seconds while domains change hands and events are
- * delivered; they share actors, unless THREE_CLUSTER=off. Then the books are closed: each transfer ended as its walk says,
- * once, and each delivery as its receiver says.
+ * Three processes on one database and one broker, one killed every ten seconds while domains change hands and events
+ * are delivered; they share actors, unless THREE_CLUSTER=off. At the end each transfer must have ended as planned,
+ * once, and each delivery as its receiver recorded it.
  *
- * It lasts THREE_SECONDS (120) and begins at most THREE_TRANSFERS (5,000) and THREE_DELIVERIES (50,000) in them, as many
- * as the machine bears; with THREE_WHOLE=on it goes on until they are done. The last line says how many it were.
+ * The test runs for THREE_SECONDS (120) and begins at most THREE_TRANSFERS (5,000) and THREE_DELIVERIES (50,000), as
+ * many as the machine can carry; with THREE_WHOLE=on it runs until all are done. The last line has the numbers reached.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Redacted } from "effect"
@@ -32,11 +32,11 @@ const events = Math.ceil(deliveries / 1.5)
 const domainsEach = 25
 const accounts = Math.max(3, Math.ceil(transfers / endings.length / domainsEach))
 
-/** As a supervisor does it: a start that fails, for one since the machine is busy, is tried again. */
+/** Starts as a supervisor does: a start that fails because the machine is busy is tried again. */
 const started = (instance: Instance) =>
   Effect.suspend(() => instance.start()).pipe(Effect.catchDefect(Effect.fail), Effect.retry({ times: 3 }), Effect.orDie)
 
-/** Kills each process in its turn, and starts it again, until there is nothing more to disturb. */
+/** Kills each process in its turn, and starts it again, until the work is done. */
 const killing = Effect.fnUntraced(function* (
   instances: ReadonlyArray<Instance>,
   up: Set<Instance>,
@@ -47,7 +47,7 @@ const killing = Effect.fnUntraced(function* (
     const next = performance.now() + killEvery
     yield* Effect.sleep(killEvery / 2)
     const victim = instances[kills % instances.length]!
-    // Requests that are under way at this moment are cut off.
+    // Requests in progress at this moment are cut off.
     yield* Effect.sync(() => up.delete(victim))
     yield* victim.end("SIGKILL")
     kills++
@@ -88,7 +88,7 @@ describe("three processes, one killed every ten seconds", () => {
         const each = 100
         for (let n = 0; n < events && !late(); n += each) {
           yield* flow.publish(Math.min(each, events - n))
-          // Spread over the time there is, and not far ahead of what is delivered.
+          // Spread over the available time, and not far ahead of the deliveries.
           yield* Effect.sleep(Math.max(0, (n / events) * seconds * 900 - elapsed()))
           const ahead = Effect.sync(() =>
             1.5 * flow.acknowledged.length - new Set(flow.target.hits.map(({ id }) => id)).size
@@ -108,7 +108,7 @@ describe("three processes, one killed every ten seconds", () => {
       const kills = yield* Fiber.join(killer)
       const ran = Math.round(elapsed() / 1_000)
       if (Exit.isFailure(walking)) {
-        // Why, as the processes that live saw it.
+        // Errors of the processes that are alive.
         const errors = instances.flatMap((one) => one.output().split("\n")).filter((line) =>
           /"level":"ERROR"/.test(line)
         )

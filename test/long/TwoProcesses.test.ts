@@ -9,7 +9,7 @@ import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
-/** Everything that the broker took is answered for and has ended. */
+/** Waits until every acknowledged message was handled and has ended. */
 const settled = (world: World, flow: Traffic) =>
   Effect.gen(function* () {
     const url = Redacted.make(world.env["NATS_URL"]!)
@@ -29,7 +29,7 @@ const frozen = Effect.fnUntraced(function* (around: World, flow: Traffic) {
   const flying = yield* inFlight
   assert.isAbove(flying.length, 0)
   yield* second(around)
-  // The freeze is what is tried: longer than every lease that the frozen process holds.
+  // The freeze is the thing under test: longer than every lease of the frozen process.
   yield* Effect.sleep("15 seconds")
   yield* interrupted(flying)
   process.kill(pid, "SIGCONT")
@@ -53,7 +53,7 @@ describe.concurrent("two processes", () => {
       yield* close(flow).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("of which one is killed and stays away: the other ends its work", () =>
+  it.live("of which one is killed and stays away complete its work by the other", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const flow = yield* traffic(around)
@@ -66,7 +66,7 @@ describe.concurrent("two processes", () => {
       yield* close(flow).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("of which one freezes for 15 s with claims in its hands: thawed, it settles nothing stale", () =>
+  it.live("of which one freezes for 15 s with claims settle nothing stale after the thaw", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const flow = yield* traffic(around)

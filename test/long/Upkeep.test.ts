@@ -1,4 +1,6 @@
-/** Long work over many deliveries, killed in the middle: it goes on where it was, and every count is exact throughout. */
+/**
+ * Long jobs over many deliveries, killed in the middle: they go on where they were, and every count is always exact.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -13,7 +15,7 @@ import { databaseOf } from "./support/Traffic.ts"
 const many = 20_000
 const chunk = 1_000
 
-/** What the counts say and what is there, of one moment: one statement reads both. */
+/** The counts, and the rows that they count, at one moment: one statement reads both. */
 const counts = Effect.fnUntraced(function* (hookId: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ counted: Record<string, number>; stored: Record<string, number> }>`
@@ -27,7 +29,7 @@ const counts = Effect.fnUntraced(function* (hookId: string) {
   return row!.stored
 })
 
-/** Waits until `good`, and holds the counts to what is there at every look. */
+/** Waits until `good`, and compares counts and rows at every look. */
 const exactly = (what: string, hookId: string, good: (n: Record<string, number>) => boolean, seconds = 120) =>
   until(what, Effect.delay(counts(hookId), "100 millis"), good, seconds)
 
@@ -71,7 +73,7 @@ describe("upkeep", () => {
         yield* publish(around, account.id, "first", many)
         yield* exactly("the first deliveries", hookId, (n) => n["delivered"] === many, 180)
 
-        // Paused, so that what is replayed waits and can be counted.
+        // Paused, so that replayed deliveries wait and can be counted.
         assert.strictEqual((yield* api.patch(`/v1/webhooks/${hookId}`, { is_active: false })).status, 200)
         const arrived = receiver.hits.length
         const replay = yield* api.post(`/v1/webhooks/${hookId}/replay`, { since, status: "delivered" })
@@ -98,7 +100,7 @@ describe("upkeep", () => {
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("keeps the queue small: its dead rows are taken back, round after round", () =>
+  it.live("keeps the queue small: its dead rows are reclaimed, round after round", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const account = yield* around.account()
@@ -109,7 +111,7 @@ describe("upkeep", () => {
         const round = Effect.fnUntraced(function* (n: number) {
           yield* publish(around, account.id, `round${n}`, 2 * chunk)
           yield* exactly(`round ${n}`, hookId, ({ delivered }) => delivered === (n + 1) * 2 * chunk)
-          // What autovacuum does once a minute; it frees nothing while any transaction is left open.
+          // As autovacuum does once a minute; it frees nothing while any transaction is open.
           yield* owner`vacuum delivery_queue`
           const [row] = yield* owner<{ bytes: number }>`select pg_total_relation_size('delivery_queue')::int as bytes`
           return row!.bytes

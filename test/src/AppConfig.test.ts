@@ -13,7 +13,7 @@ const faultsOf = (env: Record<string, string>) =>
 
 const hour = 3_600_000
 
-/** For each variable, values that are wrong. */
+/** Wrong values for each variable. */
 const wrong: Record<string, ReadonlyArray<string>> = {
   PORT: ["http", "-1", "65536", "80.5", "1e3"],
   DATABASE_URL: ["mysql://user:hunter2@host/db", "hunter2"],
@@ -83,7 +83,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
 }
 
 describe("AppConfig", () => {
-  it.effect("an empty environment is the defaults of the interface", () =>
+  it.effect("an empty environment gives the documented defaults", () =>
     Effect.gen(function* () {
       const config = yield* from({})
       assert.deepInclude(config, {
@@ -114,14 +114,14 @@ describe("AppConfig", () => {
       assert.isTrue(config.home.endsWith(".bailiwick"))
     }))
 
-  it.effect("an empty variable is one that is not set", () =>
+  it.effect("an empty variable counts as not set", () =>
     Effect.gen(function* () {
       const names = Object.keys(wrong)
       assert.deepStrictEqual(yield* from(Object.fromEntries(names.map((name) => [name, ""]))), yield* from({}))
     }))
 
   for (const [name, values] of Object.entries(wrong)) {
-    it.effect(`${name}: a wrong value is one line with the fault and an example that is right, never the value`, () =>
+    it.effect(`${name}: a wrong value gives one line with the fault and a right example, never the value`, () =>
       Effect.gen(function* () {
         for (const value of values) {
           const faults = yield* faultsOf({ [name]: value })
@@ -149,7 +149,7 @@ describe("AppConfig", () => {
       assert.sameMembers(faults.map((line) => line.slice(0, line.indexOf(":"))), Object.keys(wrong))
     }))
 
-  it.effect("values are read as they are meant", () =>
+  it.effect("right values are read as documented", () =>
     Effect.gen(function* () {
       const config = yield* from({
         ROLES: "api, delivery",
@@ -169,7 +169,7 @@ describe("AppConfig", () => {
       assert.notInclude(JSON.stringify(config) + String(config.databaseUrl), "hunter2")
     }))
 
-  it.effect("what is meant for a server that is not named does not become the embedded one's", () =>
+  it.effect("settings for an external server are not given to the embedded one", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* faultsOf({ DATABASE_OWNER_URL: "postgres://owner:hunter2@db/b" }), [
         "DATABASE_URL: is needed beside DATABASE_OWNER_URL, for example " +
@@ -179,7 +179,7 @@ describe("AppConfig", () => {
       assert.match(creds!, /^NATS_URL: is needed beside NATS_CREDS, for example NATS_URL=nats:/)
     }))
 
-  it.effect("DEMO is off by itself where anyone else could reach it", () =>
+  it.effect("DEMO is off by default wherever the program is reachable from outside", () =>
     Effect.gen(function* () {
       const issuers = `[{"issuer":"https://i.example","jwks_uri":"https://i.example/jwks"}]`
       const open: ReadonlyArray<Record<string, string>> = [

@@ -10,14 +10,14 @@ const run = (whose: string) =>
     execFile(process.execPath, args, (error, stdout) => resolve({ code: Number(error?.code ?? 0), stdout }))
   })
 
-it("outlives the library's late write, and no other error that nobody caught", async () => {
+it("the program survives the NATS library's late write, and no other uncaught error", async () => {
   const [library, reset, other] = await Promise.all([run("library"), run("reset"), run("other")])
   expect(library).toEqual({ code: 0, stdout: "still here\n" })
   expect(reset).toEqual({ code: 0, stdout: "still here\n" })
   expect(other).toEqual({ code: 1, stdout: "" })
 })
 
-it("knows the error of a connection that Deno's server ends twice by its name and its place", () => {
+it("Deno's error for a connection closed twice is recognised by its name and stack", () => {
   const thrown = (name: string, place: string) =>
     Object.assign(new Error("Bad resource ID"), {
       name,

@@ -21,7 +21,7 @@ const empty = Effect.gen(function* () {
 })
 
 layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migrations", (it) => {
-  it.effect("several starts at once apply each migration once, in order; the next start applies nothing", () =>
+  it.effect("concurrent starts apply each migration once, in order, and the next start applies none", () =>
     Effect.gen(function* () {
       const database = yield* empty
       const start = migrate.pipe(Effect.provide(Layer.fresh(database)), Effect.scoped)
@@ -30,7 +30,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.deepStrictEqual(yield* start, [])
     }))
 
-  it.effect("a start waits for one that takes longer than a statement waits for a lock", () =>
+  it.effect("a start waits for another one beyond the lock timeout of a statement", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const held = yield* Deferred.make<void>()
@@ -48,7 +48,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.deepStrictEqual(applied, [])
     }))
 
-  it.effect("one that makes the cluster's tables meanwhile is waited for as well", () =>
+  it.effect("a start also waits for another one that makes the cluster's tables meanwhile", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { ownerUrl, url } = yield* TestDatabase
@@ -63,7 +63,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`select pg_advisory_xact_lock(hashtext('bailiwick cluster'))`
         yield* Deferred.succeed(held, undefined)
-        // Until it has asked for a second time, or has given up.
+        // Waits until the start has asked for the lock a second time, or has failed.
         while (turns.size < 2 && starting.pollUnsafe() === undefined) {
           const waiting = yield* sql<{ since: Date | null }>`
             select waitstart as since from pg_locks where locktype = 'advisory' and not granted
@@ -76,7 +76,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.strictEqual(turns.size, 2)
     }))
 
-  it.effect("what readiness asks for is what the migrations make", () =>
+  it.effect("readiness asks for exactly the tables that the migrations make", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const made = yield* owner<{ name: string }>`
@@ -87,7 +87,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.strictEqual(new Set(tables).size, tables.length)
     }))
 
-  it.effect("the program's role has the grants that it needs and no others, also where an older version gave more", () =>
+  it.effect("the program's role has exactly the grants that it needs, also after an older version gave more", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const [app] = yield* sql<{ role: string }>`select current_user::text as role`
@@ -103,7 +103,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const found = new Map((yield* granted).map(({ name, privileges }) => [name, privileges]))
 
       const grants: Readonly<Record<string, ReadonlyArray<string>>> = {
-        // Evidence, histories and what came in are added and never changed; the owner drops their partitions.
+        // Evidence, histories and received events are only added; the owner drops their partitions.
         "INSERT SELECT": [
           "access_review_evidence",
           "access_versions",
@@ -113,21 +113,21 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
           "lifecycle_places",
           "policy_approvals",
         ],
-        // The migrators write them, as the owner; `doctor`, readiness and `backup` read which version stands there.
+        // The migrators write these as the owner; `doctor`, readiness and `backup` read the schema's version there.
         "SELECT": ["cluster_runner_migrations", "effect_sql_migrations", "lifecycle_told", "provenance", "schema_meta"],
       }
       const special = new Set(Object.values(grants).flat())
       const expected = new Map(
         Object.entries(grants).flatMap(([privileges, names]) => names.map((name) => [name, privileges] as const)),
       )
-      // The state that commands change, the queues that workers empty, and who of the cluster is there.
+      // State that commands change, queues that workers empty, and the cluster's runners.
       for (const name of [...tables, "cluster_runners", "cluster_locks"].filter((name) => !special.has(name))) {
         expected.set(name, "DELETE INSERT SELECT UPDATE")
       }
       assert.deepStrictEqual([...found].sort(), [...expected].sort())
     }))
 
-  it.effect("the program's role changes no evidence and no schema", () =>
+  it.effect("the program's role can change neither evidence nor the schema", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       for (
@@ -152,7 +152,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       }
     }))
 
-  it.effect("no migration asks the database what time it is", () =>
+  it.effect("no migration asks the database for the time", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const defaults = yield* owner<{ at: string }>`

@@ -1,4 +1,4 @@
-/** A database of the version before the audit had months, with records of years. */
+/** Migration of a database whose audit had no monthly partitions, with records of years. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 
 const table = "audit_records"
 
-/** The table as migrations 1 and 5 made it, with the rights of that time. */
+/** The table as migrations 1 and 5 made it, with the grants of that time. */
 const before = Effect.gen(function* () {
   const { owner, sql } = yield* Database
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`
@@ -40,7 +40,7 @@ const before = Effect.gen(function* () {
   yield* owner`grant select, insert on audit_records to ${owner(app!.role)}`
 })
 
-/** The migration alone: those after it were applied when the database was made. */
+/** This migration alone: the later ones were applied when the database was made. */
 const monthly = Effect.flatMap(
   Database,
   ({ owner }) => auditMonths.pipe(Effect.provideService(SqlClient.SqlClient, owner), owner.withTransaction),
@@ -75,13 +75,13 @@ const contents = Effect.flatMap(
 )
 
 layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit of an older database", (it) => {
-  it.effect("becomes a partition as it is: every record, key, index and right holds", () =>
+  it.effect("becomes a partition unchanged: every record, key, index and grant stays", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       yield* before
       const now = Date.now()
       yield* fill(2_000, Date.parse("2023-01-01"), now)
-      // Of a machine whose clock is ahead.
+      // A record of a machine whose clock was ahead.
       const ahead = floorOf(now + 90 * 86_400_000)
       yield* owner`insert into audit_records (id, at, action, outcome) values (${ahead}::uuid, ${new Date(
         now,
@@ -90,13 +90,13 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       const [{ file }] = (yield* owner<{ file: string }>`
         select relfilenode::text as file from pg_class where relname = 'audit_records'`) as [{ file: string }]
       yield* monthly
-      // Grants what the program's role needs on what the migration made.
+      // Grants the program's role its rights on the migrated table.
       assert.deepStrictEqual(yield* migrate, [])
 
       assert.deepStrictEqual(yield* contents, rows)
       const month = months.of(now)
       const old = nameOf({ table, unit: months }, month)
-      // Nothing was written again: the rows lie in the file in which they lay.
+      // No row was rewritten: the rows are still in the same file.
       const [kept] = yield* owner<{ file: string; rows: number }>`
         select relfilenode::text as file, (select count(*)::int from ${owner(old)}) as rows
         from pg_class where relname = ${old}`
@@ -148,7 +148,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       }
     }))
 
-  it.effect("is empty: no partition of the past is left", () =>
+  it.effect("gets no partition of the past where it is empty", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       yield* before
@@ -159,7 +159,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       assert.deepStrictEqual(parts, [{ name: "audit_records_default" }])
     }))
 
-  it.effect("can be written by the version before it in the moment after the migration", () =>
+  it.effect("accepts writes of the version before it during the migration's commit", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       yield* before
@@ -172,7 +172,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       assert.lengthOf(rows, 11)
     }))
 
-  it.effect("is as it was where the migration is cut off in the middle, and becomes a partition the next time", () =>
+  it.effect("is unchanged after a migration that was cut off, and becomes a partition the next time", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       yield* before
@@ -182,7 +182,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       yield* owner`insert into audit_records (id, at, action, outcome)
         values (${late}::uuid, ${new Date(now)}, 'a', 'done')`
       const rows = yield* contents
-      // Holds the migration where the table has its new name and its months, and the late record is on its way.
+      // Stops the migration once the table is renamed and has its months, with a late record on its way.
       yield* owner.unsafe(`create function wait_for_the_test() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock(2026); return old; end $$`)
       yield* owner`create trigger wait before delete on audit_records for each row execute function wait_for_the_test()`
@@ -195,7 +195,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       )
       yield* Deferred.await(locked)
       const cut = yield* Effect.forkChild(Effect.exit(monthly))
-      // The owner has one connection; another of its own ends it.
+      // The owner has one connection; another owner's connection ends it.
       const { ownerUrl } = yield* TestDatabase
       yield* Effect.gen(function* () {
         const { sql: beside } = yield* Database

@@ -11,7 +11,7 @@ const says = Effect.fnUntraced(function* (env: Record<string, string>) {
   return [yield* program.exited, program.output()]
 }, Effect.scoped)
 
-it.live("a start that fails says the innermost reason in a line, and no secret", () =>
+it.live("a failing start prints its innermost reason in one line, without a secret", () =>
   Effect.gen(function* () {
     const server = createServer()
     const taken = yield* Effect.acquireRelease(

@@ -13,7 +13,7 @@ const loggers = (settings: Record<string, string>) =>
     return yield* Effect.provide(Logger.CurrentLoggers, telemetry(config), { local: true })
   })
 
-it.live("logs have the format that was asked for, exported or not", () =>
+it.live("logs have the configured format, exported or not", () =>
   Effect.gen(function* () {
     const server = createServer((_, response) => response.end("{}"))
     yield* Effect.acquireRelease(
@@ -27,7 +27,7 @@ it.live("logs have the format that was asked for, exported or not", () =>
     assert.isTrue(both.has(Logger.consoleJson))
   }).pipe(Effect.scoped))
 
-it.live("what others wrote moves no terminal, and forges no line", () =>
+it.live("foreign text in a log cannot move the cursor or forge a line", () =>
   Effect.gen(function* () {
     const shown: Array<string> = []
     const log = vi.spyOn(globalThis.console, "log").mockImplementation((...parts) => void shown.push(parts.join(" ")))

@@ -10,7 +10,7 @@ const start = (out: number | "pipe") => {
   return spawn(process.execPath, args, { stdio: ["pipe", out, out] })
 }
 
-it("goes on where nobody reads what it says any more", async () => {
+it("the program goes on when the reader of its output is gone", async () => {
   const program = start("pipe")
   await once(program.stdout!, "data")
   program.stdout!.destroy()
@@ -19,8 +19,8 @@ it("goes on where nobody reads what it says any more", async () => {
   expect(await once(program, "exit")).toEqual([7, null])
 }, 60_000)
 
-// Linux has a file that is always full.
-it.runIf(existsSync("/dev/full"))("goes on where the disk of its log is full", async () => {
+// /dev/full of Linux is a file that is always full.
+it.runIf(existsSync("/dev/full"))("the program goes on when the disk of its log is full", async () => {
   const program = start(openSync("/dev/full", "w"))
   program.stdin!.end()
   expect(await once(program, "exit")).toEqual([7, null])

@@ -10,7 +10,7 @@ const from = (env: Record<string, string>, names = Object.keys(env)) =>
   )
 
 describe("warnings of a configuration", () => {
-  it.effect("none for the defaults, nor for what common programs and platforms set", () =>
+  it.effect("there are none for the defaults, nor for variables of common programs and platforms", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* from({}), [])
       const others = [
@@ -25,11 +25,11 @@ describe("warnings of a configuration", () => {
         "X".repeat(100_000),
       ]
       const told = yield* from({}, others)
-      // Read by examples/product; one letter from ours, and worth a line.
+      // A variable of examples/product, one letter from ours, and worth a warning.
       assert.deepStrictEqual(told, ["LIFECYCLE_ISSUER is not a variable of bailiwick; did you mean LIFECYCLE_ISSUERS?"])
     }))
 
-  it.effect("a name that is nearly one of ours, or begins as only ours do", () =>
+  it.effect("a name close to one of ours, or with a prefix of ours, is warned about", () =>
     Effect.gen(function* () {
       const meant = {
         MANAGEMENT_WRITE_RATES: "MANAGEMENT_WRITE_RATE",
@@ -56,7 +56,7 @@ describe("warnings of a configuration", () => {
       ])
     }))
 
-  it.effect("ports that outgoing connections take are taken, with a warning each", () =>
+  it.effect("a port that outgoing connections may use is accepted with a warning", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* from({ PORT: "32767", CLUSTER_PORT: "0", METRICS_PORT: "9464" }), [])
       const lines = yield* from({ PORT: "40000", CLUSTER_PORT: "32768", METRICS_PORT: "65535" })
@@ -67,7 +67,7 @@ describe("warnings of a configuration", () => {
       ])
     }))
 
-  it.effect("no issuer and no demo: nobody can sign in", () =>
+  it.effect("without an issuer or DEMO, a warning says that no person can sign in", () =>
     Effect.gen(function* () {
       const issuers = `[{"issuer":"https://i.example","jwks_uri":"https://i.example/jwks"}]`
       for (const env of [{ HOST: "0.0.0.0" }, { DEMO: "false" }, { PUBLIC_URL: "https://mail.example.com" }]) {

@@ -1,4 +1,4 @@
-/** A plain HTTP client, as a script with a key would have: nothing is known of the answers but their bytes. */
+/** A plain HTTP client, as of a script with a key: it knows nothing of the answers but their bytes. */
 import { Effect } from "effect"
 
 export interface Call {
@@ -26,7 +26,7 @@ export interface Api {
 
 const isJson = (type: string | null) => type !== null && /json/.test(type)
 
-/** `origin` is asked at each call, since a program that was started again may answer elsewhere. */
+/** `origin` is read at each call, since a restarted program may have another address. */
 export const api = (origin: () => string, credential: Readonly<Record<string, string>> = {}): Api => {
   const call: Api["call"] = (method, path, { body, headers, raw } = {}) =>
     Effect.promise(async (signal) => {

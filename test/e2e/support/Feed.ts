@@ -1,4 +1,4 @@
-/** The platform around the product: publishes email events and directory lines on the bus, each acknowledged. */
+/** The mail platform: publishes email events and directory lines on the bus, each acknowledged. */
 import { jetstream, type JetStreamClient } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { Effect, Redacted, type Scope } from "effect"
@@ -13,7 +13,7 @@ export interface MailEvent {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** What each event type carries beside `subject` and `tag` (specification, Events). */
+/** The members of each event type beside `subject` and `tag` (specification, Events). */
 const extras: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "email.sent": { domain: "example.com" },
   "email.delivered": { domain: "example.com", smtp_response: "250 2.0.0 OK: queued as 4fX" },
@@ -41,9 +41,9 @@ export const mailEvent = (accountId: string, id: string, event = "email.delivere
 export const subjectOf = (event: string) => `intake.v1.mail-events.${event.replace("email.", "")}`
 
 export interface Feed {
-  /** One message; fails the test where the broker does not take it. */
+  /** Publishes one message; fails the test where the broker does not acknowledge. */
   readonly publish: (subject: string, data: string, msgId?: string) => Effect.Effect<void>
-  /** Events with their message ids, many at once; gives those that the broker acknowledged, in 30 s unless told. */
+  /** Publishes many events at once, with message ids; returns those acknowledged within 30 s, or the time given. */
   readonly events: (
     events: ReadonlyArray<MailEvent>,
     patienceMillis?: number,

@@ -1,5 +1,5 @@
 /**
- * The program with the demo's institution, seen by its people, by an operator at the command line, and by the sample
+ * The program with the demo's institution, used by its people, by an operator at the command line, and by the sample
  * product, which follows the demo's project.
  */
 import { Effect, Redacted } from "effect"
@@ -54,7 +54,7 @@ export const world = Effect.fnUntraced(function* (
       return api(made.instance.origin, { authorization: `Bearer ${token}` })
     }).pipe(Effect.provide(issuer))
 
-  /** A keyed POST that is answered rightly. */
+  /** A POST with an idempotency key that must succeed. */
   const post = Effect.fnUntraced(function* (who: Who, path: string, body: object) {
     const reply = yield* (yield* as(who)).post(path, body, { headers: { "idempotency-key": randomUUID() } })
     if (reply.status >= 300) return yield* Effect.die(new Error(`${path}: ${reply.status} ${reply.text}`))
@@ -64,7 +64,7 @@ export const world = Effect.fnUntraced(function* (
   const type = (...args: ReadonlyArray<string>) => cli(env, ...args)
 
   let files = 0
-  /** Lines of the directory as a file: nothing of them is on the bus. Gives what was said of them. */
+  /** Applies directory lines as a file, so that none is on the bus. Returns the command's output. */
   const apply = Effect.fnUntraced(function* (...lines: ReadonlyArray<object>) {
     const file = join(made.home, `lines-${files++}.ndjson`)
     writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""))
@@ -72,14 +72,14 @@ export const world = Effect.fnUntraced(function* (
     return code === 0 ? output : yield* Effect.die(new Error(output))
   })
 
-  /** Rows of the database that the program is on now. */
+  /** Rows of the program's current database. */
   const rows = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
     Effect.flatMap(
       connect(Redacted.make(env["DATABASE_URL"]!)),
       (db) => Effect.promise(() => db.rows<Row>(text, values)),
     ).pipe(Effect.scoped, Effect.orDie)
 
-  /** Everything that was decided is on the bus. */
+  /** Waits until the outbox is published. */
   const published = until(
     "everything published",
     rows<{ n: number }>(`
@@ -89,7 +89,7 @@ export const world = Effect.fnUntraced(function* (
     ([row]) => row!.n === 0,
   )
 
-  /** A service's grant on a project, approved; gives its id. */
+  /** Approves a service's grant on a project; returns its id. */
   const grant = Effect.fnUntraced(function* (serviceId: string, projectId: string = ids.fernPortal) {
     const path = `/v1/projects/${projectId}/lifecycle-service-grants`
     const { id, version } = yield* post("sam", path, {
@@ -102,7 +102,7 @@ export const world = Effect.fnUntraced(function* (
     return String(id)
   })
 
-  /** Starts the program anew with other variables, as another machine would. */
+  /** Restarts the program with other variables, as another machine would. */
   const restart = Effect.fnUntraced(function* (changes: Readonly<Record<string, string>>) {
     env = { ...env, ...changes }
     yield* made.instance.start(changes)
@@ -139,7 +139,7 @@ export const product = Effect.fnUntraced(function* ({ api, home, instance, issue
     },
   })
   const [, origin] = yield* program.line(/product on (\S+)/)
-  /** What somebody of the demo's issuer who signed in then, or just now, is told at the door. */
+  /** The product's answer to a person of the demo's issuer who signed in at that time, by default just now. */
   const enter = (subject: string, issuedAt?: number) =>
     Effect.promise(async () => {
       const query = { issuer: demoIssuer, subject, ...(issuedAt === undefined ? {} : { issued_at: String(issuedAt) }) }

@@ -1,21 +1,21 @@
-/** The program under test: started from its command, told by its environment alone, killed and started again. */
+/** The program under test: started by its command, configured by its environment alone, killed and started again. */
 import { Effect, Exit, Scope } from "effect"
 import { type Program, type ProgramOptions, start as startProgram } from "../../support/Processes.ts"
 
 export interface Instance {
-  /** Where it answers now. */
+  /** Its current address. */
   readonly origin: () => string
   readonly pid: () => number
   readonly output: () => string
-  /** The process that runs now. */
+  /** The current process. */
   readonly program: () => Program
   /** Starts it and waits for the line that says it is ready; changes of the environment stay. */
   readonly start: (changes?: Readonly<Record<string, string>>) => Effect.Effect<void>
-  /** Ends it and waits until it is gone; gives its exit code, null after a signal. */
+  /** Ends it and waits until it is gone; returns its exit code, null after a signal. */
   readonly end: (signal: NodeJS.Signals) => Effect.Effect<number | null>
 }
 
-/** Not started yet; ended when the scope closes. `how`: what is run instead of `src/main.ts`, and by which command. */
+/** Not started yet; ended when the scope closes. `how`: the module instead of `src/main.ts`, and its command. */
 export const instance = Effect.fnUntraced(function* (
   environment: Readonly<Record<string, string>>,
   how: Pick<ProgramOptions, "module" | "command"> = {},

@@ -1,6 +1,6 @@
 /**
- * An HTTPS server that gets webhooks and believes nothing: each request is verified with the public package of Standard
- * Webhooks and, for the specification's own header, by an HMAC made here. What it answers is the test's to say.
+ * An HTTPS server that receives webhooks: it verifies each request with the public package of Standard Webhooks and,
+ * for the specification's own header, by an HMAC of its own. The test decides its answers.
  */
 import { Effect } from "effect"
 import { Buffer } from "node:buffer"
@@ -59,7 +59,7 @@ export const faultOf = (
   return null
 }
 
-/** `tls`: a certificate that the program trusts; `answer` is asked once a request has arrived whole. */
+/** `tls`: a certificate that the program trusts; `answer` is called once a request has arrived whole. */
 export const receiver = Effect.fnUntraced(function* (
   tls: { readonly cert: string; readonly key: string },
   answer: (request: Omit<Arrival, "answer">) => Answer = () => 204,

@@ -25,7 +25,7 @@ export const hook = Effect.fnUntraced(function* (
 
 export const statuses = ["pending", "retrying", "delivered", "dead_letter", "cancelled"] as const
 
-/** How many deliveries a webhook has in each state, and in all, as the lists' totals say. */
+/** The number of a webhook's deliveries in each state, and in all, by the lists' totals. */
 export const totals = Effect.fnUntraced(function* (api: Api, hookId: string) {
   const total = (query: string) =>
     Effect.map(api.get(`/v1/webhooks/${hookId}/deliveries?limit=1${query}`), (reply: Reply): number => reply.json.total)

@@ -1,6 +1,6 @@
 /**
- * Everything around one running program: a database, a broker, an issuer of sessions, an authority for receivers. A
- * test sees the program as a stranger would: HTTP, the bus, its files and its command line.
+ * The surroundings of one running program: a database, a broker, an issuer of sessions, an authority for receivers. A
+ * test uses the program from outside only: HTTP, the bus, its files and its command line.
  */
 import { Effect, Redacted, type Scope } from "effect"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
@@ -37,9 +37,9 @@ export interface World {
   readonly feed: Feed
   /** A certificate for `localhost` that the program trusts. */
   readonly tls: { readonly cert: string; readonly key: string }
-  /** Tells the directory of an account and waits until it may sign in. */
+  /** Puts an account into the directory and waits until it may sign in. */
   readonly account: (fields?: { readonly plan?: Plan; readonly id?: string }) => Effect.Effect<Account>
-  /** A session; `authTime`, in seconds since the epoch, says when the person showed who they are. */
+  /** A session; `authTime`, in seconds since the epoch, is the time of the sign-in. */
   readonly cookie: (accountId: string, authTime?: number) => Effect.Effect<Readonly<Record<string, string>>>
 }
 
@@ -81,13 +81,13 @@ export const issuer = Effect.gen(function* () {
 export interface Servers {
   readonly database?: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }
   readonly natsUrl?: Redacted.Redacted
-  /** What runs the program, where it is not the run's own runtime. */
+  /** The runtime of the program, where it is not the run's own. */
   readonly command?: ReadonlyArray<string>
   /** The module that is run instead of `src/main.ts`. */
   readonly module?: string
 }
 
-/** A running program with `env` beside what it needs; on the run's own servers unless told. */
+/** A running program with `env` beside the variables it needs; on the run's own servers by default. */
 export const world = Effect.fnUntraced(function* (
   env: Readonly<Record<string, string>> = {},
   servers: Servers = {},

@@ -1,6 +1,6 @@
 /**
- * The program, in which SIGUSR2 breaks what `BREAKS` names: the listener (its socket is closed under it), or everything
- * (an error that nothing catches).
+ * The program, in which SIGUSR2 breaks the part that `BREAKS` names: the listener (its socket is closed under it), or
+ * everything (an uncaught error).
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import { Server } from "node:http"

@@ -1,4 +1,4 @@
-/** Connections that use up file descriptors, a listener that breaks, and the last requests of a stop: the cases. */
+/** Cases of test/e2e/Connections: descriptors used up, a listener that breaks, and the last requests of a stop. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { execFileSync } from "node:child_process"
@@ -20,7 +20,7 @@ export const denoRuns = "Deno" in globalThis && (process.env["PROGRAM_NODE"] ?? 
 
 const canLimit = existsSync("/usr/bin/prlimit")
 
-/** Bare connections that say `text`, all at once; gives how many the program has answered and closed. */
+/** Opens bare connections that send `text`, all at once; returns how many the program has answered and closed. */
 const connections = (origin: string, count: number, text: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -44,7 +44,7 @@ const connections = (origin: string, count: number, text: string) =>
     ({ leave }) => Effect.sync(leave),
   )
 
-/** Sends on one connection as often as it is told, and gives the whole answer. */
+/** Sends requests on one connection, as often as called, and returns the whole answers. */
 const keptConnection = (origin: string) => {
   const { host, hostname, port } = new URL(origin)
   const socket = connect({ host: hostname, port: Number(port) })
@@ -70,7 +70,7 @@ const keptConnection = (origin: string) => {
   )
 }
 
-/** An answer, asked for again where the connection gave way to another one meanwhile, as a client does. */
+/** An answer; requested again, as a client does, where the connection gave way to another one. */
 const asked = (ask: Effect.Effect<Reply>) =>
   ask.pipe(Effect.catchDefect((reset) => Effect.fail(reset)), Effect.retry({ times: 3 }))
 
@@ -86,7 +86,7 @@ const left = (home: string) =>
 export const connectionCases = (nodeHttp: string): void =>
   void describe(`connections, NODE_HTTP=${nodeHttp}`, () => {
     it.live(
-      "400 half-open ones at 300 descriptors: the program answers others, and is well when they leave",
+      "400 half-open connections at 300 descriptors do not keep the program from answering others",
       () =>
         Effect.gen(function* () {
           const { account, api, instance } = yield* world({ NODE_HTTP: nodeHttp }, { command: with300 })
@@ -111,22 +111,22 @@ export const connectionCases = (nodeHttp: string): void =>
     )
 
     it.live.skipIf(!canLimit)(
-      "a process that has run out of descriptors takes connections again once there are some",
+      "a process that has run out of descriptors accepts connections again once there are some",
       () =>
         Effect.gen(function* () {
           const { account, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "4000" })
           const known = yield* account()
           const pid = instance.pid()
-          // Its cap was reckoned with more than it has now.
+          // Its limit of connections was computed with more descriptors than it has now.
           const limit = readdirSync(`/proc/${pid}/fd`).length + 20
           execFileSync("prlimit", ["--pid", String(pid), `--nofile=${limit}:`])
           const half = yield* connections(instance.origin(), 100, "GET / HTTP/1.1\r\nX: ")
-          // On Deno a connection gives way as soon as a descriptor is missing, so that the count reaches the limit for an
+          // On Deno a connection gives way as soon as a descriptor is missing, so the count reaches the limit for an
           // instant only; on Node the count stays there.
           const held = Effect.map(half.closed, (closed) => ({ closed, open: readdirSync(`/proc/${pid}/fd`).length }))
           yield* until("no descriptor", held, ({ closed, open }) => closed > 0 || open >= limit, 30)
           half.leave()
-          // A new connection each time: one that a deaf listener had queued is reset when it is opened anew.
+          // A new connection each time: one that a stalled listener had queued is reset when the listener opens again.
           yield* until(
             "an answer",
             Effect.suspend(() => keptConnection(instance.origin())),
@@ -138,7 +138,7 @@ export const connectionCases = (nodeHttp: string): void =>
       120_000,
     )
 
-    it.live("idle ones give way to new ones", () =>
+    it.live("idle connections give way to new ones", () =>
       Effect.gen(function* () {
         const { api, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "10" })
         const { host } = new URL(instance.origin())
@@ -150,7 +150,7 @@ export const connectionCases = (nodeHttp: string): void =>
         assert.isAtLeast(yield* until("room", idle.closed, (closed) => closed > 0), 1)
       }).pipe(Effect.scoped), 120_000)
 
-    it.live("after SIGTERM a kept one is answered 503, with what to do next", () =>
+    it.live("after SIGTERM a kept connection is answered 503, with what to do next", () =>
       Effect.gen(function* () {
         const { instance } = yield* world({ NODE_HTTP: nodeHttp })
         const ask = keptConnection(instance.origin())
@@ -164,7 +164,7 @@ export const connectionCases = (nodeHttp: string): void =>
       }).pipe(Effect.scoped), 120_000)
 
     it.live.each(["listener", "everything"])(
-      "the end by a fault (%s) leaves no server behind",
+      "the program's end by a fault (%s) leaves no server behind",
       (fault) =>
         Effect.gen(function* () {
           const home = yield* emptyHome

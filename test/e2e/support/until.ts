@@ -1,11 +1,11 @@
-/** Waiting for what can be seen from outside: looked at again and again, never slept for. */
+/** Waits for a state that is visible from outside, by polling it. */
 import { Effect, Schedule, Schema } from "effect"
 
 export class TooLate extends Schema.TaggedError<TooLate>()("TooLate", { message: Schema.String }) {}
 
 const shown = (value: unknown) => (JSON.stringify(value) ?? String(value)).slice(0, 2_000)
 
-/** Looks until `good`, and gives what it saw then; fails with the last sight after `seconds`. */
+/** Polls until `good`, and returns that value; fails with the last value after `seconds`. */
 export const until = <A, E, R>(
   what: string,
   look: Effect.Effect<A, E, R>,

@@ -1,4 +1,4 @@
-/** The books of domains that changed hands, closed: rows, owners, audit, timers, the stream, mails and inboxes agree. */
+/** Final check of transferred domains: rows, owners, audit, timers, the stream, mails and inboxes agree. */
 import { assert } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Effect, type Redacted } from "effect"
@@ -7,7 +7,7 @@ import { until } from "../../e2e/support/until.ts"
 import { connected } from "../../support/Broker.ts"
 import type { Walks } from "./Walks.ts"
 
-/** By ending: what happens on the way, and which letters are sent. */
+/** By ending: the steps on the way, and the mails that are sent. */
 const books = {
   completed: {
     events: ["pending", "accepted", "completed"],
@@ -46,7 +46,7 @@ const auditOf = Effect.fnUntraced(function* (events: ReadonlyArray<string>) {
   }
 })
 
-/** Each domain's messages come in its order with none missing; one may come again. */
+/** Each domain's messages come in order without a gap; a message may come again. */
 const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walked }: Walks) {
   const { sql } = yield* Database
   const unpublished = sql<{ n: number }>`select count(*)::int as n from outbox where published_at is null`
@@ -73,10 +73,10 @@ const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walk
   return said.length
 })
 
-/** A mail's claim lasts three minutes: what a killed process held is nobody else's before. */
+/** A mail's claim lasts three minutes: until then a killed process's mails belong to no other process. */
 const young = 165_000
 
-/** All letters are there, and sent but for what a killed process held. */
+/** All mails are there, and sent except those of a killed process. */
 const mailOf = Effect.fnUntraced(function* (letters: ReadonlyArray<string>) {
   const { sql } = yield* Database
   const waiting = Effect.suspend(() =>
@@ -108,14 +108,14 @@ const inboxesOf = Effect.fnUntraced(function* (events: number) {
   assert.strictEqual(told!.n, 2 * events, "both sides of each event")
 })
 
-/** Whether the database server went down and recovered: its counters begin anew then. */
+/** Whether the database server went down and recovered: its counters begin again then. */
 const crashedSince = Effect.fnUntraced(function* (begun: Date) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ crashed: boolean }>`select stats_reset > ${begun} as crashed from pg_stat_wal`
   return row!.crashed
 })
 
-/** Closes them, and says what a kill left behind. */
+/** Checks everything, and returns what a kill left behind. */
 export const close = Effect.fnUntraced(function* (walks: Walks, natsUrl: Redacted.Redacted, begun: Date) {
   const crashed = yield* crashedSince(begun)
   assert.isTrue(crashed || walks.broken() === 0, `${walks.broken()} answers of 500, and the database was well`)

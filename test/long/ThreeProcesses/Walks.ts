@@ -1,6 +1,6 @@
 /**
- * Domains that change hands again and again, by a client that knows several processes and loses any of them at any
- * moment: what nobody answered it asks again elsewhere, until it knows. What became of each transfer is known beforehand.
+ * Domains that change hands again and again, by a client that knows several processes and may lose any of them at any
+ * moment: an unanswered request is repeated at another process until it is answered. Each transfer's end is planned.
  */
 import { assert } from "@effect/vitest"
 import { Effect, Semaphore } from "effect"
@@ -10,10 +10,10 @@ import type { Instance } from "../../e2e/support/Instance.ts"
 
 type Ending = "completed" | "cancelled" | "declined"
 
-/** What each domain goes through, one after the other from some place on. */
+/** The endings that each domain goes through, one after the other from some place on. */
 export const endings: ReadonlyArray<Ending> = ["completed", "cancelled", "declined", "completed", "cancelled"]
 
-/** How long the program lets an accepted transfer be stopped here. */
+/** The safety window in this test. */
 export const windowMillis = 2_000
 
 export interface Walked {
@@ -27,13 +27,13 @@ export interface Walks {
   readonly walked: ReadonlyArray<Walked>
   /** Transfers that ended so far. */
   readonly transfers: () => number
-  /** Answers that never came, 503 and 500. */
+  /** Requests without an answer, or with 503 or 500. */
   readonly doubts: () => number
   /** Answers of 500: excused only by a database that crashed. */
   readonly broken: () => number
-  /** Milliseconds of every command that was answered at once. */
+  /** Milliseconds of every command that was answered at the first request. */
   readonly took: ReadonlyArray<number>
-  /** The domain's whole walk, from its owner to the next and so on around; `place`: where in `endings` it begins. */
+  /** The domain's whole walk, from its owner to the next and so on around; `place`: its first ending in `endings`. */
   readonly walk: (
     owners: ReadonlyArray<Owner>,
     first: number,
@@ -43,8 +43,8 @@ export interface Walks {
 }
 
 /**
- * `up` are the processes to choose from, whenever something is asked; `width`: requests under way at most; no transfer is
- * begun any more once it is `over`.
+ * `up` are the running processes to choose from, at each request; `width` is the limit of concurrent requests; no
+ * transfer begins once it is `over`.
  */
 export const walks = (up: ReadonlySet<Instance>, width: number, over: () => boolean): Walks => {
   const gate = Semaphore.makeUnsafe(width)
@@ -52,7 +52,7 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
   const took: Array<number> = []
   let [transfers, doubts, broken, turn] = [0, 0, 0, 0]
 
-  /** Null: nobody knows what became of it. */
+  /** Null: the outcome is unknown. */
   const ask = Effect.fnUntraced(function* (who: Owner, method: string, path: string, body?: object) {
     const some = [...up]
     const instance = some[turn++ % some.length]!
@@ -73,9 +73,9 @@ export const walks = (up: ReadonlySet<Instance>, width: number, over: () => bool
   }, (asking) => gate.withPermit(asking))
 
   /**
-   * The answer; null where it was refused with `code` after an attempt of which nobody heard: that one did it. So it is
-   * after one attempt that took long: its actor's process died after the commit, and before the service was asked instead
-   * the short window was over and the transfer had moved on by itself.
+   * The answer, or null where the request was refused with `code` after an unanswered attempt, which then had
+   * succeeded. The same follows a slow attempt: its actor's process died after the commit, and before the service was
+   * called instead the short window was over and the transfer had moved on by itself.
    */
   const insist = Effect.fnUntraced(function* (who: Owner, method: string, path: string, code: string, body?: object) {
     for (let doubtful = false;; doubtful = true) {

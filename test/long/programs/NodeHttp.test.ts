@@ -1,4 +1,4 @@
-/** The cases of test/e2e/Connections on node:http of Deno, which serves where Deno's own server cannot be had. */
+/** The cases of test/e2e/Connections on node:http of Deno, the fallback where Deno's own server cannot be used. */
 import { describe } from "@effect/vitest"
 import { connectionCases, denoRuns } from "../../e2e/support/connectionCases.ts"
 

@@ -1,4 +1,4 @@
-/** `cli reset`: everything that an embedded home has, wherever it lies, and the way to an empty database for `restore`. */
+/** `cli reset`: deletes all data of an embedded home, wherever they are, and empties a database for `restore`. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
@@ -27,7 +27,7 @@ const slow = 300_000
 
 describe("cli reset", () => {
   it.live(
-    "refuses while an instance runs, asks, keeps the user's own files and the key ring, and can be cut short",
+    "refuses while an instance runs, asks first, keeps foreign files and the key ring, and survives a kill",
     () =>
       Effect.gen(function* () {
         const home = yield* emptyHome
@@ -57,7 +57,7 @@ describe("cli reset", () => {
         assert.strictEqual(readFileSync(join(home, "keys.json"), "utf8"), ring)
         assert.include((yield* type("reset", "--yes")).output, `nothing to remove in ${home}\n`)
 
-        // Cut short after it has put the data aside: a start makes an empty database and clears the rest away.
+        // Killed after the data were set aside: a start makes an empty database and deletes the rest.
         const again = yield* started(home)
         const key = keyOf(home)
         yield* again.program.end("SIGTERM")
@@ -91,7 +91,7 @@ describe("cli reset", () => {
     }).pipe(Effect.scoped), slow)
 
   it.live(
-    "with --database makes way for a backup: the streams stay, and the installation opens by itself",
+    "with --database makes room for a backup: streams stay, and the installation opens by itself",
     () =>
       Effect.gen(function* () {
         const home = yield* emptyHome
@@ -144,7 +144,7 @@ describe("cli reset", () => {
         const data = Option.getOrThrow(yield* locate(home))
         assert.notInclude(data, home)
         yield* program.end("SIGTERM")
-        // Cut short after it has put the data aside: a start makes the empty database in the same place.
+        // Killed after the data were set aside: a start makes the empty database in the same place.
         renameSync(data, join(dirname(data), "postgres.old-0123456789ab"))
         yield* program.start()
         assert.deepStrictEqual(yield* locate(home), Option.some(data))

@@ -1,6 +1,6 @@
 /**
- * A database is lost and a backup put in its place: what was revoked after the backup was made is not in effect again,
- * at any moment, for anybody, and a product that follows ends equal to what the program says.
+ * A database is lost and a backup restored in its place: nothing that was revoked after the backup is effective again,
+ * at any moment, for anyone, and a product that follows ends with the program's state.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -49,7 +49,7 @@ const accessLine = (id: string, person_id: string, more: object = {}) => ({
 const order = ({ group, id }: Fact) => `${group} ${id}`
 const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
 
-/** What the transmitter says now, to the product's service. */
+/** The transmitter's current answer to the product's service. */
 const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityWorld) {
   const token = yield* Effect.provide(
     Effect.flatMap(
@@ -75,7 +75,7 @@ const factsKnown = (file: string) =>
 
 describe("a backup in the place of a database", () => {
   it.live(
-    "brings back nothing that was revoked since, and opens by itself once it is sure of that",
+    "brings back nothing revoked since, and opens by itself once that is certain",
     () =>
       Effect.gen(function* () {
         const at = yield* world()
@@ -120,7 +120,7 @@ describe("a backup in the place of a database", () => {
         assert.match(made.output, /the key ring is not in it: keep k[0-9a-f]+ of /)
         assert.strictEqual(statSync(file).mode & 0o777, 0o600)
 
-        // By files and by the API, so that nothing but the lifecycle's stream knows it.
+        // By files and by the API, so that only the lifecycle's stream knows it.
         yield* at.apply(
           accessLine("a-ron", "ron", { version: 2, state: "revoked" }),
           someone("quinn", { version: 2, status: "disabled" }),
@@ -136,7 +136,7 @@ describe("a backup in the place of a database", () => {
         yield* at.post("ada", `/v1/institutions/${ids.fern}/websites/q/withdraw`, withdrawal)
         assert.strictEqual((yield* alice.delete(`/v1/domain-transfers/${offered.json.id}`)).status, 200)
         assert.strictEqual((yield* alice.delete(`/v1/api-keys/${key.json.id}`)).status, 204)
-        // And something that came in on the bus.
+        // And an event that came in on the bus.
         const late = randomUUID()
         yield* at.feed.publish("intake.v1.directory.account", accountLine(late))
         const arrived = at.rows<{ n: number }>(`select count(*)::int as n from accounts where id = $1`, [late])
@@ -146,7 +146,7 @@ describe("a backup in the place of a database", () => {
         yield* at.published
         yield* at.instance.end("SIGKILL")
 
-        // The database is gone. Without its keys a backup is of no use, and says so before it writes anything.
+        // The database is gone. Without its keys a backup is useless, and restore says so before it writes anything.
         const { ownerUrl, url } = yield* TestDatabase.make
         const fresh = { DATABASE_URL: Redacted.value(url), DATABASE_OWNER_URL: Redacted.value(ownerUrl) }
         yield* at.use(fresh)
@@ -163,7 +163,7 @@ describe("a backup in the place of a database", () => {
         assert.strictEqual(put.code, 0, put.output)
         assert.match((yield* at.type("restore", file)).output, /not empty/)
 
-        // Nobody leads it back yet: it is held, and says who is revoked as the backup does, but lets nobody act on it.
+        // Recovery has not begun: the installation is held, shows states of the backup, but lets no revoked person act.
         yield* at.restart({ ...fresh, ROLES: "api,actors,relay,timers,intake,delivery,mail" })
         assert.match(
           (yield* at.type("installation", "show")).output,
@@ -199,7 +199,7 @@ describe("a backup in the place of a database", () => {
         const ask = { headers: { "idempotency-key": randomUUID() } }
         const owner = yield* (yield* at.as("ada")).post(owners, { person_id: "ron", active: true, reason }, ask)
         assert.deepInclude(owner.json, { code: "held", status: 503 })
-        // What takes away is not held.
+        // Revocations are not held.
         yield* at.post("ada", `${grants}/${unsigned}/revoke`, { reason })
         assert.strictEqual(yield* shop.enter("ron"), "closed")
         yield* at.instance.end("SIGTERM")
@@ -214,7 +214,7 @@ describe("a backup in the place of a database", () => {
             { id: ids.patAccess, state: "active", state_decided: false },
             { id: "a-quinn", state: "active", state_decided: false },
             { id: "a-ron", state: "revoked", state_decided: true },
-            // Of whom the restored database knows nothing at all.
+            // People that the restored database does not know at all.
             { id: "a-vic", state: "revoked", state_decided: true },
           ],
         )
@@ -237,7 +237,7 @@ describe("a backup in the place of a database", () => {
           is_active: false,
         }])
         assert.deepStrictEqual(yield* arrived, [{ n: 1 }])
-        // The feed of before does not bring it back: it has to say what we said first.
+        // The feed's older line does not bring it back: the feed has to repeat our decision first.
         const said = yield* at.apply(
           ...[accessLine("a-ron", "ron", { version: 3 }), someone("quinn", { version: 3 })],
           ...[someone("vic"), accessLine("a-vic", "vic")],

@@ -1,4 +1,4 @@
-/** A start before its database is there, a broker that answers nothing: what the program waits for, ends, or refuses. */
+/** Starts without a database or with a silent broker: servers that the program waits for, restarts, or refuses. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Buffer } from "node:buffer"
@@ -43,7 +43,7 @@ const stopped = (pid: number) =>
       }),
   )
 
-/** A server that says of itself that it is starting. */
+/** A server that answers that it is starting. */
 const startingUp = Buffer.concat([
   Buffer.from([0x45, 0, 0, 0, 0]),
   Buffer.from("SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"),
@@ -57,7 +57,7 @@ const database = "PostgreSQL at "
 
 describe("a start", () => {
   it.live(
-    "waits for a PostgreSQL that is away, says so once, and ends at once when asked to meanwhile",
+    "waits for a PostgreSQL that is away, says so once, and stops at once when asked meanwhile",
     () =>
       Effect.gen(function* () {
         const postgres = yield* ownPostgres
@@ -77,7 +77,7 @@ describe("a start", () => {
     240_000,
   )
 
-  it.live("waits for one that is starting, or whose name is not known yet", () =>
+  it.live("waits for one that is starting, or whose name does not resolve yet", () =>
     Effect.gen(function* () {
       const { url } = yield* TestDatabase.make
       const server = yield* serveTcp((socket) => void socket.end(startingUp))
@@ -90,7 +90,7 @@ describe("a start", () => {
     }).pipe(Effect.scoped))
 
   it.live(
-    "ends at once, with one line, on wrong credentials and on a database that is not there",
+    "ends at once, with one line, on wrong credentials and on a missing database",
     () =>
       Effect.gen(function* () {
         const made = yield* TestDatabase.make
@@ -113,7 +113,7 @@ describe("a start", () => {
 
 describe("a nats-server that answers nothing", () => {
   it.live(
-    "is ended and started again where it is the program's own; doctor says it of another's",
+    "is restarted where it is the program's own; the doctor reports another's",
     () =>
       Effect.gen(function* () {
         const env = yield* envOf(yield* TestDatabase.make)

@@ -1,6 +1,6 @@
 /**
- * Processes as deploy/compose.yaml starts them: one keeps the partitions and has the owner's credentials, the others have
- * none of them, start on a database that was migrated, and say when nothing keeps the partitions.
+ * Processes as deploy/compose.yaml starts them: one keeps the partitions and has the owner's credentials, the others
+ * have none, start on a migrated database, and report when no process keeps the partitions.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
@@ -75,7 +75,7 @@ describe("a process without the owner's credentials", () => {
   )
 
   it.live(
-    "works beside the one that keeps the partitions, and tells when there is none",
+    "works beside the process that keeps the partitions, and reports when there is none",
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase.make
@@ -131,7 +131,7 @@ describe("a process without the owner's credentials", () => {
           where datname = ${database.name} and application_name like 'bailiwick%'`
         assert.deepStrictEqual(others.map(({ user }) => user), [new URL(Redacted.value(database.url)).username])
 
-        // It was away for two days: what it would have made is not there.
+        // The keeper was away for two days: the partitions of that time are missing.
         for (const table of ["events", "deliveries", "attempts"]) {
           for (const ahead of [2, 3]) {
             const name = nameOf({ table, unit: days }, days.of(Date.now() + ahead * dayMillis))

@@ -16,7 +16,7 @@ export const second = Effect.fnUntraced(function* (world: World, changes: Readon
   return other
 })
 
-/** What makes a claim short: a lease lasts two deadlines and ten seconds. */
+/** Makes claims short: a lease lasts two deadlines and ten seconds. */
 export const brisk = {
   WEBHOOKS_TIMEOUT: "2 seconds",
   WEBHOOKS_RETRY_DELAYS: Array(8).fill("500 millis").join(","),

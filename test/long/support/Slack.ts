@@ -1,4 +1,4 @@
-/** A Slack that says yes to everything and keeps what it was told. */
+/** A Slack that accepts everything and keeps the messages. */
 import { Effect } from "effect"
 import { serve } from "../../services/platform/Outbound/servers.ts"
 

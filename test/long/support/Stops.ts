@@ -1,7 +1,7 @@
 /**
- * The program is asked to end while all that it claims is under way: deliveries and their retries, outbox rows, mails,
- * timers of transfers, Slack messages, jobs, provider jobs, pushes to streams. Afterwards no lease may be held: a new
- * process would wait for its end before it does what it covers.
+ * Stops the program while all work with claims is in progress: deliveries and their retries, outbox rows, mails, timers
+ * of transfers, Slack messages, jobs, provider jobs, pushes to streams. Afterwards no lease may be held: a new process
+ * would have to wait for its end before doing that work.
  */
 import { Effect, Queue } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -20,7 +20,7 @@ import { traffic } from "./Traffic.ts"
 /** From SIGTERM to the end of the process; orchestrators kill after 10 s and more. */
 export const stopMillis = 10_000
 
-/** What one stop left behind. */
+/** The state after one stop. */
 export interface Left {
   readonly code: number | null
   readonly tookMillis: number
@@ -30,7 +30,7 @@ export interface Left {
   readonly output: string
 }
 
-/** Every table that has leases, by the catalogue: a new one is looked at as well. */
+/** Every table with leases, from the catalogue: new tables are checked as well. */
 const leasedTables = Effect.gen(function* () {
   const { owner } = yield* Database
   return yield* owner<{ table: string; column: string }>`
@@ -57,7 +57,7 @@ const interruptedAttempts = Effect.gen(function* () {
   return row!.n
 })
 
-/** As many pending transfers as one, each of a domain of its own and due within half a second. */
+/** Copies one pending transfer, each copy with a domain of its own and due within half a second. */
 const transfers = Effect.fnUntraced(function* (madeId: string, count: number) {
   const { owner } = yield* Database
   yield* owner`
@@ -81,7 +81,7 @@ const transfers = Effect.fnUntraced(function* (madeId: string, count: number) {
       select kind from timers where aggregate_id = ${madeId} limit 1) k`
 })
 
-/** Rows of what is claimed elsewhere than on the walks above. */
+/** Rows of claimed work other than that of the walks above. */
 const rows = Effect.fnUntraced(function* (accountId: string) {
   const { owner } = yield* Database
   yield* owner`
@@ -102,7 +102,7 @@ const rows = Effect.fnUntraced(function* (accountId: string) {
     select gen_random_uuid(), ${accountId}::uuid, 'warning', 'T', 'B', '/x', now(), now() from generate_series(1, 200)`
 })
 
-/** Work that waits for a program, and what shows how far a program is with it. */
+/** Work that waits for a program, and how far a program has come with it. */
 export const stops = Effect.gen(function* () {
   const database = yield* TestDatabase
   const { url: natsUrl } = yield* TestBus
@@ -150,7 +150,7 @@ export const stops = Effect.gen(function* () {
   }
   const signs = Object.keys(seen) as ReadonlyArray<keyof typeof seen>
 
-  /** Fills everything, starts a program, and stops it in the midst of the work. */
+  /** Adds work of every kind, starts a program, and stops it in the middle of the work. */
   const stop = Effect.fnUntraced(function* (round: number) {
     yield* flow.publish(600)
     yield* transfers(offered.json.id, 300)
@@ -175,7 +175,7 @@ export const stops = Effect.gen(function* () {
       interrupted: (yield* interruptedAttempts) - before,
     }
     console.log(`stop ${round} at ${enough} ${sign}: ${JSON.stringify({ ...left, output: undefined })}`)
-    // The next stop is looked at by itself.
+    // The next stop is checked by itself.
     for (const { column, table } of yield* leasedTables) {
       const past = new Date(0)
       yield* sql`update ${sql(table)} set ${sql(column)} = ${past} where ${sql(column)} is not null`

@@ -1,6 +1,6 @@
 /**
- * A receiver without TLS: many of them and their senders share two cores here, and what is tried is who sends what when,
- * not how it is encrypted. It checks the specification's signature and keeps what came.
+ * A receiver without TLS: many receivers and senders share two cores here, and the tests are about deliveries, not
+ * about encryption. It checks the specification's signature and keeps the requests.
  */
 import { Effect } from "effect"
 import { Buffer } from "node:buffer"

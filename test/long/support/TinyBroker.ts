@@ -1,4 +1,4 @@
-/** A broker whose disk is almost nothing, for one test. */
+/** A broker with almost no disk, for one test. */
 import { Effect, Redacted, type Scope } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

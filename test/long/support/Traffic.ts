@@ -1,6 +1,6 @@
 /**
- * Traffic whose every outcome is known beforehand, and the ledger that is closed from the receiver's own records: what
- * the broker acknowledged against what arrived, and both against what the API says.
+ * Traffic with a known outcome for each event, and its final check by the receiver's own records: acknowledged events
+ * against arrivals, and both against the API.
  */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -13,7 +13,7 @@ import { type Hit, target as makeTarget } from "./Target.ts"
 
 const numberOf = (hit: Pick<Hit, "body">): number => Number(JSON.parse(hit.body).email_id.slice("em_".length))
 
-/** A receiver never says yes to what bounced, and to every third of the others not at first where it is moody. */
+/** A receiver never accepts bounces and, where it is moody, refuses every third of the other events at first. */
 const answer = (hit: Pick<Hit, "path" | "attempt" | "body">) => {
   if (hit.path === "/doomed") return 503
   return hit.path === "/moody" && hit.attempt === 1 && numberOf(hit) % 3 === 0 ? 503 : 204
@@ -41,7 +41,7 @@ export const traffic = Effect.fnUntraced(function* (world: World) {
   const acknowledged: Array<MailEvent> = []
   let made = 0
 
-  /** Publishes `count` new events; those that the broker acknowledged are in the ledger. */
+  /** Publishes `count` new events; acknowledged ones are added to the expected events. */
   const publish = Effect.fnUntraced(function* (count: number) {
     const events = Array.from({ length: count }, () => mailEvent(account.id, String(made), typeOf(made++)))
     const taken = yield* world.feed.events(events, 10_000)
@@ -61,7 +61,7 @@ export const ended = (flow: Traffic, seconds = 180) =>
   Effect.forEach(flow.hooks, (hook) =>
     until(
       `the end of ${hook.path}`,
-      // Looked at seldom: ten runs beside each other would else be busy with being looked at.
+      // Polled seldom: ten concurrent runs would otherwise be busy with polling.
       Effect.delay(totals(flow.account.api, hook.id), "500 millis"),
       ({ all, pending, retrying }) => all >= expected(flow, hook.events).length && pending === 0 && retrying === 0,
       seconds,
@@ -70,7 +70,7 @@ export const ended = (flow: Traffic, seconds = 180) =>
 /** Delivery ids that are claimed now, in the database of a program that is dead or frozen. */
 export const inFlight = Effect.gen(function* () {
   const { sql } = yield* Database
-  // The last statement of a process that is gone may still run.
+  // The last statement of a killed process may still run.
   const busy = sql<{ n: number }>`
     select count(*)::int as n from pg_stat_activity
     where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`
@@ -99,8 +99,8 @@ export const databaseOf = (world: World) =>
 const emailIds = (events: ReadonlyArray<{ readonly email_id: string }>) => events.map((e) => e.email_id).sort()
 
 /**
- * Closes the ledger. Only a claim that ended without an outcome, and stands as `interrupted` in the record, may have
- * brought a delivery twice under one attempt or again after a yes; a yes that came too late is a failure on the record.
+ * Compares everything. Only a claim that ended without an outcome, recorded as `interrupted`, may have repeated a
+ * delivery within one attempt or after an acceptance; an acceptance after the deadline is recorded as a failure.
  */
 export const close = Effect.fnUntraced(function* (flow: Traffic) {
   assert.deepStrictEqual(flow.target.hits.filter((hit) => !hit.signed), [])
@@ -137,7 +137,7 @@ export const close = Effect.fnUntraced(function* (flow: Traffic) {
     const stored = Object.fromEntries(statuses.map((s) => [s, rows.find((r) => r.status === s)?.n ?? 0]))
     assert.deepStrictEqual(listed, stored)
     assert.deepStrictEqual(counted, { all: owed.length, ...stored } as typeof counted)
-    // On a starved machine a yes may come after the deadline; it is a failure then, and there may be no other.
+    // On a starved machine an acceptance may miss the deadline; it is a failure then, and no other failure may exist.
     const late = yield* sql<{ key: string }>`
       select a.delivery_id || ' ' || a.attempt as key from attempts a join deliveries d on d.id = a.delivery_id
       where d.webhook_id = ${hook.id}::uuid and a.error = 'timeout'`

@@ -1,14 +1,14 @@
-/** What walks leave behind, closed against the receivers' own records; and what holds at every moment. */
+/** Checks of transfers during and after walks, against the receivers' own records. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { until } from "../../e2e/support/until.ts"
 import { type Cast, type Walk, ways } from "./Walks.ts"
 
-/** No state between states: every transition is there with all that belongs to it, or not at all. */
+/** No partial transition: each is there with all its rows, or not at all. */
 export const whole = Effect.gen(function* () {
   const { sql } = yield* Database
-  // The last statement of a process that is gone may still run.
+  // The last statement of a killed process may still run.
   const busy = sql<{ n: number }>`
     select count(*)::int as n from pg_stat_activity
     where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`
@@ -33,7 +33,7 @@ export const whole = Effect.gen(function* () {
   assert.deepStrictEqual(torn, [])
 })
 
-/** Makes the time go by that a dead process's claims last. */
+/** Ends the leases of a dead process, as if their time had passed. */
 export const longAfter = Effect.gen(function* () {
   const { sql } = yield* Database
   for (const table of ["timers", "outbox", "mails", "slack_messages"]) {
@@ -43,8 +43,8 @@ export const longAfter = Effect.gen(function* () {
 })
 
 /**
- * Makes the ten minutes go by before a mail in doubt is repeated, and whatever else waits. While nobody is killed any
- * more: of two attempts that are cut off nobody promises anything.
+ * Ends all waits, also the ten minutes before a mail in doubt is repeated. Only once no process is killed any more:
+ * after two attempts that were cut off nothing is promised about a mail.
  */
 export const muchLater = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -53,7 +53,7 @@ export const muchLater = Effect.gen(function* () {
   }
 })
 
-/** Where everything stands, for whoever asks why nothing goes on. */
+/** The state of all walks, for the message of a test that does not go on. */
 export const standing = Effect.gen(function* () {
   const { sql } = yield* Database
   return {
@@ -107,7 +107,7 @@ export const close = Effect.fnUntraced(function* (cast: Cast, walks: ReadonlyArr
     assert.isAtMost(doubts, 1, `${message_id} was in doubt`)
   }
   assert.strictEqual(arrivals.size, sent.length)
-  // The same message, but for where the program answered then.
+  // The same message, but for the program's address in it.
   const textOf = ({ mail }: Cast["arrived"][number]) => mail.text.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, "")
   const texts = new Map(cast.arrived.map((taken) => [taken.mail.messageId, textOf(taken)]))
   for (const taken of cast.arrived) assert.strictEqual(textOf(taken), texts.get(taken.mail.messageId))

@@ -1,7 +1,7 @@
 /**
- * Transfers as people walk them through, whatever becomes of the program meanwhile: every request is sent until it is
- * answered, every link comes out of a mail that arrived, and the test only makes time go by. What each walk leaves
- * behind is known beforehand, whether or not an answer was lost on its way.
+ * Transfers as people make them, while the program is killed and restarted: every request is repeated until it is
+ * answered, every link comes from a mail that arrived, and the test only moves time on. The final state of each walk is
+ * known beforehand, also where an answer was lost.
  */
 import { Effect, Queue } from "effect"
 import { randomUUID } from "node:crypto"
@@ -20,7 +20,7 @@ export interface Walk {
   readonly name: string
 }
 
-/** The states of each walk, and who is mailed what, in the end. */
+/** The states of each walk, and the recipients of its mails, in the end. */
 export const ways: Readonly<
   Record<
     WalkKind,
@@ -50,26 +50,26 @@ const kinds = Object.keys(ways) as ReadonlyArray<WalkKind>
 export interface Cast {
   readonly alice: string
   readonly bob: string
-  /** Mails that the server said yes to. */
+  /** Mails that the server accepted. */
   readonly arrived: ReadonlyArray<Taken>
   readonly told: Effect.Success<typeof slack>["said"]
-  /** Where the program answers now. */
+  /** The program's current address. */
   readonly moved: (origin: string) => void
   /** New domains of Alice's, one for each kind of walk, once the program knows them. */
   readonly prepare: Effect.Effect<ReadonlyArray<Walk>, unknown, Database>
   readonly walk: (walk: Walk) => Effect.Effect<Walk, unknown, Database>
-  /** Waits until a walk's end is shown to whoever began it. */
+  /** Waits until a walk's end is shown to the person who began it. */
   readonly shown: (walk: Walk) => Effect.Effect<unknown, unknown>
 }
 
-/** Looked at seldom, since many walks beside each other would else keep the program busy with being looked at. */
+/** Polled seldom, since many concurrent walks would otherwise keep the program busy with polling. */
 const often = "200 millis"
 const patience = 600
 
 const publish = (world: World, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
   world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))
 
-/** Sends until an answer comes that says what is so. */
+/** Repeats the request until it gets a definite answer. */
 const insist = (what: string, ask: Effect.Effect<Reply>, good: ReadonlyArray<number>) =>
   until(
     what,
@@ -79,8 +79,8 @@ const insist = (what: string, ask: Effect.Effect<Reply>, good: ReadonlyArray<num
   )
 
 /**
- * Makes the moment come for which a transfer waits, and waits for the clock. Seen in the rows: a look at a list would
- * settle what is due by itself, before any timer fires.
+ * Moves the transfer's next due time to now, and waits for its timer. The wait reads the rows: a list would itself
+ * settle the due transfer before any timer fires.
  */
 const itsTime = Effect.fnUntraced(function* (domainId: string) {
   const { sql } = yield* Database

@@ -1,6 +1,6 @@
 /**
- * Receivers in a process of their own, so that what they cost does not slow the clock that measures another: HARD of
- * them refuse at once, HOLES never answer. Prints their ports in one line.
+ * Receivers in a process of their own, so that their cost does not disturb measurements in another: HARD of them refuse
+ * at once, HOLES never answer. Prints their ports in one line.
  */
 import { createServer, type RequestListener } from "node:http"
 import type { AddressInfo } from "node:net"

@@ -1,6 +1,6 @@
 /**
- * The program, which kills itself with SIGKILL at the Nth hit of a fault point: `FAULT=point:N`. The signal leaves no
- * moment for anything, so what the database and the broker hold is what a power cut of this process would leave.
+ * The program, which kills itself with SIGKILL at the Nth hit of a failpoint: `FAULT=point:N`. The signal leaves no
+ * moment for anything, so database and broker hold what a power cut of this process would leave.
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"

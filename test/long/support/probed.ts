@@ -1,6 +1,7 @@
 /**
- * The program with a look inside. SIGUSR2 collects all garbage and prints one line `live heap <bytes> rss <bytes>`. Needs
- * `--expose-gc`. Imports nothing of the program before its entry, so that the entry's own first import is what counts.
+ * The program with a memory probe. SIGUSR2 collects all garbage and prints one line `live heap <bytes> rss <bytes>`.
+ * Needs `--expose-gc`. Imports nothing of the program before its entry, so that the entry's own first import stays the
+ * first.
  */
 import process from "node:process"
 

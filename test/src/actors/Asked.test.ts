@@ -24,7 +24,7 @@ const sent = Effect.map(Clock.currentTimeMillis, (timestamp) => ({
 }))
 
 describe("a command at its actor", () => {
-  it.effect("runs in the name of the request that caused it, without its origin", () =>
+  it.effect("runs under the request id of its cause, without the request's origin", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const handler = handling((command) => Effect.map(CurrentRequest, (request) => void seen.push(command, request)))
@@ -45,7 +45,7 @@ describe("a command at its actor", () => {
       assert.strictEqual(runs, 1)
     }))
 
-  it.effect("is ended when its sender gives it up, however long it waited before", () =>
+  it.effect("is interrupted when its sender gives it up, however long it waited before", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 0, 1))
       const command = yield* sent
@@ -61,7 +61,7 @@ describe("a command at its actor", () => {
     }))
 
   it.live(
-    "that fails as nobody foresaw is not done again and again: its sender asks the service, and the next is served",
+    "is not repeated after a defect: the sender asks the service, and the next command is served",
     () => {
       const Actor = Entity.make("Fallible", [
         Rpc.make("Do", { payload: { origin: Origin, n: Schema.Int }, success: Schema.String }),

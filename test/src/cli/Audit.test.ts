@@ -1,6 +1,6 @@
 /**
- * From the X-Request-ID of any refusal of the identity API to its record, as an operator follows it: one record for each
- * status that it can answer, by `cli audit`, soon after the answer, and nothing in it that the request kept secret.
+ * The way from the X-Request-ID of any refusal of the identity API to its audit record, by `cli audit`: one record for
+ * each status that the API can answer, soon after the answer, without any secret of the request.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
@@ -19,7 +19,7 @@ import { everyPlace, shapes } from "../http/identity/Places.ts"
 import { stage } from "../http/identity/Stage.ts"
 import { lines, slow, type } from "./Terminal.ts"
 
-/** Nobody listens there. */
+/** An address without a server. */
 const closed = "http://127.0.0.1:1/reg"
 
 interface Recorded {
@@ -33,7 +33,7 @@ interface Recorded {
   readonly details: { readonly request_ids?: ReadonlyArray<string> }
 }
 
-/** What a request carries that no record may hold: in every place where it can. */
+/** Secrets in every part of a request that could leak into a record. */
 const marked = () => {
   const mark = (name: string) => secret(`${name}-${randomUUID()}`)
   return {
@@ -48,7 +48,7 @@ const marked = () => {
   }
 }
 
-/** An update whose outcome is not known, of a client that is managed where nobody listens. */
+/** An update with an unknown outcome, of a client whose management address does not answer. */
 const unclear = Effect.fnUntraced(function* (projectId: string) {
   const { sql } = yield* Database
   const now = new Date()
@@ -77,7 +77,7 @@ layer(
       yield* sql`insert into rate_buckets (key, level, drawn, at, full_at)
         values (${`management.reads:person:${busy}`}, 0, 0, ${later}, ${later})`
       const answers: Array<Answer & { readonly requestId: string; readonly actor: string | null }> = []
-      /** One request with its secrets, as a person or as nobody. */
+      /** One request with its secrets, by a person or without a credential. */
       const fail = Effect.fnUntraced(function* (
         status: number,
         code: string | null,
@@ -196,7 +196,7 @@ layer(
       const places = yield* everyPlace
       const looked = shapes()
       assert.isAbove(looked.length, 100)
-      // The search finds what it may.
+      // The search finds text that may be there.
       assert.include(places.get("spans")!, "POST /v1/jobs/{job_id}/retry")
       for (const [place, text] of places) {
         assert.deepStrictEqual(looked.filter((shape) => text.includes(shape)), [], place)

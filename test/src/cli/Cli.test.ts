@@ -1,4 +1,4 @@
-/** Who is found, and what goes wrong before anything is done. */
+/** Finding the instance, and errors before a command does anything. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { readdirSync } from "node:fs"
@@ -13,7 +13,7 @@ import { lines, servers, slow, type, unread, written } from "./Terminal.ts"
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
   it.effect(
-    "finds the instance that runs in its home, and says what to type where none does",
+    "finds the instance that runs in its home, or prints what to type",
     () =>
       Effect.gen(function* () {
         const { DATABASE_OWNER_URL, DATABASE_URL, NATS_URL } = yield* servers
@@ -47,31 +47,35 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
     slow,
   )
 
-  it.effect("migrates an empty database once, and says so where nobody did", () =>
-    Effect.gen(function* () {
-      const env = yield* servers
-      const home = yield* Processes.home
-      const { owner } = yield* Database
-      yield* owner`drop schema public cascade`
-      yield* owner`create schema public`
-      const [early, looked] = yield* Effect.all([type(home, env, ["audit"]), type(home, env, ["doctor"])], {
-        concurrency: 2,
-      })
-      assert.strictEqual(early.code, 1)
-      assert.match(early.stderr, /^the database: .*type "deno task cli migrate"\n$/)
-      assert.match(looked.stdout, new RegExp(`^FAIL schema .*migration 0 of ${newest} .*migrate`, "m"))
-      const applied = yield* type(home, env, ["migrate"])
-      assert.strictEqual(applied.code, 0, applied.stderr)
-      const files = readdirSync("migrations").map((name) => `applied ${name.replace(/\.ts$/, "")}`).sort()
-      assert.deepStrictEqual(lines(applied.stdout), files)
-      assert.deepStrictEqual(yield* type(home, env, ["migrate"]), {
-        code: 0,
-        stdout: "nothing to apply, the schema is up to date\n",
-        stderr: "",
-      })
-    }), slow)
+  it.effect(
+    "migrates an empty database once, and names the command where it is not migrated",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* servers
+        const home = yield* Processes.home
+        const { owner } = yield* Database
+        yield* owner`drop schema public cascade`
+        yield* owner`create schema public`
+        const [early, looked] = yield* Effect.all([type(home, env, ["audit"]), type(home, env, ["doctor"])], {
+          concurrency: 2,
+        })
+        assert.strictEqual(early.code, 1)
+        assert.match(early.stderr, /^the database: .*type "deno task cli migrate"\n$/)
+        assert.match(looked.stdout, new RegExp(`^FAIL schema .*migration 0 of ${newest} .*migrate`, "m"))
+        const applied = yield* type(home, env, ["migrate"])
+        assert.strictEqual(applied.code, 0, applied.stderr)
+        const files = readdirSync("migrations").map((name) => `applied ${name.replace(/\.ts$/, "")}`).sort()
+        assert.deepStrictEqual(lines(applied.stdout), files)
+        assert.deepStrictEqual(yield* type(home, env, ["migrate"]), {
+          code: 0,
+          stdout: "nothing to apply, the schema is up to date\n",
+          stderr: "",
+        })
+      }),
+    slow,
+  )
 
-  it.effect("ends well where nobody reads on, but not with half of a backup", () =>
+  it.effect("ends well when its reader is gone, but not with half of a backup", () =>
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home

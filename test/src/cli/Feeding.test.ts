@@ -1,4 +1,4 @@
-/** What goes in by hand: directory lines, messages, sessions; and what is seen of it on the streams. */
+/** Commands that put data in (directory lines, messages, sessions), and their effect on the streams. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { Buffer } from "node:buffer"
@@ -18,45 +18,56 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import { lines, servers, slow, type, written } from "./Terminal.ts"
 
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
-  it.effect("applies a directory's file, whatever is wrong in it, and then ignores it", () =>
-    Effect.gen(function* () {
-      const env = yield* servers
-      const home = yield* Processes.home
-      // Kinds of both families, in whatever order.
-      const good = Array.from({ length: 150 }, (_, i) =>
-        i % 50 === 0
-          ? JSON.stringify({ kind: "person", id: `p${i}`, version: 1, issuer: "i", subject: `${i}`, status: "active" })
-          : account(uuid(1000 + i), 1))
-      const bad = [account(uuid(1), 0), "not json", account(uuid(2), 1, { email: 7 })]
-      const file = yield* written(home, [...good.slice(0, 120), "", ...bad, ...good.slice(120)].join("\n"))
-      const { NATS_URL: _, ...database } = env
-      const first = yield* type(home, database, ["directory", "apply", file])
-      assert.strictEqual(first.code, 1)
-      assert.strictEqual(first.stderr, "")
-      const told = lines(first.stdout)
-      assert.match(told[0]!, /^line 122: invalid_line: .*version/)
-      assert.match(told[1]!, /^line 123: malformed_json: /)
-      assert.match(told[2]!, /^line 124: invalid_line: .*email/)
-      assert.deepStrictEqual(told.slice(3), ["applied 150, ignored 0, rejected 3"])
+  it.effect(
+    "applies a directory's file around its faulty lines, and ignores the file the second time",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* servers
+        const home = yield* Processes.home
+        // Kinds of both families, in mixed order.
+        const good = Array.from({ length: 150 }, (_, i) =>
+          i % 50 === 0
+            ? JSON.stringify({
+              kind: "person",
+              id: `p${i}`,
+              version: 1,
+              issuer: "i",
+              subject: `${i}`,
+              status: "active",
+            })
+            : account(uuid(1000 + i), 1))
+        const bad = [account(uuid(1), 0), "not json", account(uuid(2), 1, { email: 7 })]
+        const file = yield* written(home, [...good.slice(0, 120), "", ...bad, ...good.slice(120)].join("\n"))
+        const { NATS_URL: _, ...database } = env
+        const first = yield* type(home, database, ["directory", "apply", file])
+        assert.strictEqual(first.code, 1)
+        assert.strictEqual(first.stderr, "")
+        const told = lines(first.stdout)
+        assert.match(told[0]!, /^line 122: invalid_line: .*version/)
+        assert.match(told[1]!, /^line 123: malformed_json: /)
+        assert.match(told[2]!, /^line 124: invalid_line: .*email/)
+        assert.deepStrictEqual(told.slice(3), ["applied 150, ignored 0, rejected 3"])
 
-      const latin = Buffer.from(`${account(uuid(3), 1)}\n${account(uuid(4), 1, { name: "M\u00fcller" })}\n`, "latin1")
-      const [again, unread] = yield* Effect.all([
-        type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n"))),
-        type(home, env, ["directory", "apply", yield* written(home, latin)]),
-      ], { concurrency: 2 })
-      assert.strictEqual(unread.code, 1)
-      assert.strictEqual(unread.stdout, "applied 0, ignored 0, rejected 0\n")
-      assert.match(unread.stderr, /^cannot read .*: it is not UTF-8\n$/)
-      assert.deepStrictEqual(again, { code: 0, stdout: "applied 0, ignored 150, rejected 0\n", stderr: "" })
-      const [count] = yield* (yield* Database).sql`
+        const latin = Buffer.from(`${account(uuid(3), 1)}\n${account(uuid(4), 1, { name: "M\u00fcller" })}\n`, "latin1")
+        const [again, unread] = yield* Effect.all([
+          type(home, env, ["directory", "apply", "-"], yield* written(home, good.join("\r\n"))),
+          type(home, env, ["directory", "apply", yield* written(home, latin)]),
+        ], { concurrency: 2 })
+        assert.strictEqual(unread.code, 1)
+        assert.strictEqual(unread.stdout, "applied 0, ignored 0, rejected 0\n")
+        assert.match(unread.stderr, /^cannot read .*: it is not UTF-8\n$/)
+        assert.deepStrictEqual(again, { code: 0, stdout: "applied 0, ignored 150, rejected 0\n", stderr: "" })
+        const [count] = yield* (yield* Database).sql`
         select (select count(*)::int from accounts) as accounts, (select count(*)::int from people) as people`
-      assert.deepStrictEqual(count, { accounts: 147, people: 3 })
-    }), slow)
+        assert.deepStrictEqual(count, { accounts: 147, people: 3 })
+      }),
+    slow,
+  )
 
-  it.effect("publishes lines once, and shows on one line what arrived", () =>
+  it.effect("publishes lines once, and shows each arrival on one line", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
-      // A broker that has no stream before the first message is published: none of that is missed either.
+      // A broker without a stream yet: the first message must not be missed either.
       const { url } = yield* TestBus.make
       const env = { ...yield* servers, NATS_URL: Redacted.value(url) }
       const follower = yield* Processes.start({
@@ -80,13 +91,13 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       assert.include(shown[0]!, "\\u202eturned\\u001b[31m")
       assert.match(shown[2]!, / \\u001b\[31mjunk$/)
 
-      // A stream that was made anew counts from one again.
+      // A stream that was made again counts from 1.
       yield* manage(url, (manager) => manager.streams.delete("EVENTS"))
       const anew = yield* type(home, env, ["publish", subject, yield* written(home, "first again\nlast again\n")])
       assert.strictEqual(anew.stdout, "published 2, duplicates 0, failed 0\n")
       yield* follower.line(/ first again\n.* last again\n/)
 
-      // Deno calls a child that it sent a signal killed by it, whatever its exit code.
+      // For a child that was sent a signal, Deno reports the signal whatever its exit code.
       yield* Effect.sync(() => process.kill(follower.pid, "SIGINT"))
       assert.strictEqual(yield* follower.exited, 0)
 
@@ -107,7 +118,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
     }), slow)
 
   it.effect(
-    "publishes what comes as it comes, and says of what it does not know that it does not",
+    "publishes lines as they come, and reports those with an unknown outcome",
     () =>
       Effect.gen(function* () {
         const home = yield* Processes.home
@@ -142,7 +153,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
     slow,
   )
 
-  it.effect("prints a session that the instance's verifier takes, and nothing else", () =>
+  it.effect("prints a session that the instance's verifier accepts, and nothing else", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
       const without = yield* type(home, {}, ["session", "--account", uuid(1)])

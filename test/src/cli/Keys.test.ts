@@ -1,4 +1,4 @@
-/** `keys` as an operator types it. */
+/** The command `keys`, as an operator types it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
@@ -21,7 +21,7 @@ const ring = (active: string) =>
 
 layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys", (it) => {
   it.effect(
-    "announces, shows whom it waits for, activates, refuses what cannot be, and takes a stolen key out of use",
+    "announces, lists the consumers waited for, activates, refuses what cannot be, and retires a stolen key",
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase
@@ -94,7 +94,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
     slow * 2,
   )
 
-  it.effect("what the ring's idle keys are still needed for is known of every column that names one", () =>
+  it.effect("the use of idle ring keys is counted in every column that names one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       // Thumbprints of signing keys, and the ring's own table.
@@ -116,7 +116,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
     }))
 
   it.effect(
-    "a ring with another active key opens what the last one sealed, and the doctor says what that is still needed for",
+    "a ring with another active key opens older values, and the doctor names what still needs the old key",
     () =>
       Effect.gen(function* () {
         const { url } = yield* TestDatabase

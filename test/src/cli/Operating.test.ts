@@ -1,4 +1,4 @@
-/** What an operator asks and mends: dead letters, the audit, the doctor. */
+/** Commands of operation: dead letters, the audit, the doctor. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { join } from "node:path"
@@ -33,7 +33,7 @@ const webhook = Effect.fnUntraced(function* (id: string, deleted: boolean) {
   yield* sql`insert into webhook_lanes ${sql.insert({ webhook_id: id, account_id: uuid(1) })}`
 })
 
-/** A dead letter whose delivery's day was dropped. */
+/** A dead letter whose delivery's partition was dropped. */
 const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https://hooks.example/x", id?: string) {
   const { sql } = yield* Database
   const now = new Date(yield* Clock.currentTimeMillis)
@@ -60,12 +60,12 @@ const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https:
   return delivery!
 })
 
-/** Of each test its own: what one leaves behind, the next, or the same once more, would stumble over. */
+/** A database of each test's own: rows that a test leaves would disturb the next, or its own repetition. */
 const fresh = Layer.merge(TestDatabase.layer, TestBus.layer)
 
 describe("cli", () => {
   it.live(
-    "lists dead letters and sends them again, those of a deleted webhook excepted",
+    "lists dead letters and sends them again, except those of a deleted webhook",
     () =>
       Effect.gen(function* () {
         const env = yield* servers
@@ -157,7 +157,7 @@ describe("cli", () => {
       assert.deepStrictEqual(routes.map(({ id }) => id), ids.slice(3), "every page, oldest first")
     }).pipe(Effect.scoped, Effect.provide(fresh)), slow)
 
-  it.live("finds what was done on a transfer or a domain by its own name", () =>
+  it.live("finds the records of a transfer or a domain by its own name", () =>
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home
@@ -189,7 +189,7 @@ describe("cli", () => {
       assert.notStrictEqual(unknown.code, 0)
     }).pipe(Effect.scoped, Effect.provide(fresh)), slow)
 
-  it.live("looks at everything and says what to do", () =>
+  it.live("checks everything and says what to do", () =>
     Effect.gen(function* () {
       const env = yield* servers
       const home = yield* Processes.home

@@ -1,4 +1,4 @@
-/** `rollout` as an operator types it. */
+/** The command `rollout`, as an operator types it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -8,7 +8,7 @@ import { identity, institution, project } from "../../support/TestIdentity.ts"
 import { slow, type } from "./Terminal.ts"
 
 layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollout", (it) => {
-  it.effect("holds, fails and releases a project, and says what it is now", () =>
+  it.effect("holds, fails and releases a project, and prints its state", () =>
     Effect.gen(function* () {
       const database = yield* TestDatabase
       const env = {

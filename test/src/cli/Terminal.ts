@@ -1,4 +1,4 @@
-/** The command line as somebody types it: a process of its own, against this file's database and broker. */
+/** Runs the command line as a process of its own, against this file's database and broker. */
 import { Effect, Redacted } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -27,7 +27,7 @@ export const servers = Effect.gen(function* () {
 
 let files = 0
 
-/** Puts text into a file of the home and gives its path. */
+/** Writes a file into the home and returns its path. */
 export const written = (home: string, text: string | Uint8Array) =>
   Effect.sync(() => {
     const path = join(home, `file-${files++}`)
@@ -54,7 +54,7 @@ export const type = (
     return { code, stdout: program.output(), stderr: readFileSync(stderr, "utf8") } satisfies Typed
   }).pipe(Effect.scoped)
 
-/** Runs one command to its end, whose standard output nobody reads any more when it begins. */
+/** Runs one command to its end, whose standard output is closed from the beginning. */
 export const unread = (home: string, env: Record<string, string>, args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const stderr = yield* written(home, "")

@@ -8,7 +8,7 @@ const millis = (text: string) => {
 }
 
 describe("Times", () => {
-  it("reads durations as one types them", () => {
+  it("durations are read as typed", () => {
     const read = {
       "10s": 10_000,
       "250ms": 250,
@@ -23,7 +23,7 @@ describe("Times", () => {
     }
   })
 
-  it("reads moments, and how long ago they were", () => {
+  it("times are read, and durations before now", () => {
     const now = Date.parse("2026-02-01T00:00:00Z")
     assert.strictEqual(parseSince("1h", now), now - 3_600_000)
     assert.strictEqual(parseSince("2026-01-31", now), Date.parse("2026-01-31T00:00:00Z"))

@@ -1,4 +1,4 @@
-/** Access tokens by hand, as the instance takes them. */
+/** Access tokens made on the command line, as the instance accepts them. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted } from "effect"
 import { accessTokens, managementAudience } from "../../../services/people/AccessTokens.ts"
@@ -12,7 +12,7 @@ const name = "https://mail.example/dev/issuer"
 
 layer(identity, { excludeTestServices: true })("cli token", (it) => {
   it.effect(
-    "prints tokens of a person, under their own name, and of a service, and nothing else",
+    "prints a person's or a service's token, under the right name, and nothing else",
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase

@@ -41,7 +41,7 @@ const byKey = (key: string | undefined) =>
 const refusal = (key: string | undefined) => Effect.map(Effect.flip(byKey(key)), ({ _tag }) => _tag)
 
 layer(services)("DemoDirectory", (it) => {
-  it.effect("fills an empty database once; without DEMO nobody of it is let in; with DEMO again they are", () =>
+  it.effect("fills an empty database once; a start without DEMO locks its people out, one with DEMO lets them in", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const { sql } = yield* Database
@@ -89,7 +89,7 @@ layer(services)("DemoDirectory", (it) => {
 })
 
 layer(services, { excludeTestServices: true })("DemoDirectory beside a process that serves the demo", (it) => {
-  it.effect("a start without DEMO leaves it alone until that process is gone for a minute", () =>
+  it.effect("a start without DEMO waits until the demo's process has been gone for a minute", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const { sql } = yield* Database
@@ -109,12 +109,12 @@ layer(services, { excludeTestServices: true })("DemoDirectory beside a process t
       assert.strictEqual(yield* active, 8)
       yield* byKey(demoIn(folder).accounts.alice.api_key)
 
-      // Silent from here on.
+      // The demo's process is silent from here on.
       yield* TestClock.adjust("29 seconds")
       assert.strictEqual(yield* active, 8)
       yield* Effect.repeat(Effect.andThen(TestClock.adjust("10 seconds"), active), { until: (n) => n === 0 })
 
-      // Nothing serves it now: the next start waits for nothing.
+      // No process serves the demo now: the next start does not wait.
       assert.isTrue(yield* fillDemo(folder, randomUUID()))
       yield* sql`update worker_sightings set stopped = true`
       yield* endDemo
@@ -123,7 +123,7 @@ layer(services, { excludeTestServices: true })("DemoDirectory beside a process t
 })
 
 layer(services)("DemoDirectory cut off while it is disabled", (it) => {
-  it.effect("disables no account that a start with DEMO would not let in again", () =>
+  it.effect("a start without DEMO disables no account that DEMO would not enable again", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const { owner } = yield* Database
@@ -137,14 +137,14 @@ layer(services)("DemoDirectory cut off while it is disabled", (it) => {
 })
 
 layer(services)("DemoDirectory's file", (it) => {
-  it.effect("is made anew where one of its keys is dead, or nothing can be read in it", () =>
+  it.effect("is made again where one of its keys is revoked, or its file is unreadable", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const other = yield* home
       const { sql } = yield* Database
       assert.isTrue(yield* fillDemo(folder, randomUUID()))
       const first = demoIn(folder).accounts
-      // Another home on the same database makes keys of its own, and ends these.
+      // Another home on the same database makes keys of its own, which revokes these.
       assert.isTrue(yield* fillDemo(other, randomUUID()))
       assert.strictEqual(yield* refusal(first.bob.api_key), "InvalidCredentials")
       assert.isTrue(yield* fillDemo(folder, randomUUID()))
@@ -170,7 +170,7 @@ const fernPortal = Effect.gen(function* () {
 })
 
 layer(services)("DemoDirectory's people", (it) => {
-  it.effect("an institution with its people; each product hears when the demo is switched off and on", () =>
+  it.effect("has an institution with people, and products are told when the demo is switched off and on", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const { sql } = yield* Database
@@ -214,7 +214,7 @@ layer(services)("DemoDirectory's people", (it) => {
         "account-enabled",
       ])
 
-      // Whom somebody else disabled no start lets in again.
+      // A person disabled by another hand stays disabled at every start.
       const statuses = sql`
         select status from people where id in (${demoIdentityIds.pat}, ${demoIdentityIds.ada}) order by display_name`
       yield* sql`update people set status = 'suspended' where id = ${demoIdentityIds.pat}`
@@ -253,7 +253,7 @@ layer(services)("DemoDirectory beside real accounts", (it) => {
 })
 
 layer(Layer.empty)("EmbeddedIssuer", (it) => {
-  it.effect("keeps its key in the home, for this user alone, and signs what Cookies takes", () =>
+  it.effect("keeps its key in the home, for this user alone, and signs cookies that Cookies accepts", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const issuer = { home: folder, issuer: "http://127.0.0.1:8080/dev/issuer" }

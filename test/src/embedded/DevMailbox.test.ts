@@ -48,14 +48,14 @@ describe("the dev mailbox", () => {
       for (const wrong of ["", "../secret", `../mailbox/${id(2)}`, id(9)]) assert.isNull(message(home, wrong), wrong)
     }).pipe(Effect.scoped))
 
-  it.live("waits where its folder cannot be written", () =>
+  it.live("delivers later where its folder cannot be written", () =>
     Effect.gen(function* () {
       const { deliver, home } = yield* opened
       writeFileSync(join(home, "mailbox"), "a file")
       assert.strictEqual((yield* deliver(1))._tag, "Later")
     }).pipe(Effect.scoped))
 
-  it.live("reads back what it wrote, whatever it says", () =>
+  it.live("reads back what it wrote, with any text", () =>
     Effect.gen(function* () {
       const { deliver, home } = yield* opened
       const line = fc.string({ unit: "grapheme", maxLength: 150 }).filter((text) => !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text))
@@ -71,7 +71,7 @@ describe("the dev mailbox", () => {
       yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
     }).pipe(Effect.scoped))
 
-  it("does not fall over what is no message", () => {
+  it("ignores a file that is no message", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void readEml(bytes)))
     assert.strictEqual(readEml(new TextEncoder().encode("Subject: x")).subject, "x")
   })

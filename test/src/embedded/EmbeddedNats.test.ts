@@ -47,7 +47,7 @@ describe("EmbeddedNats", () => {
       assert.strictEqual(Redacted.value(third.url), Redacted.value(first.url))
     }).pipe(Effect.scoped))
 
-  it.live("asks for its token, which nobody else can read, and runs beside another", () =>
+  it.live("requires its token, which only this user can read, and runs beside another server", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
       const nats = yield* EmbeddedNats.start({ home })
@@ -61,7 +61,7 @@ describe("EmbeddedNats", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.live("says what to type where there is none and none can be fetched", () =>
+  it.live("prints what to type where nats-server is missing and cannot be fetched", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
       const program = yield* Processes.start({

@@ -32,7 +32,7 @@ describe("EmbeddedPostgres", () => {
         const owner = yield* client(postgres.ownerUrl)
         yield* owner`create table kept (id int)`
         yield* owner`insert into kept values (42)`
-        // One round for the random passwords of its own roles; as many as ever for those that people make up.
+        // One SCRAM iteration for the random passwords of its own roles; the default for passwords that people choose.
         yield* owner`create role somebody password 'guessable'`
         const rounds = yield* owner<{ name: string; rounds: string }>`
           select rolname as name, substring(rolpassword from '^SCRAM-SHA-256\\$([0-9]+):') as rounds
@@ -41,7 +41,7 @@ describe("EmbeddedPostgres", () => {
           ...["bailiwick_app 1", "bailiwick_owner 1", "somebody 4096"],
         ])
         yield* owner`drop role somebody`
-        // Each is 300 files that a first start writes.
+        // Each database is 300 files that a first start writes.
         const databases = yield* owner<{ name: string }>`select datname as name from pg_database order by datname`
         assert.deepStrictEqual(databases.map(({ name }) => name), ["bailiwick", "template0", "template1"])
         return postgres
@@ -67,7 +67,7 @@ describe("EmbeddedPostgres", () => {
       assert.isTrue(Exit.isFailure(answer))
     }).pipe(Effect.scoped))
 
-  it.live("starts again on the same port after a kill of the server, and two run side by side", () =>
+  it.live("starts again on the same port after a kill of the server, and runs beside another", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
       const first = yield* EmbeddedPostgres.start({ home, throwaway: true })
@@ -80,7 +80,7 @@ describe("EmbeddedPostgres", () => {
       for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
     }).pipe(Effect.scoped))
 
-  it.live("starts where the pid file names a server of another home by now, and spares that", () =>
+  it.live("starts where the pid file now names another home's server, and spares that server", () =>
     Effect.gen(function* () {
       const other = yield* EmbeddedPostgres.start({ home: yield* Processes.home, throwaway: true })
       const home = yield* Processes.home
@@ -94,7 +94,7 @@ describe("EmbeddedPostgres", () => {
       for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
     }).pipe(Effect.scoped))
 
-  it.live("keeps its data where its user can reach them, whatever lies above the home", () =>
+  it.live("keeps its data where its user can reach them, whatever the folders above the home allow", () =>
     Effect.gen(function* () {
       const above = yield* Processes.home
       const home = join(above, "home")

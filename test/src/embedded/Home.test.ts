@@ -1,4 +1,4 @@
-/** A home from outside: a program with both servers on it that is stopped, killed, or met by another. */
+/** A home from outside: a program with both servers in it that is stopped, killed, or met by another program. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Option } from "effect"
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs"
@@ -21,7 +21,7 @@ const hold = Effect.fn(function* (home: string, options?: Partial<Processes.Prog
 })
 
 describe("a home", () => {
-  it.live("says where it runs, and after a SIGTERM nothing of it is left", () =>
+  it.live("prints its address, and leaves no process after a SIGTERM", () =>
     Effect.gen(function* () {
       const home = yield* Processes.home
       const { program, pid, servers } = yield* hold(home)
@@ -58,7 +58,7 @@ describe("a home", () => {
       assert.isTrue(existsSync(join(home, "hold.json")))
     }).pipe(Effect.scoped))
 
-  it.live("is no folder that everybody uses, and a file that cannot be written leaves nothing", () =>
+  it.live("is refused in a folder shared by all users, and leaves nothing where a file cannot be written", () =>
     Effect.gen(function* () {
       const folder = yield* Processes.home
       const shared = join(folder, "shared")

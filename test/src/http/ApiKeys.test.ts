@@ -60,7 +60,7 @@ const create = (headers: Headers) =>
   )
 
 layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
-  it.effect("create, list and revoke, by cookie and by key, with and without the slash", () =>
+  it.effect("keys are created, listed and revoked, by cookie and by key, with and without the slash", () =>
     Effect.gen(function* () {
       const session = yield* signedIn(yield* account({ plan: "pro" }))
       const made = yield* call("POST", "/v1/api-keys", session, { name: "CI", permissions: ["send", "send"], more: 1 })
@@ -84,7 +84,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       assert.deepStrictEqual((yield* call("GET", "/v1/api-keys/", session)).body, [])
     }))
 
-  it.effect("every bad credential is the same 401 with its challenge, before anything is validated", () =>
+  it.effect("every bad credential is the same 401 with its challenge, before any validation", () =>
     Effect.gen(function* () {
       const unknown = yield* signedIn(randomUUID())
       const forged = { cookie: `${(yield* signedIn(randomUUID())).cookie}x` }
@@ -112,7 +112,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       }
     }))
 
-  it.effect("the Authorization header decides where a good cookie comes with it", () =>
+  it.effect("the Authorization header decides, also beside a good cookie", () =>
     Effect.gen(function* () {
       const session = yield* signedIn(yield* account({ plan: "free" }))
       const other = yield* create(yield* signedIn(yield* account({ plan: "free" })))
@@ -187,7 +187,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       assert.deepStrictEqual([id.status, fault?.type, fault?.loc], [422, "uuid_parsing", ["path", "key_id"]])
     }))
 
-  it.effect("404 for an id that nobody has, of whatever version, and for another account's", () =>
+  it.effect("an unknown id of any version and another account's key are 404", () =>
     Effect.gen(function* () {
       const session = yield* signedIn(yield* account({ plan: "free" }))
       const theirs = yield* create(yield* signedIn(yield* account({ plan: "free" })))
@@ -207,7 +207,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       )
     }))
 
-  it.effect("a failed request's audit names the account that was recognised", () =>
+  it.effect("a failed request's audit names the recognised account", () =>
     Effect.gen(function* () {
       const id = yield* account({ plan: "free" })
       const session = yield* signedIn(id)
@@ -216,7 +216,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
       assert.deepInclude(yield* audited(requestId), { actor: `account:${id}`, code: "not_found" })
     }))
 
-  it("the document shows both schemes and the slash of the specification", () => {
+  it("the document has both schemes and the specification's slash", () => {
     const document = OpenApi.fromApi(Api)
     assert.deepStrictEqual(Object.keys(document.paths), ["/v1/api-keys/", "/v1/api-keys/{key_id}"])
     assert.deepStrictEqual(document.paths["/v1/api-keys/"]!.get!.security, [{ bearer: [] }, { cookie: [] }])

@@ -10,7 +10,7 @@ import { actions, complete, confirm, creation, passkey, start, strong, totp, wit
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("credential actions", (it) => {
-  it.effect("a passkey is registered by what its authenticator made of the challenge", () =>
+  it.effect("a passkey is registered by its authenticator's answer to the challenge", () =>
     Effect.gen(function* () {
       const me = yield* person({ display_name: "Ada", email: "ada@fern.example" })
       const ask = yield* asking(me)
@@ -56,7 +56,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
         [{ sign_count: 7, credential_id: credential.id }],
       )
 
-      // From now on two factors are asked for, and the credential is not made twice.
+      // Two factors are required from now on, and the credential is not registered twice.
       assert.deepStrictEqual(codeOf(yield* ask("POST", actions, { kind: "passkey.register" })), [
         401,
         "insufficient_user_authentication",
@@ -77,7 +77,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       })
     }))
 
-  it.effect("what an authenticator did not make of this challenge, for this portal, by its user, is rejected", () =>
+  it.effect("an answer to another challenge, portal or user is rejected", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person(), strong)
       const others = yield* asking(yield* person(), strong)
@@ -109,7 +109,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.strictEqual(bodyOf(yield* ask("GET", "/v1/me/authenticators")).total, 0)
     }))
 
-  it.effect("an app is enrolled by its code, that of the step before and after included", () =>
+  it.effect("an app is enrolled by its code, also of the step before and after", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       for (const off of [-25_000, 0, 25_000]) {
@@ -129,7 +129,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       }
     }))
 
-  it.effect("the last second factor stays, however its removals race", () =>
+  it.effect("the last second factor stays, under concurrent removals", () =>
     Effect.gen(function* () {
       const { ask, app } = yield* withApp
       const refused = yield* ask("POST", actions, { kind: "totp.remove", target_id: app })
@@ -149,7 +149,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.strictEqual(bodyOf(yield* ask("GET", "/v1/me/authenticators")).total, 1)
     }))
 
-  it.effect("nobody has more than twenty, however many were started", () =>
+  it.effect("a person has at most twenty, however many enrollments were started", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -166,7 +166,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.deepStrictEqual([...codeOf(more), more.body.state], [409, "invalid_state", "limit_reached"])
     }))
 
-  it.effect("recovery codes are told once, ten of 128 bits, kept as HMACs, and replaced whole", () =>
+  it.effect("recovery codes are shown once, ten of 128 bits, kept as HMACs, and replaced as a set", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const vault = yield* Vault
@@ -206,7 +206,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
     }))
 
-  it.effect("projects hear of all of it: credentials, recovery and sessions, each once a project", () =>
+  it.effect("each project is told once of each change of credentials, recovery and sessions", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -215,7 +215,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       for (const id of [one, two]) yield* access(fern, id, me)
       const mine = yield* asking(me, { ...strong, sid: `mine ${me}` })
       yield* (yield* asking(me, { sid: `other ${me}` }))("GET", "/v1/me")
-      // Its token has ended, and may be refreshed.
+      // Its token was revoked with the session, and may be refreshed.
       yield* (yield* asking(me, { sid: `idle ${me}`, ttl: "-30 seconds" }))("GET", "/v1/me")
       const { challenge, intent_id } = yield* start(mine, { kind: "totp.enroll" })
       const enrolled = bodyOf(yield* complete(mine, intent_id, totp(challenge.secret)))
@@ -266,7 +266,7 @@ layer(world(), { excludeTestServices: true })("credential actions", (it) => {
       assert.sameDeepMembers(heard.slice(9), [ended("idle"), ended("other")])
     }))
 
-  it.effect("capabilities say what could be done, and why the rest could not", () =>
+  it.effect("capabilities list the possible actions, and the reason for each impossible one", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person())
       const known = bodyOf(yield* ask("GET", actions))

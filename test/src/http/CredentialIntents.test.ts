@@ -8,7 +8,7 @@ import { during } from "./identity/During.ts"
 import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {
-  it.effect("five proofs that do not hold end an intent", () =>
+  it.effect("five wrong proofs end an intent", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person())
       const { challenge, intent_id } = yield* start(ask, { kind: "totp.enroll" })
@@ -24,13 +24,13 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       const late = yield* complete(ask, intent_id, totp(challenge.secret))
       assert.deepStrictEqual(codeOf(late), [409, "invalid_state"])
       assert.deepInclude(late.body, { state: "failed", allowed: ["pending"] })
-      // Four of them, and the fifth may be right.
+      // After four wrong proofs the fifth may still be right.
       const next = yield* start(ask, { kind: "totp.enroll" })
       for (let i = 0; i < 4; i++) yield* complete(ask, next.intent_id, wrong(next.challenge.secret))
       bodyOf(yield* complete(ask, next.intent_id, totp(next.challenge.secret)))
     }))
 
-  it.effect("of many proofs at once that do not hold five are told so, and the rest that it is over", () =>
+  it.effect("of concurrent wrong proofs five are rejected, and the rest find the intent failed", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person())
       const { challenge, intent_id } = yield* start(ask, { kind: "totp.enroll" })
@@ -65,7 +65,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(codeOf(yield* complete(ask, third.intent_id, confirm)), [410, "intent_expired"])
     }))
 
-  it.effect("what nobody completed in time is over by itself, and its secret gone", () =>
+  it.effect("an intent that was not completed in time expires by itself, and its secret is deleted", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { expire } = yield* CredentialActions
@@ -84,7 +84,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(codeOf(answer), [410, "intent_expired"])
     }))
 
-  it.effect("of many at once one is started last, and one completes it", () =>
+  it.effect("of concurrent starts one intent stays pending, and one of concurrent completions succeeds", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -102,7 +102,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual([list.total, list.items[0].codes_remaining], [1, 10])
     }))
 
-  it.effect("a session that ends while its action waits does nothing any more", () =>
+  it.effect("an action that waits while its session is revoked is refused", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -118,7 +118,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(yield* sql`select from authenticators where person_id = ${me}`, [])
     }))
 
-  it.effect("all others end where the issuer names no sessions, too: those are known by when they signed in", () =>
+  it.effect("revoking all others works without session ids: sessions then differ by their sign-in", () =>
     Effect.gen(function* () {
       const me = yield* person()
       const ago = (seconds: number) => Math.floor(Date.now() / 1_000) - seconds
@@ -131,11 +131,11 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       for (const other of others) bodyOf(yield* other("GET", "/v1/me"))
       bodyOf(yield* complete(mine, (yield* start(mine, { kind: "sessions.revoke_others" })).intent_id, confirm))
       for (const other of others) assert.deepStrictEqual(codeOf(yield* other("GET", "/v1/me")), [401, "invalid_token"])
-      // Also with a token that was refreshed since.
+      // The kept session also works with a refreshed token.
       for (const ask of [mine, yield* asking(me, own)]) bodyOf(yield* ask("GET", "/v1/me"))
     }))
 
-  it.effect("nobody completes another's intent, or acts on another's things", () =>
+  it.effect("a person cannot complete another's intent, or act on another's authenticators and sessions", () =>
     Effect.gen(function* () {
       const { ask, app } = yield* withApp
       const mine = yield* start(ask, { kind: "recovery_codes.generate" })
@@ -155,7 +155,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.deepStrictEqual(codeOf(wrongKind), [404, "not_found"])
     }))
 
-  it.effect("step-up at the start and at the finish, by age and by level", () =>
+  it.effect("step-up is required at the start and at completion, by age and by level", () =>
     Effect.gen(function* () {
       const { me, app } = yield* withApp
       const ago = (seconds: number) => Math.floor(Date.now() / 1_000) - seconds
@@ -185,7 +185,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       )
     }))
 
-  it.effect("what the portal bound at the start it must bring at the finish", () =>
+  it.effect("a portal binding given at the start is required at completion", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const ask = yield* asking(yield* person())
@@ -206,7 +206,7 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.strictEqual((yield* ask("POST", actions, generate, bound("x".repeat(512)))).status, 201)
     }))
 
-  it.effect("a replayed start does not tell the secret again, and starts nothing", () =>
+  it.effect("a replayed start does not show the secret again, and starts nothing", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -225,12 +225,12 @@ layer(world(), { excludeTestServices: true })("intents of credential actions", (
       assert.lengthOf(rows, 1)
       const reused = yield* ask("POST", actions, { kind: "recovery_codes.generate" }, key)
       assert.deepStrictEqual(codeOf(reused), [409, "idempotency_key_reused"])
-      // What is not even a request is that first of all.
+      // An unreadable request is answered as such before anything else.
       assert.strictEqual((yield* ask("POST", actions, { kind: "authenticator.rename" }, key)).status, 422)
       bodyOf(yield* complete(ask, first.body.intent_id, totp(first.body.challenge.secret)))
     }))
 
-  it.effect("bodies are held to their shape, and nothing of them is repeated", () =>
+  it.effect("bodies are strict, and no part of them is repeated", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person())
       const faults = Effect.fnUntraced(function* (path: string, body: unknown) {

@@ -1,4 +1,4 @@
-/** What a person does to their credentials, as the tests of it do it. */
+/** Fixture: a person's actions on credentials. */
 import { Effect } from "effect"
 import { Secret, TOTP } from "otpauth"
 import { create } from "../../support/SoftAuthenticator.ts"
@@ -30,7 +30,7 @@ export const wrong = (secret: string) => ({
   },
 })
 
-/** A person with an app, whose later sign-ins are strong. */
+/** A person with an authenticator app, whose later sign-ins use two factors. */
 export const withApp = Effect.gen(function* () {
   const me = yield* person()
   const ask = yield* asking(me, strong)

@@ -1,4 +1,4 @@
-/** `Presented`, by a contract of its own: what the handler is given, and who answers first. */
+/** The security scheme `Presented`, in a contract of its own: what it gives a handler, and the order of refusals. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -77,7 +77,7 @@ const call = Effect.fnUntraced(
 )
 
 layer(served, { excludeTestServices: true })("Presented", (it) => {
-  it.effect("a failure after it is audited in the account's name", () =>
+  it.effect("a failure after a good credential is audited in the account's name", () =>
     Effect.gen(function* () {
       const id = yield* account({ plan: "free" })
       const headers = { ...(yield* signedIn(id)), "x-request-id": `failure-${id}` }
@@ -85,7 +85,7 @@ layer(served, { excludeTestServices: true })("Presented", (it) => {
       assert.strictEqual((yield* audited(`failure-${id}`)).actor, `account:${id}`)
     }))
 
-  it.effect("a good credential reaches the handler, and may be told what is wrong with its request", () =>
+  it.effect("a good credential reaches the handler, and gets the faults of its request", () =>
     Effect.gen(function* () {
       const good = yield* signedIn(yield* account({ plan: "free" }))
       assert.deepStrictEqual(yield* call("GET", "?limit=1", good), [200, "cookie"])
@@ -93,7 +93,7 @@ layer(served, { excludeTestServices: true })("Presented", (it) => {
       assert.deepStrictEqual(yield* call("POST", "", good, "{}"), [422, undefined])
     }))
 
-  it.effect("a bad one is 401 before 422, though the handler never asked", () =>
+  it.effect("a bad credential is 401 before 422, without the handler", () =>
     Effect.gen(function* () {
       const unknown = yield* signedIn(randomUUID())
       const key = { authorization: `Bearer mail_k_${"0".repeat(43)}` }

@@ -48,7 +48,7 @@ const id = "01900000-0000-7000-8000-000000000001"
 const attack = '<script>alert(1)</script> & "quoted"'
 
 layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })("/dev/mailbox", (it) => {
-  it.effect("asks for the key, takes it once and is a cookie from then on", () =>
+  it.effect("asks for the key, takes it once, and recognises a cookie from then on", () =>
     Effect.gen(function* () {
       const { cookie, key } = yield* DevKey
       const paths = ["/dev/mailbox", `/dev/mailbox/${id}`, "/dev/mailbox?key=wrong", "/dev/mailbox?key="]
@@ -73,7 +73,7 @@ layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })(
       assert.include(listed.text, "No mail yet")
     }))
 
-  it.effect("shows messages as text, whatever they hold, under a policy without scripts", () =>
+  it.effect("shows any message as text, under a policy without scripts", () =>
     Effect.gen(function* () {
       const { cookie, key } = yield* DevKey
       const { deliver } = yield* MailTransport
@@ -111,7 +111,7 @@ layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })(
 })
 
 layer(worldAt(new URL("https://localhost:8443")), { excludeTestServices: true })("/dev/mailbox behind https", (it) => {
-  it.effect("the key's cookie is this host's alone", () =>
+  it.effect("sets the key's cookie for this host alone", () =>
     Effect.gen(function* () {
       const { key } = yield* DevKey
       const set = (yield* get(`/dev/mailbox?key=${Redacted.value(key)}`)).headers.get("set-cookie")!

@@ -33,7 +33,7 @@ const own = { origin: "null", "sec-fetch-site": "same-origin" }
 const admitted = Effect.map(DevKey, ({ cookie, key }) => ({ cookie: `${cookie.name}=${Redacted.value(key)}` }))
 
 layer(served, { excludeTestServices: true })("/dev/sign-in", (it) => {
-  it.effect("asks for the key, and signs nobody in without it or from elsewhere", () =>
+  it.effect("asks for the key, and signs in no account without it or from another site", () =>
     Effect.gen(function* () {
       const withKey = yield* admitted
       const refused = [
@@ -48,7 +48,7 @@ layer(served, { excludeTestServices: true })("/dev/sign-in", (it) => {
       }
     }))
 
-  it.effect("keeps the state where the key is asked for first", () =>
+  it.effect("keeps the state while the key is asked for", () =>
     Effect.gen(function* () {
       const asked = yield* call(`/dev/sign-in?state=${state}`, {})
       assert.include(asked.text, `<input type="hidden" name="state" value="${state}">`)
@@ -61,7 +61,7 @@ layer(served, { excludeTestServices: true })("/dev/sign-in", (it) => {
       assert.notInclude((yield* call("/dev/sign-in?x=%22%3E%3Cscript%3E", {})).text, "<script")
     }))
 
-  it.effect("makes a session of the account that was chosen, and sends back to where the link's page waits", () =>
+  it.effect("makes a session of the chosen account, and returns to the page of the link", () =>
     Effect.gen(function* () {
       const headers = { ...(yield* admitted), ...own }
       const { text } = yield* call(`/dev/sign-in?state=${state}`, headers)

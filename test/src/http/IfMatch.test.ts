@@ -4,7 +4,7 @@ import { seenTags } from "../../../src/http/handlers/IfMatch.ts"
 const seen = `"sha256:${"a".repeat(64)}"`
 const tag = seen.slice(1, -1)
 
-it("If-Match is what was seen: strong tags of a well-formed list, and nothing else", () => {
+it("If-Match accepts strong tags of a well-formed list, and nothing else", () => {
   const rows: ReadonlyArray<readonly [string | undefined, ReadonlyArray<string> | undefined]> = [
     [undefined, undefined],
     ["*", undefined],

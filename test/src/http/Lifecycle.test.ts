@@ -18,7 +18,7 @@ const consumer = Effect.gen(function* () {
   const made = yield* scene
   const headers = bearer(yield* serviceTokenFor(made.asking.clientId, { audience }))
   const path = `/v1/projects/${made.project}/lifecycle`
-  /** Everything so far, once all of it is signed. */
+  /** All events so far, once they are signed. */
   const all = Effect.gen(function* () {
     const { sql } = yield* Database
     const [head] = yield* sql<{ position: bigint }>`
@@ -38,7 +38,7 @@ const consumer = Effect.gen(function* () {
 const limits = { MANAGEMENT_READ_RATE: "60", MANAGEMENT_WRITE_RATE: "3" }
 
 layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: true })("Lifecycle", (it) => {
-  it.effect("who is no service of the audience is 401, who has no grant 404", () =>
+  it.effect("a token of no service is 401, and a service without a grant gets 404", () =>
     Effect.gen(function* () {
       const { asking, headers, path } = yield* consumer
       const management = bearer(yield* serviceTokenFor(asking.clientId))
@@ -62,7 +62,7 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       }
     }))
 
-  it.effect("what is signed for products opens nothing here, under whatever scheme or place", () =>
+  it.effect("a message signed for products is no credential here, in any scheme or place", () =>
     Effect.gen(function* () {
       const { all, headers, path } = yield* consumer
       const { url } = yield* Server
@@ -81,7 +81,7 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       assert.strictEqual((yield* send("GET", `${path}/events?access_token=${good}`, {})).status, 401)
     }))
 
-  it.effect("events and snapshot are what jose verifies against the served keys", () =>
+  it.effect("events and snapshot verify with jose against the served keys", () =>
     Effect.gen(function* () {
       const { all, headers, path, project } = yield* consumer
       const { url } = yield* Server
@@ -103,14 +103,14 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
         jwtVerify(snapshot, keys, { ...about, typ: "lifecycle-snapshot+jwt" })
       )
       assert.deepInclude(payload, { project_id: project, epoch: 1, position: items.length })
-      // The next keys are told before they are served: a consumer commits to them by name.
+      // The next keys are announced before they are served: a consumer pins them by name.
       const { kid } = decodeProtectedHeader(snapshot)
       const keySet = payload["key_set"] as ReadonlyArray<string>
       assert.lengthOf(keySet, 3)
       assert.include(keySet, kid!)
     }))
 
-  it.effect("a poll that waits is answered by the event, refused by the revocation, and its cursor judged", () =>
+  it.effect("a long poll is answered by an event or refused by a revocation, and its cursor is checked", () =>
     Effect.gen(function* () {
       const { administrator, all, grantId, headers, institution, path, project } = yield* consumer
       const { cursor, items } = yield* all
@@ -158,11 +158,11 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       assert.strictEqual(`${refused.status} ${refused.body.code}`, "403 role_required")
     }))
 
-  it.effect("a principal's reads and writes are limited as elsewhere; to poll and to acknowledge is neither", () =>
+  it.effect("a principal's reads and writes are limited; polls and acknowledgements count as neither", () =>
     Effect.gen(function* () {
       const { headers, path } = yield* consumer
       const streams = "/v1/lifecycle/streams"
-      /** Asks until it is refused; what the buckets gain meanwhile comes on top. */
+      /** Requests until one is refused; tokens that the buckets gain meanwhile are extra. */
       const spent = (ask: Effect.Effect<Answer, never, Server>, most: number) =>
         Effect.gen(function* () {
           for (let asked = 1; asked <= most; asked++) {
@@ -176,7 +176,7 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       assert.strictEqual(read.answer.body.code, "rate_limited")
       assert.strictEqual(read.answer.headers["ratelimit-policy"], `"default";q=60;w=60`)
       assert.match(read.answer.headers["retry-after"]!, /^[1-9]\d*$/)
-      // Before validation, and for every endpoint of them.
+      // Limited before validation, at every endpoint of these.
       assert.strictEqual((yield* spent(send("GET", `${path}/events?limit=0`, headers), 9)).answer.status, 429)
       const write = yield* spent(send("POST", streams, headers, {}), 9)
       assert.strictEqual(write.answer.headers["ratelimit-policy"], `"default";q=3;w=60`)
@@ -189,7 +189,7 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
       assert.strictEqual((yield* send("GET", `${other.path}/events?limit=1`, other.headers)).status, 200)
     }))
 
-  it.effect("what is held says when to ask again", () =>
+  it.effect("a held installation's answer says when to ask again", () =>
     Effect.gen(function* () {
       const { headers, path } = yield* consumer
       const { sql } = yield* Database

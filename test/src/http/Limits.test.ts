@@ -1,4 +1,4 @@
-/** The limits of an account on the mail API, over the endpoints of its keys: hot reads, listings and changes. */
+/** The limits of an account on the mail API, at the endpoints of its keys: hot reads, listings and changes. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -65,12 +65,12 @@ const statuses = (times: number, ask: ReturnType<typeof call>) =>
 const wrong = JSON.stringify({ name: 1 })
 
 layer(served, { excludeTestServices: true })("the limits of an account", (it) => {
-  it.effect("writes count whatever becomes of them, by all keys and sessions together, and for this account alone", () =>
+  it.effect("writes count in every outcome, over all keys and sessions of an account, and for it alone", () =>
     Effect.gen(function* () {
       const id = yield* account({ plan: "business" })
       const [one, two] = [yield* keyOf(id), yield* keyOf(id)]
       const mine = [one.headers, two.headers, yield* signedIn(id)]
-      // Room comes back while a slow machine asks: the first 40 find it in any case, later ones until it is used up.
+      // Tokens refill while a slow machine asks: the first 40 succeed in any case, later ones until none are left.
       const answers: Array<Effect.Success<ReturnType<typeof call>>> = []
       while (answers.length < 400 && answers.at(-1)?.status !== 429) {
         answers.push(yield* call("POST", mine[answers.length % 3]!, wrong))
@@ -106,11 +106,11 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       assert.strictEqual((yield* call("POST", headers, wrong)).status, 422)
     }))
 
-  it.effect("reads have a limit of their own, on the short way and on the ordinary one, each counted once", () =>
+  it.effect("reads have a limit of their own, counted once on the fast path and on the ordinary one", () =>
     Effect.gen(function* () {
       const { headers } = yield* keyOf(yield* account({ plan: "free" }))
       const hot = call("GET", headers)
-      // A query is nothing that the short way knows.
+      // A query sends the read along the ordinary path.
       const ordinary = call("GET", headers, undefined, "/v1/api-keys/?x=1")
       const met = [...yield* statuses(10, hot), ...yield* statuses(10, ordinary)]
       assert.deepStrictEqual(met, Array(20).fill(200))
@@ -122,7 +122,7 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       assert.strictEqual((yield* call("POST", headers, wrong)).status, 422)
     }))
 
-  it.effect("a read costs no write of its own: a process draws tokens ahead", () =>
+  it.effect("a read costs no write of its own: a process reserves tokens ahead", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const id = yield* account({ plan: "free" })
@@ -133,7 +133,7 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       assert.isAtMost(bucket!.level, 9)
     }))
 
-  it.effect("a key that was revoked is refused as such, and charges nobody any more", () =>
+  it.effect("a revoked key is refused as such, and counts for no account any more", () =>
     Effect.gen(function* () {
       const id = yield* account({ plan: "starter" })
       const [one, two] = [yield* keyOf(id), yield* keyOf(id)]
@@ -143,7 +143,7 @@ layer(served, { excludeTestServices: true })("the limits of an account", (it) =>
       assert.deepStrictEqual(yield* statuses(15, call("GET", two.headers)), Array(15).fill(200))
     }))
 
-  it.effect("what is beyond a limit is audited in the account's name", () =>
+  it.effect("a request beyond a limit is audited in the account's name", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const id = yield* account({ plan: "free" })

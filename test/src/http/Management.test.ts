@@ -17,7 +17,7 @@ const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authentic
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
 layer(world(), { excludeTestServices: true })("Management", (it) => {
-  it.effect("what is no management token of an active person is 401 with one and the same body", () =>
+  it.effect("any token but an active person's management token is 401 with one and the same body", () =>
     Effect.gen(function* () {
       const { mintAccessToken, mintSession } = yield* EmbeddedIssuer
       const someone = yield* person()
@@ -54,7 +54,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
           yield* mintAccessToken({ issuer, subject: "a\u0000b", clientId: "portal" }),
         ),
       }
-      // A query sends the read the ordinary way: both ways refuse alike.
+      // A query sends the read along the ordinary path: both paths refuse alike.
       const both = Object.entries(refused).flatMap(([name, headers]) =>
         ["/v1/me", "/v1/me?ordinary"].map((path) => [`${name}, ${path}`, path, headers] as const)
       )
@@ -98,7 +98,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       assert.lengthOf(Object.keys(MeApi.endpoints), gets.length + posts.length)
     }))
 
-  it.effect("a service is nobody's account", () =>
+  it.effect("a service has no account of its own", () =>
     Effect.gen(function* () {
       const token = yield* serviceTokenFor("hr-sync")
       for (const path of gets) {
@@ -106,7 +106,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       }
     }))
 
-  it.effect("who was merged into another is that other, while that one is active", () =>
+  it.effect("a merged person signs in as the other one, while that one is active", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [old, kept] = [yield* person(), yield* person()]
@@ -116,7 +116,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", headers)).person_id, kept)
       yield* sql`update identities set person_id = ${kept} where person_id = ${old}`
       assert.strictEqual(bodyOf(yield* call("GET", "/v1/me", headers)).person_id, kept)
-      // Whoever may not sign in by the one name may by the other.
+      // A person barred under one name may sign in under the other.
       for (const [version, status] of [[2, "disabled"], [3, "active"], [4, "suspended"], [5, "active"]] as const) {
         yield* tell("person", { id: old, version, issuer, subject: old, status })
         const expected = status === "active" ? 200 : 401
@@ -129,7 +129,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       assert.deepStrictEqual(codeOf(yield* call("GET", "/v1/me", headers)), [401, "invalid_token"])
     }))
 
-  it.effect("who failed is named in the audit of the failure, and no part of a token is", () =>
+  it.effect("a failure's audit names the person, and holds no part of the token", () =>
     Effect.gen(function* () {
       const someone = yield* person()
       const token = yield* tokenFor(someone)
@@ -140,7 +140,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
       for (const part of token.split(".")) assert.notInclude(JSON.stringify(record), part)
     }))
 
-  it.effect("a session that is revoked in one process is refused by every other at once", () =>
+  it.effect("a session revoked in one process is refused by every other at once", () =>
     Effect.scoped(Effect.gen(function* () {
       const { ownerUrl, url } = yield* TestDatabase
       const someone = yield* person()
@@ -184,14 +184,14 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         ]).toSorted(),
         [[false, "revoked", true], [true, "active", false]],
       )
-      // A later token of the dead session is as dead, whatever it says of itself.
+      // A later token of the revoked session is refused as well, with any other claims.
       assert.strictEqual(
         yield* there(yield* bearer(someone, { sid: `other ${someone}`, acr: "urn:service:aal3" })),
         "invalid_token",
       )
     })))
 
-  it.effect("ending all others also ends what no row tells of yet", () =>
+  it.effect("revoking all others also ends sessions without a row yet", () =>
     Effect.gen(function* () {
       const someone = yield* person()
       const before = Math.floor(Date.now() / 1_000) - 20
@@ -213,9 +213,9 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
         }
       }
       bodyOf(yield* call("GET", "/v1/me", mine))
-      // And any other token of the kept session, whenever its person signed in.
+      // Any other token of the kept session works, with any time of sign-in.
       bodyOf(yield* call("GET", "/v1/me", yield* bearer(someone, { sid: "mine", authTime: before - 60 })))
-      // Who signs in again is in.
+      // A new sign-in works.
       bodyOf(yield* call("GET", "/v1/me", yield* bearer(someone, { sid: "new", authTime: before + 60 })))
     }))
 })
@@ -240,7 +240,7 @@ layer(world({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management
       bodyOf(yield* call("GET", "/v1/me", yield* bearer(yield* person())))
     }))
 
-  it.effect("what is beyond a limit is one record, whoever it is of, and not a write for each request", () =>
+  it.effect("requests beyond a limit share one record per person, instead of a write each", () =>
     Effect.gen(function* () {
       const [someone, another] = [yield* person(), yield* person()]
       const [headers, others] = [yield* bearer(someone), yield* bearer(another)]
@@ -252,7 +252,7 @@ layer(world({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management
         assert.strictEqual(status, 429)
         return String(body["audit_id"])
       })
-      // A second apart two may be of two records; who goes on is written down less and less often.
+      // Two refusals a second apart may have two records; a person who goes on is recorded ever less often.
       const [one] = yield* Effect.repeat(Effect.all([beyond, beyond], { concurrency: 2 }), {
         until: ([first, second]) => first === second,
       })

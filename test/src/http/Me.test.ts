@@ -11,7 +11,7 @@ import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
 const now = () => Math.floor(Date.now() / 1_000)
 
 layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
-  it.effect("one's own account, with what one is in institutions and to projects", () =>
+  it.effect("a person's own account shows memberships and projects", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person({ display_name: "Ada", email: "ada@fern.example", operator: true })
@@ -63,7 +63,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         { project_id: both, name: "Both", relation: "owner", access_state: "active", effective: "unknown" },
       ])
 
-      // A product that acknowledged how the Access stands has put it into effect.
+      // A product that acknowledged the Access's current version has put it into effect.
       for (const projectId of [used, lost]) {
         yield* sql`insert into lifecycle_consumers (project_id, consumer, acknowledged_epoch, acknowledged_position)
           select project_id, 'product', epoch, position from lifecycle_heads where project_id = ${projectId}`
@@ -77,7 +77,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
         new Map([[owned, "not_effective"], [used, "effective"], [lost, "not_effective"], [both, "unknown"]]),
       )
 
-      // What came with a person who was merged into this one is theirs.
+      // Memberships of a merged person belong to the person it was merged into.
       const old = yield* person()
       yield* member(moss, old, "sponsor")
       yield* member(fern, old, "sponsor")
@@ -86,14 +86,14 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       const merged = bodyOf(yield* ask("GET", "/v1/me"))
       assert.sameMembers(merged.linked_identities.map((one: { subject: string }) => one.subject), [me, old])
       assert.lengthOf(merged.memberships, memberships.length + 2)
-      // Nobody acts by what was given to a name that is no person any more (Roles).
+      // A membership of a merged name gives no right (Roles).
       assert.sameDeepMembers(
         merged.memberships.filter((one: { effective: boolean }) => one.effective),
         memberships.filter((one: { effective: boolean }) => one.effective),
       )
     }))
 
-  it.effect("only one's own: another's account is never shown", () =>
+  it.effect("another person's account is never shown", () =>
     Effect.gen(function* () {
       const [me, other] = [yield* person(), yield* person()]
       yield* (yield* asking(other, { sid: "theirs" }))("GET", "/v1/me/sessions")
@@ -103,7 +103,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       }
     }))
 
-  it.effect("freshness: nothing is fresh where the issuer does not say when, and 300 s count", () =>
+  it.effect("a sign-in is fresh for 300 s, and never fresh without `auth_time`", () =>
     Effect.gen(function* () {
       const me = yield* person()
       const freshness = Effect.fnUntraced(function* (options: Parameters<typeof asking>[1]) {
@@ -137,7 +137,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       assert.strictEqual((yield* freshness({ acr: "gold" })).aal, "unknown")
     }))
 
-  it.effect("sessions are learned from tokens; the present one is always there", () =>
+  it.effect("sessions are learned from tokens, and the current one is always listed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -167,7 +167,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       assert.deepInclude(other, { client_id: "cli", aal: "unknown", authentication_methods: [] })
       assert.strictEqual(other.user_agent, `Agent ${"x".repeat(250)}`)
       const silent = yield* asking(me)
-      // Ended with its client, before its row was written (ClientSessions).
+      // This session was ended by its client's end before its row was written (ClientSessions).
       yield* sql`insert into client_floors (client_id, before) values ('cli', ${new Date()})`
       const ended = bodyOf(yield* silent("GET", "/v1/me/sessions"))
       assert.sameMembers(ended.items.map(({ client_id, state }: Record<string, string>) => `${client_id} ${state}`), [
@@ -183,7 +183,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       assert.deepStrictEqual([many.items[0].state, many.items.at(-1).state], ["active", "expired"])
     }))
 
-  it.effect("what was over ninety days ago is forgotten, page by page; a session that was ended stays so", () =>
+  it.effect("sessions expired for ninety days are deleted page by page, and an ended session stays ended", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const me = yield* person()
@@ -231,7 +231,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
       bodyOf(yield* (yield* asking(me, { sid: `left ${me}` }))("GET", "/v1/me"))
     }))
 
-  it.effect("account-wide changes of the feed show at once", () =>
+  it.effect("the feed's changes of an account show at once", () =>
     Effect.gen(function* () {
       const me = yield* person()
       const ask = yield* asking(me)
@@ -252,7 +252,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
 const proxied = world().pipe(Layer.provide(Clients.layer(["127.0.0.1/32"])))
 
 layer(proxied, { excludeTestServices: true })("/v1/me behind a trusted proxy", (it) => {
-  it.effect("sessions have the clients' own addresses", () =>
+  it.effect("sessions show the clients' own addresses", () =>
     Effect.gen(function* () {
       const me = yield* person()
       for (

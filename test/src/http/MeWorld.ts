@@ -1,4 +1,4 @@
-/** `/v1/me` served as the program serves it, beside an endpoint of the mail service; and a person's calls to it. */
+/** `/v1/me` served as the program serves it, beside an endpoint of the mail service, and a person's requests to it. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"

@@ -72,7 +72,7 @@ export interface Reader {
   readonly headers: Readonly<Record<string, unknown>>
   /** The next event; null when the stream has ended. */
   readonly next: Effect.Effect<LiveEvent | null>
-  /** Closes the socket as a client does that goes away. */
+  /** Closes the socket, as a client that leaves. */
   readonly cut: Effect.Effect<void>
 }
 

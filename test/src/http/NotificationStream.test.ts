@@ -10,7 +10,7 @@ import { call, follow, type Headers, type LiveEvent, type Reader, servedBy } fro
 
 const versionOf = ({ id }: LiveEvent) => Number(id.split(".")[1])
 
-/** The next event, which there must be. */
+/** The next event, which must come. */
 const next = (reader: Reader) => Effect.map(reader.next, (event) => event ?? assert.fail("the stream ended"))
 
 const newcomer = Effect.gen(function* () {
@@ -18,11 +18,11 @@ const newcomer = Effect.gen(function* () {
   return { id, session: yield* signedIn(id) }
 })
 
-/** Waits for what another fiber or socket brings about. */
+/** Waits for an effect of another fiber or socket. */
 const until = <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(Effect.andThen(Effect.sleep("10 millis"), holds), { until: (held) => held })
 
-/** A stream, as soon as one of the ten places is free: a client that went away is noticed a moment later. */
+/** A stream, as soon as one of the ten places is free: the server notices a closed client a moment later. */
 const admitted = (session: Headers, lastEventId: string) =>
   Effect.repeat(follow(session, lastEventId), { until: ({ status }) => status === 200 })
 
@@ -30,7 +30,7 @@ for (const nodeHttp of [false, true]) {
   layer(servedBy(nodeHttp), { excludeTestServices: true })(
     `GET /v1/notifications/stream, ${nodeHttp ? "on node:http" : "on the runtime's server"}`,
     (it) => {
-      it.effect("a client that does not read is let go, and the others go on", () =>
+      it.effect("a client that does not read is closed, and the others go on", () =>
         Effect.gen(function* () {
           const live = yield* Live
           const { id, session } = yield* newcomer
@@ -63,7 +63,7 @@ for (const nodeHttp of [false, true]) {
           yield* reader.cut
         }), 120_000)
 
-      it.effect("begins with the counts, then says what happens, each with the counts of its snapshot", () =>
+      it.effect("a stream begins with the counts, then sends each change with the counts after it", () =>
         Effect.gen(function* () {
           const { id, session } = yield* newcomer
           const reader = yield* follow(session)
@@ -90,7 +90,7 @@ for (const nodeHttp of [false, true]) {
           yield* reader.cut
         }))
 
-      it.effect("from the beginning of an inbox that was empty when the client came", () =>
+      it.effect("a stream on an empty inbox sends everything from the first notification on", () =>
         Effect.gen(function* () {
           const { id, session } = yield* newcomer
           yield* announce(notice(id))
@@ -99,7 +99,7 @@ for (const nodeHttp of [false, true]) {
           yield* reader.cut
         }))
 
-      it.effect("cut at random, it resumes exactly: no gap, no repeat, and the reader's own view is the list", () =>
+      it.effect("a stream cut at random resumes without a gap or repeat, and the reader's view equals the list", () =>
         Effect.gen(function* () {
           const { id, session } = yield* newcomer
           const inbox = yield* Inbox
@@ -126,7 +126,7 @@ for (const nodeHttp of [false, true]) {
               const few = Math.floor(Math.random() * 12)
               for (let n = 0; n <= few; n++) {
                 const event = yield* next(reader)
-                // A resume may say the counts of a position again; nothing else comes twice, and nothing goes back.
+                // A resume may send the counts of a position again; nothing else comes twice, and nothing goes back.
                 if (event.event === "counts") assert.isAtLeast(versionOf(event), version)
                 else assert.isAbove(versionOf(event), version)
                 version = versionOf(event)
@@ -149,7 +149,7 @@ for (const nodeHttp of [false, true]) {
           assert.isAbove(seen.length, changes / 2)
         }))
 
-      it.effect("a position of another epoch, from the future or of no form at all is reset", () =>
+      it.effect("a position of another epoch, from the future or malformed is reset", () =>
         Effect.gen(function* () {
           const { id, session } = yield* newcomer
           yield* announce(notice(id), notice(id))
@@ -162,7 +162,7 @@ for (const nodeHttp of [false, true]) {
           }
         }))
 
-      it.effect("far behind, it comes in pages and in full", () =>
+      it.effect("a client far behind gets everything, page by page", () =>
         Effect.gen(function* () {
           const { id, session } = yield* newcomer
           const [first] = [yield* announce(notice(id)), yield* list(id)].slice(1)
@@ -180,7 +180,7 @@ for (const nodeHttp of [false, true]) {
           yield* reader.cut
         }))
 
-      it.effect("ends when the client goes away, and lets no account have more than ten", () =>
+      it.effect("a stream ends with its client, and an account has at most ten", () =>
         Effect.gen(function* () {
           const { session } = yield* newcomer
           const readers = yield* Effect.forEach(Array.from({ length: 10 }), () => follow(session), { concurrency: 10 })
@@ -197,7 +197,7 @@ for (const nodeHttp of [false, true]) {
           assert.strictEqual(head.status, 200)
         }))
 
-      it.effect("no stream is left of those who went away", () =>
+      it.effect("no stream is left of closed clients", () =>
         Effect.gen(function* () {
           const live = yield* Live
           const { session } = yield* newcomer
@@ -210,7 +210,7 @@ for (const nodeHttp of [false, true]) {
           assert.isBelow((yield* Clock.currentTimeMillis) - began, 12_000)
         }))
 
-      it.effect("asks for a credential, and takes no foreign one", () =>
+      it.effect("a stream needs a credential, and accepts none of another kind", () =>
         Effect.gen(function* () {
           const none = yield* call("GET", "/v1/notifications/stream")
           assert.deepStrictEqual([none.status, none.body.code], [401, "invalid_credentials"])

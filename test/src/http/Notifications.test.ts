@@ -43,7 +43,7 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       assert.deepStrictEqual(audited.map(({ action }) => action), ["notification.read", "notifications.read-all"])
     }))
 
-  it.effect("404 for another account's, 401 without a credential, 422 for a limit beyond its bounds", () =>
+  it.effect("another account's is 404, a request without a credential 401, a limit out of bounds 422", () =>
     Effect.gen(function* () {
       const [mine, other] = [yield* newcomer, yield* newcomer]
       yield* announce(notice(mine.id))
@@ -69,7 +69,7 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       ]])
     }))
 
-  it.effect("preferences: the defaults, what was chosen, and nothing of what is unknown", () =>
+  it.effect("preferences are the defaults and the choices; unknown ones are ignored", () =>
     Effect.gen(function* () {
       const { session } = yield* newcomer
       const path = "/v1/notifications/preferences"

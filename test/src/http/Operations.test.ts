@@ -13,7 +13,7 @@ import { send } from "./identity/Ask.ts"
 
 const decoded = Schema.decodeUnknownSync(Diagnostics)
 
-/** A project, and what it takes to follow it. */
+/** A project, and the credentials to follow it. */
 const followed = Effect.gen(function* () {
   const made = yield* scene
   const { issuer } = yield* EmbeddedIssuer
@@ -28,7 +28,7 @@ const followed = Effect.gen(function* () {
 })
 
 layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Operations", (it) => {
-  it.effect("diagnostics tell of lag, streams, workers and whoever reads the broker: all to an operator, its own to an owner", () =>
+  it.effect("diagnostics show lag, streams, workers and broker subscribers: all to an operator, a project's to its owner", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const bus = yield* Bus
@@ -85,7 +85,7 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
       assert.deepStrictEqual(decoded(own.body).lifecycle_broker_subscribers, [])
     }))
 
-  it.effect("the newest hundred jobs are told, and of workers whether they run, are silent or have stopped", () =>
+  it.effect("diagnostics have the newest hundred jobs, and each worker as running, silent or stopped", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const operator = yield* bearer(yield* person({ operator: true }))

@@ -1,4 +1,4 @@
-/** Passkeys as a browser makes them: real Chromium, with authenticators of its own in place of a finger on a sensor. */
+/** Passkeys made by real Chromium, with virtual authenticators in place of a finger on a sensor. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { browser, type Visitor, visitor } from "../../support/Browser.ts"
@@ -6,7 +6,7 @@ import { person } from "../../support/TestIdentity.ts"
 import { actions, complete, start } from "./CredentialWorld.ts"
 import { asking, bodyOf, world } from "./MeWorld.ts"
 
-/** A browser takes a page of this machine for a secure one; nobody serves it, the test answers for it. */
+/** Browsers trust pages of this machine; the page has no server, since the test answers its requests. */
 const portal = new URL("http://127.0.0.1:4711")
 const page = "http://localhost:4711/"
 
@@ -42,7 +42,7 @@ const authenticator = ({ cdp }: Visitor, transport: "internal" | "usb", isUserVe
     ({ authenticatorId }) => Effect.promise(() => cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId })),
   )
 
-/** What `navigator.credentials.create()` makes of the options, or the name of what it throws. */
+/** The result of `navigator.credentials.create()` with the options, or the name of its error. */
 const create = ({ page }: Visitor, options: unknown) =>
   Effect.promise(() =>
     page.evaluate(`
@@ -52,7 +52,7 @@ const create = ({ page }: Visitor, options: unknown) =>
   )
 
 layer(world(undefined, portal), { excludeTestServices: true, timeout: "2 minutes" })("passkeys", (it) => {
-  it.effect("of a device and of a stick are registered; without their user's proof, or twice, they are not", () =>
+  it.effect("passkeys of a device and of a stick are registered; without user verification, or twice, they are not", () =>
     Effect.gen(function* () {
       const someone = yield* atPortal
       const me = yield* person()

@@ -1,4 +1,4 @@
-/** Projects as they are read, and what one's own requests say of them: what a write demands or answers can be read. */
+/** Reading projects and one's own requests: every value that a write needs or returns can be read. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -48,7 +48,7 @@ const register = Effect.fnUntraced(function* (by: string, institutionId: string,
 })
 
 layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects over HTTP", (it) => {
-  it.effect("the client, the version and why an approved launch is held are read until the website is withdrawn", () =>
+  it.effect("client, version and a launch's held reason can be read until the website is withdrawn", () =>
     Effect.gen(function* () {
       const { abe, ada, id, pat, sam } = yield* fern
       const website = yield* register(sam, id, pat)
@@ -104,7 +104,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       assert.deepInclude(is(yield* get(ada, path), 200), { state: "withdrawn", version: gone.version })
     }))
 
-  it.effect("of launches the newest twenty are shown, newest first", () =>
+  it.effect("the newest twenty launches are shown, newest first", () =>
     Effect.gen(function* () {
       const { id, pat } = yield* fern
       const portal = yield* project(id, { state: "registered" })
@@ -126,7 +126,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       assert.isNull(registration)
     }))
 
-  it.effect("a person with Access sees the project and nothing of what was decided; without it there is none", () =>
+  it.effect("a person with Access sees the project without its decisions; without Access it is 404", () =>
     Effect.gen(function* () {
       const { abe, id, pat } = yield* fern
       const user = yield* person()
@@ -163,7 +163,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       for (const who of [pat, abe, mia]) is(yield* get(who, path), 404, "not_found")
     }))
 
-  it.effect("an institution's projects come in pages, each once, and of no other institution", () =>
+  it.effect("an institution's projects come in pages, each once, without other institutions' projects", () =>
     Effect.gen(function* () {
       const { abe, id } = yield* fern
       const [oz, other] = [yield* person({ operator: true }), yield* institution()]
@@ -194,7 +194,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("projects ove
       }
     }))
 
-  it.effect("an approved link says from when on it counts, and its approval is a version", () =>
+  it.effect("an approved link shows when it takes effect, and its approval raises the version", () =>
     Effect.gen(function* () {
       const [author, other, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]
       const token = yield* tokenFor(other)

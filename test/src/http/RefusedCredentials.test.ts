@@ -1,4 +1,4 @@
-/** The limit of refused credentials an address, over the mail API's keys, behind a proxy that is trusted. */
+/** The limit of refused credentials per address, at the mail API's keys, behind a trusted proxy. */
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -92,7 +92,7 @@ for (const nodeHttp of [false, true]) {
           assert.strictEqual((yield* call("203.0.113.2", madeUp())).status, 401)
         }))
 
-      it.effect("credentials that were accepted before pass, new ones wait, revoked ones are forgotten", () =>
+      it.effect("credentials accepted before pass, new ones wait, and revoked ones are forgotten", () =>
         Effect.gen(function* () {
           const from = "203.0.113.3"
           const { id, key, session } = yield* keyOf(from)
@@ -115,7 +115,7 @@ for (const nodeHttp of [false, true]) {
           assert.strictEqual((yield* call(from, key)).status, 429)
         }))
 
-      it.effect("an address counts by the right-most untrusted entry; what stands to its left counts for nothing", () =>
+      it.effect("the address is the right-most untrusted entry; entries to its left count for nothing", () =>
         Effect.gen(function* () {
           yield* used("203.0.113.5, 10.1.2.3")
           for (const from of ["203.0.113.5", "198.51.100.7, 203.0.113.5:4711", "127.0.0.9, 203.0.113.5, 10.9.9.9"]) {
@@ -132,7 +132,7 @@ for (const nodeHttp of [false, true]) {
 }
 
 layer(served(false), { excludeTestServices: true })("behind a proxy that sends Forwarded", (it) => {
-  it.effect("its addresses count where X-Forwarded-For is absent", () =>
+  it.effect("the proxy's own address counts where X-Forwarded-For is absent", () =>
     Effect.gen(function* () {
       const { url } = yield* Server
       const ask = (forwarded: string) =>
@@ -160,7 +160,7 @@ describe("windows of refused credentials", () => {
     assert.strictEqual(windows.size, 1)
   })
 
-  test("go by IPv4 address and by the /64 of IPv6", () => {
+  test("count by IPv4 address and by the /64 of IPv6", () => {
     assert.strictEqual(networkOf("192.0.2.7"), "192.0.2.7")
     assert.strictEqual(networkOf("::ffff:192.0.2.7"), "192.0.2.7")
     assert.strictEqual(networkOf("2001:db8:0:1:2:3:4:5"), "2001:db8:0:1::/64")

@@ -54,7 +54,7 @@ export const call = Effect.fnUntraced(
   },
 )
 
-/** A POST of somebody who is signed in, with a key of its own unless it brings one. */
+/** A POST of a signed-in person, with a new idempotency key unless one is given. */
 export const post = Effect.fnUntraced(
   function* (personId: string, path: string, body?: unknown, key: string | null = randomUUID()) {
     const headers = yield* bearer(personId)

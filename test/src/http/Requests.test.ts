@@ -18,7 +18,7 @@ const reason = "as we agreed on Monday"
 const approve = (personId: string, of: { readonly policy_review: { readonly review_id: string } }, role: string) =>
   post(personId, `/v1/policies/reviews/${of.policy_review.review_id}/approve`, { role, reason })
 
-/** A request's review as it is listed to somebody; undefined where it is not. */
+/** A request's review as it is listed to a person; undefined where it is not. */
 const listed = (personId: string, { policy_review }: { readonly policy_review: { readonly review_id: string } }) =>
   Effect.map(
     get(personId, "/v1/policies/reviews?limit=100"),
@@ -26,7 +26,7 @@ const listed = (personId: string, { policy_review }: { readonly policy_review: {
   )
 
 layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests over HTTP", (it) => {
-  it.effect("from nothing to a launched website: a whole walk", () =>
+  it.effect("a person founds an institution and launches a website", () =>
     Effect.gen(function* () {
       const [mo, pat, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]
       const ann = yield* person({ email: "ann@walk.example" })
@@ -92,7 +92,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
         }),
         201,
       )
-      // The only administrator approved that Pat is the owner, and does not count beside Pat: an operator stands in.
+      // The only administrator approved Pat's ownership, so is not independent of Pat: an operator stands in.
       is(yield* approve(ann, launch, "administrator"), 403, "four_eyes_required")
       assert.isUndefined(yield* listed(ann, launch))
       assert.strictEqual((yield* listed(oz, launch)).asked.launch_url, launch.launch_url)
@@ -114,7 +114,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       for (const one of why) assert.strictEqual(one.reason, reason)
     }))
 
-  it.effect("a key is required on the specification's POSTs, and taken on ours; a replay is the same bytes", () =>
+  it.effect("the specification's POSTs need a key, ours accept one; a replay is the same bytes", () =>
     Effect.gen(function* () {
       const [sam, pat, fern] = [yield* person(), yield* person(), yield* institution()]
       yield* member(fern, sam, "sponsor")
@@ -146,7 +146,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       is(yield* post(sam, `/v1/institutions/${fern}/memberships`, asked, null), 201)
     }))
 
-  it.effect("what does not decode is 422 with every fault; who is not known is 401; what is not there is 404", () =>
+  it.effect("a wrong body is 422 with every fault, an unknown caller 401, a missing object 404", () =>
     Effect.gen(function* () {
       const [sam, pat, fern] = [yield* person(), yield* person(), yield* institution()]
       yield* member(fern, sam, "sponsor")
@@ -190,7 +190,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       assert.deepStrictEqual(is(yield* get(pat, "/v1/policies/reviews?state=nonsense"), 200), { items: [] })
     }))
 
-  it.effect("links by a token that is never told again; people by a service", () =>
+  it.effect("identities are linked by a token that is never repeated; a service makes people", () =>
     Effect.gen(function* () {
       const [one, other, oz] = [yield* person(), yield* person(), yield* person({ operator: true })]
       const wrong = yield* post(one, "/v1/me/link-proofs", { token: "secret-of-somebody" }, null)
@@ -207,7 +207,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
       assert.deepInclude(link, { proof_id, reason, subject: other, state: "pending_review" })
       is(yield* post(one, "/v1/link-requests", { proof_id, reason }), 409, "proof_consumed")
       is(yield* post(one, `/v1/link-requests/${link.link_request_id}/object`, {}), 403, "role_required")
-      // The other side finds it without a mail, for as long as it may object.
+      // The other side can find the link without a mail, for as long as it may object.
       const [seen] = is(yield* get(other, "/v1/me/requests"), 200).items
       assert.deepInclude(seen, { id: link.link_request_id, author_person_id: one, state: "pending_review", reason })
       const objected = is(yield* post(other, `/v1/link-requests/${link.link_request_id}/object`, {}, null), 200)
@@ -231,7 +231,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("requests ove
         404,
         "not_found",
       )
-      // Who was made can sign in.
+      // The new person can sign in.
       is(yield* get(created.person_id, "/v1/me/requests"), 200)
     }))
 })

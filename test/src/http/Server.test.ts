@@ -10,7 +10,7 @@ import { call } from "./floor/TestServer.ts"
 
 const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
 
-/** A server in a scope of its own, and what its slow handler waits for. */
+/** A server in a scope of its own, and the signals of its slow handler. */
 const started = Effect.gen(function* () {
   const slow = {
     started: yield* Deferred.make<void>(),
@@ -23,7 +23,7 @@ const started = Effect.gen(function* () {
 })
 
 layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server", (it) => {
-  it.effect("takes a free port below 32768, and says which it cannot take", () =>
+  it.effect("takes a free port below 32768, and names a port that it cannot take", () =>
     Effect.gen(function* () {
       const { scope, server, slow } = yield* started
       assert.isAtLeast(server.port, 1024)
@@ -37,7 +37,7 @@ layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server
       yield* Scope.close(scope, Exit.void)
     }))
 
-  it.effect("finishes what is in flight when it stops, and takes nothing new", () =>
+  it.effect("finishes running requests when it stops, and accepts no new ones", () =>
     Effect.gen(function* () {
       const { scope, server, slow } = yield* started
       const inFlight = yield* Effect.forkChild(Effect.provideService(call("POST", "/v1/slow"), Server, server))
@@ -50,7 +50,7 @@ layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server
       assert.isTrue(Exit.isFailure(late))
     }))
 
-  it.effect("gives up on what does not end in five seconds", () =>
+  it.effect("gives up on requests that do not end in five seconds", () =>
     Effect.gen(function* () {
       const { scope, server, slow } = yield* started
       const inFlight = yield* Effect.forkChild(
@@ -64,7 +64,7 @@ layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server
       assert.isFalse(yield* Deferred.isDone(slow.done))
     }))
 
-  it.effect("tells a read that does not end, and ends streams", () =>
+  it.effect("answers a read that does not end, and ends streams", () =>
     Effect.gen(function* () {
       const { scope, server, slow } = yield* started
       const inFlight = yield* Effect.forkChild(Effect.provideService(call("GET", "/v1/never"), Server, server))
@@ -79,7 +79,7 @@ layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })("the server
       assert.isTrue((yield* Effect.promise(() => reader.read())).done)
     }))
 
-  it.effect("answers where the audit cannot be written, with audit_id null", () =>
+  it.effect("answers with audit_id null where the audit cannot be written", () =>
     Effect.gen(function* () {
       const { scope, server } = yield* started
       const { owner } = yield* Database

@@ -1,4 +1,6 @@
-/** The negative transmitter modules of the OpenID conformance suite for the management of streams, for every operation. */
+/**
+ * The negative transmitter modules of the OpenID conformance suite for the management of streams, for every operation.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -28,7 +30,7 @@ import {
 } from "./StreamWorld.ts"
 
 layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of streams", (it) => {
-  it.effect("who has no token of the audience is 401 everywhere, wherever else a good one is put", () =>
+  it.effect("a request without a token of the audience is 401, also with a good one in another place", () =>
     Effect.gen(function* () {
       const { ask, clientId, token } = yield* receiver()
       const { stream_id } = yield* created({ ask })
@@ -51,7 +53,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       assert.strictEqual((yield* ask("GET", `${streams}?stream_id=${stream_id}`)).status, 200)
     }))
 
-  it.effect("who lacks the capability is 403 with the reason, and so is who had it", () =>
+  it.effect("a service without the capability is 403 with the reason, also after a revocation", () =>
     Effect.gen(function* () {
       const had = yield* receiver()
       const { stream_id } = yield* created(had)
@@ -74,7 +76,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       }
     }))
 
-  it.effect("unknown streams and those of others are not there, and stay as they are", () =>
+  it.effect("unknown streams and those of others are 404, and stay unchanged", () =>
     Effect.gen(function* () {
       const [mine, theirs] = [yield* receiver(), yield* receiver()]
       yield* created(mine)
@@ -92,7 +94,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       assert.lengthOf(done(yield* mine.ask("GET", streams)), 1)
     }))
 
-  it.effect("bodies and queries that cannot be read are 400, and are not repeated", () =>
+  it.effect("unreadable bodies and queries are 400, and are not repeated", () =>
     Effect.gen(function* () {
       const { ask } = yield* receiver()
       const { stream_id } = yield* created({ ask })
@@ -163,7 +165,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       assert.lengthOf(done(yield* ask("GET", streams)), 1)
     }))
 
-  it.effect("whatever a body holds, it is taken or refused, and nothing breaks", () =>
+  it.effect("any body is accepted or refused, without a fault", () =>
     Effect.gen(function* () {
       const made = yield* receiver()
       const { stream_id } = yield* created(made)
@@ -189,7 +191,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       yield* Effect.promise(() => fc.assert(property, { numRuns: 100, endOnFailure: true }))
     }))
 
-  it.effect("pushes go to public https addresses only, whoever asks", () =>
+  it.effect("pushes go to public https addresses only, for every caller", () =>
     Effect.gen(function* () {
       const { ask } = yield* receiver()
       const { stream_id } = yield* created({ ask })
@@ -221,7 +223,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       }
     }))
 
-  it.effect("the document names just the answers that there are", () =>
+  it.effect("the document names exactly the possible answers", () =>
     Effect.sync(() => {
       const { paths } = document(Api) as { readonly paths: Record<string, Record<string, { responses: object }>> }
       const anyhow = ["406", "413", "415", "421", "431", "500", "503"]

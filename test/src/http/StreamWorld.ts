@@ -1,4 +1,4 @@
-/** Receivers of streams, as tests of their management need them. */
+/** Fixture: receivers of streams, for tests of stream management. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -25,7 +25,7 @@ export const subject = { format: "email", email: "somebody@example.com" }
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 export const audienceOf = (project: string) => `urn:bailiwick:project:${project}`
 
-/** A service that may manage streams of a project of its own, or whatever else it is granted. */
+/** A service that may manage streams of its own project, or has the capabilities given. */
 export const receiver = Effect.fnUntraced(
   function* (can: ReadonlyArray<Capability> = ["stream.manage", "events.read"]) {
     const made = yield* scene
@@ -46,7 +46,7 @@ export const created = Effect.fnUntraced(function* ({ ask }: Pick<Receiver, "ask
   return answer.body
 })
 
-/** Every operation on a stream, asked rightly. */
+/** Every operation on a stream, as a valid request. */
 export const operations = (id: string): ReadonlyArray<readonly [method: string, path: string, body?: object]> => [
   ["GET", `${streams}?stream_id=${id}`],
   ["PATCH", streams, { stream_id: id, description: "changed" }],

@@ -1,4 +1,4 @@
-/** The transmitter modules of the OpenID conformance suite for the management of streams, and what they leave open. */
+/** Stream management, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -26,7 +26,7 @@ import {
 } from "./StreamWorld.ts"
 
 layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over HTTP", (it) => {
-  it.effect("metadata: where the issuer's path puts it, and every endpoint that it names is there", () =>
+  it.effect("metadata is at the issuer's well-known path, and each endpoint that it names exists", () =>
     Effect.gen(function* () {
       const { body, headers, status } = yield* send("GET", "/.well-known/ssf-configuration/lifecycle")
       assert.strictEqual(status, 200)
@@ -112,7 +112,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       assert.deepStrictEqual(done(yield* ask("GET", streams)), [])
     }))
 
-  it.effect("created without delivery it is polled, at an address of its own; there may be several", () =>
+  it.effect("a stream without delivery is polled, at an address of its own; there may be several", () =>
     Effect.gen(function* () {
       const { ask } = yield* receiver()
       const made = [
@@ -128,7 +128,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       assert.deepStrictEqual(done(yield* ask("GET", streams)), made)
     }))
 
-  it.effect("what the transmitter supplies may be sent back, and then as it is", () =>
+  it.effect("values that the transmitter supplies may be sent back unchanged", () =>
     Effect.gen(function* () {
       const { ask, project } = yield* receiver()
       const made = yield* created({ ask }, {
@@ -143,7 +143,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       })
       const { stream_id } = made
       for (const method of ["PUT", "PATCH"]) assert.deepStrictEqual(done(yield* ask(method, streams, made)), made)
-      // What is delivered is judged by what was asked for before the change.
+      // Delivered events follow from what was requested before the change.
       const wider = { stream_id, events_requested: [accessRevoked, sessionRevoked] }
       assert.deepStrictEqual(
         codeOf(yield* ask("PATCH", streams, { ...wider, events_delivered: wider.events_requested })),
@@ -172,7 +172,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       }
     }))
 
-  it.effect("who may manage streams of several projects names the one; of another there is none", () =>
+  it.effect("a service for several projects must name one, and gets no stream of another", () =>
     Effect.gen(function* () {
       const { ask, clientId, project } = yield* receiver()
       const more = yield* scene
@@ -194,7 +194,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       }
     }))
 
-  it.effect("an authorization header is shown to who gave it, and lies nowhere in the clear", () =>
+  it.effect("an authorization header is shown to its giver, and is stored nowhere in clear text", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { ask } = yield* receiver()
@@ -214,13 +214,13 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       for (const text of [row!.text, row!.bytes, JSON.stringify(audits), lines.join("\n")]) {
         assert.notInclude(text, header.slice("Bearer ".length))
       }
-      // A new address never gets what was given for the old one.
+      // A new address never gets the old one's header.
       const moved = { method: push, endpoint_url: "https://elsewhere.example/" }
       yield* ask("PATCH", streams, { stream_id, delivery: moved })
       assert.deepStrictEqual(yield* read, moved)
     }))
 
-  it.effect("verification: once in 30 seconds a stream, and it waits behind what was told before", () =>
+  it.effect("verification: once in 30 seconds a stream, and behind earlier events", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { ask, project } = yield* receiver()
@@ -244,7 +244,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       assert.deepStrictEqual(Object.values(events), [{ state: "VGhpcyBp" }])
     }))
 
-  it.effect("subject control: added 200, removed 204, without a body, whether anybody knows the subject or not", () =>
+  it.effect("subjects: added 200, removed 204, without a body, for known and unknown subjects", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { ask, owner } = yield* receiver()
@@ -264,14 +264,14 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       assert.deepStrictEqual(yield* kept, [])
       yield* ask("POST", remove, { stream_id, subject: known })
       yield* ask("POST", remove, { stream_id, subject })
-      // The same subject, however its members are ordered.
+      // The same subject with its members in another order.
       yield* ask("POST", add, { stream_id, subject: { format: "iss_sub", iss: known.iss, sub: known.sub } })
       assert.deepStrictEqual(yield* kept, [[subject, false], [known, true]])
       yield* ask("POST", add, { stream_id, subject })
       assert.deepStrictEqual(yield* kept, [])
     }))
 
-  it.effect("what a receiver does is found in the audit under the request's id", () =>
+  it.effect("a receiver's actions are in the audit under their request ids", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { ask, clientId, project } = yield* receiver()
@@ -296,7 +296,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
           [1, "lifecycle-stream.changed"],
           [2, "lifecycle-stream.changed"],
           [3, "lifecycle-stream.status"],
-          // Nothing was removed before, so adding changed nothing.
+          // The subject was not removed before, so adding it changed nothing.
           [6, "lifecycle-stream.subject-removed"],
           [7, "lifecycle-stream.deleted"],
         ],

@@ -22,7 +22,7 @@ import {
 } from "./TransferPagesServer.ts"
 
 layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/accept and /transfers/stop", (it) => {
-  it.effect("looking changes nothing, and shows what will happen", () =>
+  it.effect("looking at a page changes nothing, and shows the effect of its buttons", () =>
     Effect.gen(function* () {
       const { alice, made, path, session } = yield* offered({ note: "Yours now" })
       for (let i = 0; i < 10; i++) assert.strictEqual((yield* get(path, session)).status, 200)
@@ -41,7 +41,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.notInclude(text, alice.email)
     }))
 
-  it.effect("the other button declines, for the recipient only, and the owner is told", () =>
+  it.effect("the recipient can decline by the other button, and the owner is told", () =>
     Effect.gen(function* () {
       const { alice, made, path, session } = yield* offered()
       const stranger = yield* signedIn((yield* person()).id)
@@ -60,7 +60,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual(mails.length, 1)
     }))
 
-  it.effect("a recipient without room can still decline", () =>
+  it.effect("a recipient at the domain limit can still decline", () =>
     Effect.gen(function* () {
       const { bob, made, path, session } = yield* offered()
       yield* domain(bob)
@@ -71,7 +71,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual(yield* statusOf(made.id), "declined")
     }))
 
-  it.effect("pages name the account that is signed in and the one that is meant, masked", () =>
+  it.effect("a page names the signed-in account and the intended one, masked", () =>
     Effect.gen(function* () {
       const alice = yield* person()
       const bob = yield* person({ email: `bob.${randomUUID()}@birch.example` })
@@ -88,7 +88,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       }
     }))
 
-  it.effect("one button accepts, into the workspace that was chosen, and leads to a page without the token", () =>
+  it.effect("one button accepts, into the chosen workspace, and leads to a page without the token", () =>
     Effect.gen(function* () {
       const { bob, made, path, session, token } = yield* offered()
       const second = yield* another(bob)
@@ -106,7 +106,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* get("/transfers/done/accepted")).status, 200)
     }))
 
-  it.effect("pressed twice at once: once done, once explained; the link explains itself from then on", () =>
+  it.effect("a button pressed twice at once acts once; from then on the link explains itself", () =>
     Effect.gen(function* () {
       const { bob, made, path, session } = yield* offered()
       const both = yield* Effect.all([press(path, session), press(path, session)], { concurrency: 2 })
@@ -119,7 +119,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.notInclude(later.text, "<form")
     }))
 
-  it.effect("while the installation is held it says so, and the link stays good", () =>
+  it.effect("a held installation says so, and the link stays good", () =>
     Effect.gen(function* () {
       const { made, path, session } = yield* offered()
       const { sql } = yield* Database
@@ -132,7 +132,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* press(path, session)).status, 303)
     }))
 
-  it.effect("whatever people write is text, under a policy without scripts and without a trace", () =>
+  it.effect("any user's text is shown as text, under a policy without scripts and referrers", () =>
     Effect.gen(function* () {
       const { bob, path, session } = yield* offered({ alice: { name: attack }, note: attack })
       yield* another(bob)
@@ -155,7 +155,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.notMatch(sheet.text, /url\(|@import/)
     }))
 
-  it.effect("without a session it asks for one; the token stays here and the way back is bound to the browser", () =>
+  it.effect("a page without a session asks for one, keeps the token, and binds the way back to the browser", () =>
     Effect.gen(function* () {
       const { made, path, token } = yield* offered()
       const asked = yield* get(path)
@@ -185,7 +185,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
         [`${state.slice(1)}A`, { cookie }],
         ["", { cookie: "__Host-bailiwick_return=." }],
         [state, { cookie: `__Host-bailiwick_return=${state}.//evil.example` }],
-        // Another host of the domain may have set it.
+        // Another host of the domain may have set this cookie.
         [state, { cookie: cookie.replace("__Host-", "") }],
       ]
       for (const [given, headers] of elsewhere) {
@@ -196,7 +196,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual(yield* statusOf(made.id), "pending")
     }))
 
-  it.effect("an account that it was not sent to is told so, and its button is not there", () =>
+  it.effect("an account other than the recipient is told so, and gets no button", () =>
     Effect.gen(function* () {
       const { bob, made, path } = yield* offered()
       const stranger = yield* signedIn((yield* person()).id)
@@ -210,7 +210,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual(yield* statusOf(made.id), "pending")
     }))
 
-  it.effect("a form of another site, or of nobody's, changes nothing", () =>
+  it.effect("a form of another site, or without an origin, changes nothing", () =>
     Effect.gen(function* () {
       const { made, path, session } = yield* offered()
       const { made: going, stopPath } = yield* acceptedOffer()
@@ -233,7 +233,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* call("POST", stopPath, said, "")).status, 303)
     }))
 
-  it.effect("the owner stops it without a sign-in, once; then the link explains itself", () =>
+  it.effect("the owner stops a transfer without a sign-in, once; then the link explains itself", () =>
     Effect.gen(function* () {
       const { bob, made, stopPath, stopToken } = yield* acceptedOffer()
       for (let i = 0; i < 10; i++) assert.strictEqual((yield* get(stopPath)).status, 200)
@@ -251,7 +251,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* get("/transfers/done/stopped")).status, 200)
     }))
 
-  it.effect("links of transfers that ended say how, and unknown ones that they are", () =>
+  it.effect("a link of an ended transfer says how it ended, and an unknown link that it is unknown", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const transfers = yield* Transfers
@@ -296,7 +296,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.strictEqual((yield* press("/transfers/accept/x")).status, 404)
     }))
 
-  it.effect("the record of the new DKIM key stands behind both links once the offer is accepted", () =>
+  it.effect("both links show the new DKIM record once the offer is accepted", () =>
     Effect.gen(function* () {
       const { made, path, session } = yield* offered()
       assert.strictEqual((yield* press(path, session, { answer: "accept", rotate_dkim: "yes" })).status, 303)
@@ -311,7 +311,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       assert.include((yield* get("/transfers/done/accepted")).text, "DKIM key")
     }))
 
-  it.effect("a transfer that a force ended is not called stopped, nor its domain its owner's", () =>
+  it.effect("a transfer ended by force is not called stopped, nor the domain its old owner's", () =>
     Effect.gen(function* () {
       const { bob, made, path, session, stopPath } = yield* acceptedOffer()
       const admin = yield* person({ platform_admin: true })
@@ -322,7 +322,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       }
     }))
 
-  it.effect("no token comes into the audit or a trace", () =>
+  it.effect("no token gets into the audit or a trace", () =>
     Effect.gen(function* () {
       const { path, session, stopPath, stopToken, token } = yield* acceptedOffer()
       yield* press(path, session)
@@ -330,7 +330,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       yield* press(stopPath)
       yield* get(`/transfers/stop/${token}`)
       const { sql } = yield* Database
-      // What a recognised account failed at is written before it is answered.
+      // A recognised account's failure is recorded before the answer.
       const rows = yield* sql<{ row: string }>`select to_jsonb(audit_records)::text as row from audit_records`
       const traced = spans.map(({ attributes, name }) => JSON.stringify([name, [...attributes]]))
       for (const written of [rows.map(({ row }) => row).join("\n"), traced.join("\n")]) {

@@ -1,4 +1,4 @@
-/** The pages behind mailed links over a real socket, and offers to look at them with. */
+/** The pages behind mailed links over a real socket, and offers to view on them. */
 import { Effect, Layer, Tracer } from "effect"
 import { randomUUID } from "node:crypto"
 import { Workspaces } from "../../../services/accounts/Workspaces.ts"
@@ -25,7 +25,7 @@ import { sessions, signedIn } from "../../support/TestAccounts.ts"
 export const publicUrl = new URL("https://mail.example")
 export const attack = `<script>alert(1)</script> "&' <img src=x>`
 
-/** Every span with what is known of it, which is also what a log line within it could say. */
+/** Every span with its attributes, which is also all that a log line within it could contain. */
 export const spans: Array<Tracer.NativeSpan> = []
 const recorder = Layer.succeed(Tracer.Tracer)(Tracer.make({
   span: (options) => {
@@ -54,7 +54,7 @@ export const served = Server.layer(pages, { host: "127.0.0.1", port: 0, publicUr
 
 export type Headers = Record<string, string>
 
-/** What a browser says of a form that a page without a referrer sends to its own site. */
+/** The headers of a form that a page without a referrer posts to its own site. */
 export const ownForm = {
   origin: "null",
   "sec-fetch-site": "same-origin",

@@ -65,7 +65,7 @@ const signedIn = Effect.fnUntraced(function* (accountId: string, authTime?: numb
   return { cookie: `mail_session=${yield* (yield* EmbeddedIssuer).mintSession(session)}` }
 })
 
-/** Somebody who is signed in. */
+/** The headers of a signed-in account. */
 const someone = Effect.fnUntraced(function* (fields: Record<string, unknown> = {}) {
   const who = yield* person(fields)
   return { ...who, session: yield* signedIn(who.id) }
@@ -74,7 +74,7 @@ const someone = Effect.fnUntraced(function* (fields: Record<string, unknown> = {
 const by = (id: string) => `/v1/domain-transfers/by-id/${id}/accept`
 
 layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-transfers", (it) => {
-  it.effect("a whole walk by cookie and by key: offer, both lists, accept by token, stop without a credential", () =>
+  it.effect("a domain is offered, listed, accepted by token and stopped without a credential, by cookie and key", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* someone(), yield* someone()]
       const domainId = yield* domain(alice)
@@ -112,7 +112,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(listOf(yield* call("GET", "/v1/domain-transfers/incoming", bob.session)), [])
     }))
 
-  it.effect("without a credential everything but stop is 401, before anything is validated", () =>
+  it.effect("without a credential everything but stop is 401, before any validation", () =>
     Effect.gen(function* () {
       for (
         const [method, path] of [
@@ -135,7 +135,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(codeOf(yield* call("POST", "/v1/domain-transfers/stop/x")), [404, "not_found"])
     }))
 
-  it.effect("the DKIM keys of a domain are shown to its parties, by cookie and by key, and 404 to others", () =>
+  it.effect("a domain's DKIM keys are shown to its parties, by cookie and by key, and 404 to others", () =>
     Effect.gen(function* () {
       const [alice, bob, carol] = [yield* someone(), yield* someone(), yield* someone()]
       const domainId = yield* domain(alice)
@@ -207,7 +207,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(codeOf(limited), [429, "rate_limited"])
       assert.match(limited.headers.get("retry-after")!, /^[1-9]\d?$/)
       assert.strictEqual(limited.headers.get("ratelimit-policy"), `"default";q=5;w=60`)
-      // The limit is an account's: the domain's 404 and 403, and the 422, are answered as before.
+      // The limit counts per account: 404, 403 and 422 of the domain are answered as before.
       assert.deepStrictEqual(codeOf(yield* offer(good, alice.session, "/v1/domains/none/transfer")), [404, "not_found"])
       assert.deepStrictEqual(yield* faults({}), [[["body", "target_email"], "missing"]])
     }))

@@ -12,7 +12,7 @@ import { account } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 import { identity } from "../../support/TestIdentity.ts"
 
-/** Of each test its own: the stream and what was set aside of it are counted from their beginning. */
+/** Servers of each test's own: the stream's messages and the rejected ones are counted from their beginning. */
 const services = Rejects.layer.pipe(Layer.provideMerge(ground))
 
 const arrived = Effect.fnUntraced(function* (id: string) {
@@ -21,7 +21,7 @@ const arrived = Effect.fnUntraced(function* (id: string) {
 })
 
 describe("DirectoryIntake", () => {
-  it.live("applies what is good, sets aside what is not, leaves a kind of tomorrow, and none stops the rest", () =>
+  it.live("good lines are applied, bad ones set aside, and kinds of a newer program left, without a stop", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
@@ -34,7 +34,7 @@ describe("DirectoryIntake", () => {
         [directorySubject("account"), "{"],
         [directorySubject("account"), new Uint8Array([0xff, 0xfe, 0x00])],
         [directorySubject("account"), "[".repeat(60_000)],
-        // Who may publish workspaces may not make accounts.
+        // The publisher of workspaces may not make accounts.
         [directorySubject("workspace"), account(operator, 1, { platform_admin: true })],
         [directorySubject("person"), JSON.stringify({ kind: "person", id: operator, version: 1 })],
         [directorySubject("account"), account(last, 1)],
@@ -42,7 +42,7 @@ describe("DirectoryIntake", () => {
       for (const [subject, data] of publications) yield* bus.publish(subject, data)
       yield* Layer.build(DirectoryIntake.layer({ identity: "plain" }))
       while (!(yield* arrived(last))) yield* bell.wait(30_000)
-      // One batch at a time: when a later one has been applied, all of the first was judged and written down.
+      // One batch at a time: once a later one is applied, all of the first one was judged and recorded.
       const next = randomUUID()
       yield* bus.publish(directorySubject("account"), account(next, 1))
       while (!(yield* arrived(next))) yield* bell.wait(30_000)
@@ -64,7 +64,7 @@ describe("DirectoryIntake", () => {
       )
     }).pipe(Effect.scoped, Effect.provide(services)))
 
-  it.live("a message that is handed out twice is set aside once", () =>
+  it.live("a message that is redelivered is set aside once", () =>
     Effect.gen(function* () {
       const rejects = yield* Rejects
       const { sql } = yield* Database
@@ -97,7 +97,7 @@ describe("DirectoryIntake", () => {
 })
 
 describe("DirectoryIntake, an hour later", () => {
-  it.live("a kind of tomorrow is set aside when no newer program took it within the hour", () =>
+  it.live("a kind of a newer program is set aside if none took it within the hour", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
@@ -120,7 +120,7 @@ describe("DirectoryIntake, an hour later", () => {
 describe(
   "DirectoryIntake of identities",
   () => {
-    it.live("takes what may be said and sets the rest aside, whole lines and fields", () =>
+    it.live("fields and lines that a publisher may not set are set aside, and the rest is applied", () =>
       Effect.gen(function* () {
         const bus = yield* Bus
         const { sql } = yield* Database
@@ -151,7 +151,7 @@ describe(
         for (const [kind, id, fields] of publications) {
           yield* bus.publish(identityDirectorySubject(kind), JSON.stringify({ kind, id, version: 1, ...fields }))
         }
-        // Kinds of the other family may not come this way.
+        // Kinds of the other family may not come on this subject.
         yield* bus.publish(identityDirectorySubject("project_link"), account(randomUUID(), 1))
         yield* Layer.build(DirectoryIntake.layer({ identity: "plain" }))
         const rejects = sql<{ subject: string; reason: string; detail: string }>`

@@ -1,4 +1,4 @@
-/** Keys by virtual time: the worker alone moves what nobody touches. */
+/** Keys on virtual time, moved by the worker alone. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,7 @@ import { scene, signAll } from "../../services/lifecycle/World.ts"
 import { timed } from "../../services/transfers/TransferWorld.ts"
 
 describe("the worker of keys", () => {
-  it.live("publishes what was told, switches from its time on, and ends the old key seven days later", () =>
+  it.live("publishes an announced key, switches from its time on, and retires the old key seven days later", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation
       yield* scene
@@ -17,7 +17,7 @@ describe("the worker of keys", () => {
       const before = yield* states
       const [first, second] = [before.active[0]!, before.announced[0]!]
       yield* rotation.announce(0)
-      /** Real time goes by, and the virtual clock by two seconds a look. */
+      /** Lets real time pass, and moves the virtual clock by two seconds a look. */
       const comes = (done: (found: Standings) => boolean) =>
         Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
           Effect.andThen(TestClock.adjust("2 seconds")),

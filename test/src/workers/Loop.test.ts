@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { every } from "../../../src/workers/Loop.ts"
 
 describe("a loop", () => {
-  it.effect("takes its turns in time, and tries one that failed again soon, or as soon as it was told", () =>
+  it.effect("takes its turns in time, and retries a failed one soon, or at its wake-up signal", () =>
     Effect.gen(function* () {
       const turns = { usual: 0, patient: 0 }
       const turn = (which: keyof typeof turns) =>

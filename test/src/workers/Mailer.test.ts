@@ -30,7 +30,7 @@ const templates: ReadonlyArray<MailTemplate> = [
 
 const from = { name: "Bailiwick", address: "no-reply@mail.example" }
 
-/** A Mailer of its own process, as far as anyone can tell. */
+/** A Mailer that counts as a process of its own. */
 const mailer = (brokerUrl: Redacted.Redacted, transport: Layer.Layer<MailTransport>, kinds = templates) =>
   Layer.fresh(Mailer.layer.pipe(
     Layer.provide(Layer.succeed(MailTemplates, kinds)),
@@ -60,7 +60,7 @@ interface Row {
 const rows = Effect.flatMap(Database, ({ sql }) => sql<Row>`select * from mails order by id`)
 const all = (state: string) => until(Effect.map(rows, (mails) => mails.every((row) => row.state === state)))
 
-/** As if the time had come. */
+/** Makes the mail due now. */
 const due = Effect.gen(function* () {
   const { sql } = yield* Database
   yield* sql`update mails set not_before = to_timestamp(0) where not_before is not null and claim is null`
@@ -84,7 +84,7 @@ const world = <A, E>(
   )
 
 describe("Mailer", () => {
-  it.live("sends each mail once, whoever hears of it and however often", () =>
+  it.live("sends each mail once, however many workers hear of it and how often", () =>
     world(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(Relay.layer)
@@ -104,7 +104,7 @@ describe("Mailer", () => {
       })
     ))
 
-  it.live("follows what is announced even where no scan finds it first", () =>
+  it.live("follows announcements even without its scan", () =>
     world(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* mails.add(mail(1))
@@ -112,7 +112,7 @@ describe("Mailer", () => {
         yield* Layer.build(
           Layer.provide(
             mailer(url, smtpTo(smtp.url)),
-            // Unhealthy clocks: no scan.
+            // A process with a wrong clock does not scan.
             Layer.succeed(ClockHealth, { read: Effect.succeed({ healthy: false, offsetMillis: 0 }) }),
           ),
         )
@@ -120,7 +120,7 @@ describe("Mailer", () => {
       })
     ))
 
-  it.live("tries again what was refused for now, gives up what was refused for good", () =>
+  it.live("retries a mail refused for now, and gives up one refused for good", () =>
     world(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
@@ -144,7 +144,7 @@ describe("Mailer", () => {
       })
     ))
 
-  it.live("repeats once what was cut off after the message, ten minutes later, as the same message", () =>
+  it.live("repeats a mail cut off after DATA once, ten minutes later, as the same message", () =>
     world(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
@@ -183,7 +183,7 @@ describe("Mailer", () => {
             const env = { DATABASE_URL: database.href, NATS_URL: Redacted.value(url), SMTP_URL: smtp.url, DIES: dies }
             const program = yield* start({ module: "test/src/workers/fixtures/mailer.ts", env })
             assert.isNull(yield* program.exited, program.output())
-            // What it left: claimed and marked, and under which Message-ID, before anything could have left.
+            // The killed process left the mail claimed and marked, with its Message-ID, before it was sent.
             const messageId = `<${id}@mail.example>`
             assert.deepInclude((yield* rows)[0], { state: "pending", doubts: 0, message_id: messageId })
             yield* sql`update mails set lease_until = lease_until - interval '1 hour'`
@@ -200,7 +200,7 @@ describe("Mailer", () => {
     )
   }
 
-  it.live("drops what has nothing to say any more, lets a broken template wait alone, leaves unknown kinds", () =>
+  it.live("drops a mail without content, lets a broken template wait alone, and leaves unknown kinds", () =>
     world(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* mails.add(mail(1, "newer"), mail(2, "broken"), mail(3, "over"), mail(4))
@@ -217,7 +217,7 @@ describe("Mailer", () => {
     ))
 
   it.live(
-    "ends soon when it stops in the middle of a message, and remembers what it does not know",
+    "ends soon when it stops in mid-message, and records the unknown outcome",
     () =>
       world(({ mails, smtp, url }) =>
         Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Messages that the broker lost: they keep a held installation from opening, and are named; a whole history opens it. */
+/** Messages that the broker lost keep a held installation from opening, and are named; a whole history opens it. */
 import { assert, layer } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -22,7 +22,7 @@ type Stream = "LIFECYCLE" | "TRANSFERS" | "DIRECTORY"
 const installation = Effect.flatMap(Database, ({ sql }) => readInstallation(sql))
 const comes = (what: string, good: (row: InstallationRow) => boolean) => until(what, installation, good)
 
-/** The manager of the test's broker, beside the program's own connection. */
+/** The stream manager of the test's broker, beside the program's own connection. */
 const broker = Effect.gen(function* () {
   const { url } = yield* TestBus
   const nc = yield* Effect.acquireRelease(
@@ -37,13 +37,13 @@ const broker = Effect.gen(function* () {
 
 const lastOf = (stream: Stream) => Effect.flatMap(Bus, (bus) => Effect.map(bus.mark(stream), ({ lastSeq }) => lastSeq))
 
-/** Nothing waits to be published. */
+/** Waits until the outbox is published. */
 const published = Effect.flatMap(
   Database,
   ({ sql }) => until("published", sql`select from outbox where published_at is null`, (rows) => rows.length === 0),
 )
 
-/** Some decisions, told on LIFECYCLE and DIRECTORY and published; and a message of a transfer that nobody here knows. */
+/** Decisions published on LIFECYCLE and DIRECTORY, and messages of a transfer that this database does not know. */
 const decided = Effect.gen(function* () {
   const { sql } = yield* Database
   const { seat } = memberships(sql, yield* Outbox)
@@ -71,8 +71,8 @@ const decided = Effect.gen(function* () {
 })
 
 /**
- * As a backup finds it that was made when the streams had come to `known`: at once, since the relay looks at them, too.
- * `lost`: events of this project after this position are not in it.
+ * Makes the database that of a backup made when the streams were at `known`, as a restore finds it; in one transaction,
+ * since the relay looks at the streams too. `lost`: events of this project after this position are not in the backup.
  */
 const putBack = Effect.fnUntraced(function* (
   known: Readonly<Record<Stream, number>>,
@@ -107,7 +107,7 @@ const marks = Effect.gen(function* () {
   }
 })
 
-/** Waits until it is held for these, and gives what is written of them; then an operator opens it. */
+/** Waits until the installation is held for these missing messages, compares its records, and opens it. */
 const heldFor = Effect.fnUntraced(function* (missing: InstallationRow["missing"]) {
   const { sql } = yield* Database
   const row = yield* comes("held for what is missing", ({ held_reason }) => held_reason === "messages_missing")
@@ -124,9 +124,9 @@ const heldFor = Effect.fnUntraced(function* (missing: InstallationRow["missing"]
 })
 
 layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "2 minutes" })(
-  "What the broker lost of the lost time",
+  "Messages of the lost time that the broker lost",
   (it) => {
-    it.effect("nothing: it opens by itself", () =>
+    it.effect("none missing: the installation opens by itself", () =>
       Effect.gen(function* () {
         const before = yield* marks
         const { project } = yield* decided
@@ -137,26 +137,30 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       }), 120_000)
 
     for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
-      it.effect(`${stream}, in the middle and at the end`, () =>
-        Effect.gen(function* () {
-          const { streams } = yield* broker
-          const before = yield* marks
-          yield* decided
-          const first = before[stream] + 1
-          const last = yield* lastOf(stream)
-          assert.isAbove(last, first + 1)
-          yield* Effect.promise(() => streams.deleteMessage(stream, first + 1))
-          yield* Effect.promise(() => streams.deleteMessage(stream, last))
-          yield* putBack(before)
-          yield* heldFor(
-            last === first + 2
-              ? [{ stream, first: first + 1, last }]
-              : [{ stream, first: first + 1, last: first + 1 }, { stream, first: last, last }],
-          )
-        }), 120_000)
+      it.effect(
+        `${stream}: a message in the middle and one at the end hold the installation`,
+        () =>
+          Effect.gen(function* () {
+            const { streams } = yield* broker
+            const before = yield* marks
+            yield* decided
+            const first = before[stream] + 1
+            const last = yield* lastOf(stream)
+            assert.isAbove(last, first + 1)
+            yield* Effect.promise(() => streams.deleteMessage(stream, first + 1))
+            yield* Effect.promise(() => streams.deleteMessage(stream, last))
+            yield* putBack(before)
+            yield* heldFor(
+              last === first + 2
+                ? [{ stream, first: first + 1, last }]
+                : [{ stream, first: first + 1, last: first + 1 }, { stream, first: last, last }],
+            )
+          }),
+        120_000,
+      )
     }
 
-    it.effect("all of a stream, and what came before the backup is no loss", () =>
+    it.effect("a purged stream holds it; messages from before the backup are no loss", () =>
       Effect.gen(function* () {
         const { streams } = yield* broker
         yield* decided
@@ -174,21 +178,25 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
         yield* heldFor([{ stream: "TRANSFERS", first: known.TRANSFERS + 1, last }])
       }), 120_000)
 
-    it.effect("the end of a stream, whose sequence went back, whoever looks first", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* Database
-        const known = yield* marks
-        yield* putBack({ ...known, DIRECTORY: known.DIRECTORY + 2 })
-        yield* heldFor([{ stream: "DIRECTORY", first: known.DIRECTORY + 1, last: known.DIRECTORY + 2 }])
-        // The relay had seen it, and published again since.
-        yield* sql.withTransaction(Effect.gen(function* () {
-          yield* putBack(known)
-          yield* sql`update relay_streams set went_back_to = ${known.LIFECYCLE - 1} where stream = 'LIFECYCLE'`
-        }))
-        yield* heldFor([{ stream: "LIFECYCLE", first: known.LIFECYCLE, last: known.LIFECYCLE }])
-      }), 120_000)
+    it.effect(
+      "a stream whose sequence went back holds it, noticed by recovery or by the relay",
+      () =>
+        Effect.gen(function* () {
+          const { sql } = yield* Database
+          const known = yield* marks
+          yield* putBack({ ...known, DIRECTORY: known.DIRECTORY + 2 })
+          yield* heldFor([{ stream: "DIRECTORY", first: known.DIRECTORY + 1, last: known.DIRECTORY + 2 }])
+          // The relay had noticed it, and published again since.
+          yield* sql.withTransaction(Effect.gen(function* () {
+            yield* putBack(known)
+            yield* sql`update relay_streams set went_back_to = ${known.LIFECYCLE - 1} where stream = 'LIFECYCLE'`
+          }))
+          yield* heldFor([{ stream: "LIFECYCLE", first: known.LIFECYCLE, last: known.LIFECYCLE }])
+        }),
+      120_000,
+    )
 
-    it.effect("what is there again: it goes on by itself", () =>
+    it.effect("messages that are back let it open by itself", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const known = yield* marks
@@ -201,7 +209,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       }), 120_000)
 
     it.effect(
-      "events of a project that the stream's sequence does not miss: positions and digests do",
+      "a project's events lost within known sequences are found by positions and digests",
       () =>
         Effect.gen(function* () {
           const { streams } = yield* broker

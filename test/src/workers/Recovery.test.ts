@@ -1,4 +1,6 @@
-/** What keeps a held installation from opening by itself, over the whole app: its worker looks once a second. */
+/**
+ * Reasons for which a held installation does not open by itself, over the whole app, whose worker looks once a second.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomUUID } from "node:crypto"
@@ -20,7 +22,7 @@ import { management } from "../../support/TestManagement.ts"
 const installation = Effect.flatMap(Database, ({ sql }) => readInstallation(sql))
 const comes = (what: string, good: (row: InstallationRow) => boolean) => until(what, installation, good)
 
-/** As the server that took this one's place finds it. */
+/** The installation's row as a promoted standby finds it. */
 const failOver = Effect.flatMap(
   Database,
   ({ sql }) => Effect.asVoid(sql`update installation set timeline_id = '0000FFFF', server = 'another'`),
@@ -31,7 +33,7 @@ const open = Effect.flatMap(
   ({ sql }) => Effect.asVoid(sql`update installation set state = 'open', held_since = null, held_reason = null`),
 )
 
-/** Something is told and published. */
+/** Appends events and waits until they are published. */
 const told = Effect.gen(function* () {
   const { sql } = yield* Database
   const fern = yield* institution()
@@ -49,7 +51,7 @@ const told = Effect.gen(function* () {
 layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "2 minutes" })(
   "Recovery",
   (it) => {
-    it.effect("a fail-over that lost nothing is over by itself, in a new epoch", () =>
+    it.effect("a fail-over that lost nothing ends by itself, in a new epoch", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         yield* told
@@ -67,7 +69,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       }), 120_000)
 
     it.effect(
-      "what ended in the lost time and stands in nobody's lifecycle ends again, and nothing that was given back",
+      "a revocation of the lost time that no project's events tell is applied again, unless given back since",
       () =>
         Effect.gen(function* () {
           const { sql } = yield* Database
@@ -108,7 +110,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           assert.lengthOf(said, 7)
           assert.notMatch(JSON.stringify(said), /hash|secret|code|label|mail_k_/i)
 
-          // As a backup of before has it.
+          // As an older backup has it.
           yield* sql`
           update institution_memberships set state = 'active', state_decided = false where id = any(${seats}::text[])`
           yield* sql`delete from institution_memberships where person_id = ${late}`
@@ -141,12 +143,12 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       120_000,
     )
 
-    it.effect("a history that somebody told under our number is never gone on with", () =>
+    it.effect("a history with other events under our positions is never continued", () =>
       Effect.gen(function* () {
         const { owner, sql } = yield* Database
         yield* told
         const { epoch } = yield* installation
-        // As when the same backup was put back once before: what was told then is known to the stream alone.
+        // As after an earlier restore of the same backup: events of that time are known to the stream alone.
         yield* owner.unsafe("alter table lifecycle_events disable trigger user")
         const lost = yield* owner<{ id: string }>`
           delete from lifecycle_events where epoch = ${epoch} returning id::text as id`
@@ -159,7 +161,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       }), 120_000)
 
     it.effect(
-      "a stream that is not the one that was told keeps it held, until an operator opens it",
+      "a stream other than the one published to keeps it held until an operator opens it",
       () =>
         Effect.gen(function* () {
           const { sql } = yield* Database
@@ -176,7 +178,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
       120_000,
     )
 
-    it.effect("a message of the lost time that no key of ours made keeps it held", () =>
+    it.effect("a message of the lost time not signed by a key of ours keeps it held", () =>
       Effect.gen(function* () {
         yield* (yield* Bus).publish("lifecycle.v1.somebody.access-revoked", "no message of ours")
         yield* failOver

@@ -20,11 +20,11 @@ import {
   withShared,
 } from "../../services/platform/OutboxWorld.ts"
 
-/** A process of its own as far as anyone can tell: own connection, own lane owner. */
+/** A process of its own: own connection, own owner of partitions. */
 const relay = (url: Redacted.Redacted) => Layer.fresh(Relay.layer.pipe(Layer.provide(Layer.fresh(platform(url)))))
 
 describe("Relay", () => {
-  it.live("publishes what committed, once, and nothing of what did not", () =>
+  it.live("committed messages are published once, and rolled-back ones never", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const { sql } = yield* Database
@@ -44,7 +44,7 @@ describe("Relay", () => {
       })
     ))
 
-  it.live("lets a row that can never be published wait alone, with its reason", () =>
+  it.live("a message that can never be published waits alone, with its reason", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const { sql } = yield* Database
@@ -67,7 +67,7 @@ describe("Relay", () => {
       })
     ))
 
-  it.live("keeps the order of each aggregate with two relays at once, and over a change of owner", () =>
+  it.live("each aggregate's order holds with two relays at once, and over a change of owner", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const outbox = yield* Outbox
@@ -87,7 +87,7 @@ describe("Relay", () => {
         const writing = yield* Effect.forkChild(Effect.forEach([1, 6, 11, 16], write, { discard: true }))
         yield* takeN(messages, 300).pipe(Effect.flatMap((texts) =>
           Effect.gen(function* () {
-            // The owner of every lane goes in the midst of it; the other takes over.
+            // The owner of every partition is stopped meanwhile; the other one takes over.
             yield* Scope.close(first, Exit.void)
             yield* Fiber.join(writing)
             yield* allPublished
@@ -95,7 +95,7 @@ describe("Relay", () => {
             while (new Set(texts).size < 800) texts.push(...(yield* takeN(messages, 1)))
             for (const id of aggregates) {
               const seqs = texts.filter((text) => text.startsWith(`${id} `)).map((text) => Number(text.split(" ")[1]))
-              // What was acked and not yet settled comes once more: a repeat is allowed, a gap is not.
+              // A message acknowledged but not settled is published again: a repeat is allowed, a gap is not.
               let highest = 0
               for (const seq of seqs) {
                 assert.isAtMost(seq, highest + 1, `${id}: ${seqs}`)
@@ -110,7 +110,7 @@ describe("Relay", () => {
       })
     ))
 
-  it.live("rests while the clocks disagree", () =>
+  it.live("the relay pauses while the clocks disagree", () =>
     withShared((url) =>
       Effect.gen(function* () {
         const outbox = yield* Outbox
@@ -129,7 +129,7 @@ describe("Relay", () => {
       })
     ))
 
-  it.live("lets commands succeed without a broker, and publishes when there is one", () =>
+  it.live("commands succeed without a broker, and are published once there is one", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* withBroker(Effect.succeed(broker.url))((url) =>
@@ -147,7 +147,7 @@ describe("Relay", () => {
     }).pipe(Effect.scoped))
 
   it.live(
-    "publishes again what the broker forgot: its files, one stream, and after a restart the last minutes",
+    "messages that the broker lost are published again: its files, one stream, a restart's last minutes",
     () =>
       Effect.gen(function* () {
         const broker = yield* ownBroker

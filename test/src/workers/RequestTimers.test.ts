@@ -8,7 +8,7 @@ import { institution, person, project } from "../../support/TestIdentity.ts"
 const worker = Layer.provideMerge(RequestTimers.layer, services)
 
 layer(worker, { excludeTestServices: true, timeout: "2 minutes" })("RequestTimers", (it) => {
-  it.effect("write down what the clock decided, each timer by itself", () =>
+  it.effect("due timers record the request's end, each by itself", () =>
     Effect.gen(function* () {
       const fern = yield* institution()
       const [portal, shop] = [yield* project(fern), yield* project(fern)]
@@ -16,7 +16,7 @@ layer(worker, { excludeTestServices: true, timeout: "2 minutes" })("RequestTimer
       const [due, open] = [yield* askAccess(fern, portal, pat), yield* askAccess(fern, shop, pat)]
       const { owner, sql } = yield* Database
       const past = new Date(Date.now() - 60_000)
-      // A timer of a request that is gone, and one whose request says that it is not time yet.
+      // A timer of a deleted request, and one whose request is not due yet.
       yield* owner`update requests set expires_at = ${past} where id = ${due.request_id}::uuid`
       yield* sql`
         insert into timers (aggregate_id, kind, due_at, not_before)

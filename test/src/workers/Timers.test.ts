@@ -1,4 +1,4 @@
-/** Timers by virtual time: the worker alone moves what nobody touches. */
+/** Timers on virtual time, moved by the worker alone. */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -27,7 +27,7 @@ const status = Effect.fnUntraced(function* (id: string) {
   return row!.status
 })
 
-/** Waits for what the worker's statements bring about: real time goes by, and the virtual clock by a little a look. */
+/** Waits for the worker's statements: lets real time pass, and moves the virtual clock a little a look. */
 const comes = (id: string, expected: string) =>
   Effect.repeat(
     Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5))).pipe(
@@ -37,7 +37,7 @@ const comes = (id: string, expected: string) =>
     { until: (found) => found === expected },
   )
 
-/** Transfers as they are where nobody has configured anything. */
+/** Transfers with the defaults of an empty configuration. */
 const unconfigured = Layer.unwrap(Effect.map(
   Effect.provideService(load, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({})),
   ({ initiateTransferRate: initiateLimit, transferRequestWindow, transferSafetyWindow, transfersEnabled: enabled }) =>
@@ -53,7 +53,7 @@ const unconfigured = Layer.unwrap(Effect.map(
 layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "2 minutes" })(
   "timers",
   (it) => {
-    it.effect("7 days and 24 hours: an offer expires, an accepted transfer completes, then and not before", () =>
+    it.effect("an offer expires after 7 days, an accepted transfer completes after 24 hours, and not before", () =>
       Effect.gen(function* () {
         const [alice, bob] = [yield* person({ plan: "pro" }), yield* person()]
         const [first, second] = [yield* domain(alice), yield* domain(alice)]
@@ -65,10 +65,10 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
           yield* TestClock.adjust(2_000)
           assert.strictEqual(yield* status(accepted.id), "accepted")
         }))
-        // A millisecond before the end of either window nothing is due, whoever asks.
+        // A millisecond before the end of either window nothing is due, for any reader.
         yield* TestClock.adjust(day - 2_001)
         assert.isFalse(yield* (yield* Transfers).settle(accepted.id))
-        // The worker was away, and is back late: it does at once what is due, and only that.
+        // The worker was away, and is back late: it fires at once what is due, and only that.
         yield* TestClock.adjust(1)
         yield* Effect.scoped(Effect.gen(function* () {
           yield* Layer.build(Timers.layer)
@@ -89,7 +89,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         assert.strictEqual((yield* sql`select from timers`).length, 0)
       }).pipe(Effect.provide(unconfigured), timed))
 
-    it.effect("a thousand due at one moment fire together, and whoever was late is not", () =>
+    it.effect("a thousand timers due at one moment fire together, and only those", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const [alice, bob] = [yield* person({ plan: "pro" }), yield* person()]
@@ -128,7 +128,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         assert.deepStrictEqual({ ...inbox! }, { total: 1_002, version: 1_002n })
       }).pipe(Effect.provide(unconfigured), timed))
 
-    it.effect("a claim that its worker left is free again, and a rewritten timer is nobody's", () =>
+    it.effect("a claim that its worker left becomes free, and a rewritten timer has no claim", () =>
       Effect.gen(function* () {
         const timers = yield* TimerRows
         const kinds = ["test.kind"]

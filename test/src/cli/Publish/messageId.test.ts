@@ -5,7 +5,7 @@ const events = "intake.v1.mail-events.sent"
 const directory = "intake.v1.directory.domain"
 
 describe("the message id of a line", () => {
-  it("is made of the parts that its subject has", () => {
+  it("is made of the parts that its subject needs", () => {
     const line = JSON.stringify({ kind: "domain", id: "i", version: 3, account_id: "a" })
     assert.strictEqual(messageId(events, line), "a.i")
     assert.strictEqual(messageId(directory, line), "domain.i.3")
@@ -13,7 +13,7 @@ describe("the message id of a line", () => {
     assert.strictEqual(messageId("intake.v1.notifications", line), "a.i")
   })
 
-  it("is none where a part is missing or could not stand in a header", () => {
+  it("is missing where a part is missing or not fit for a header", () => {
     const lines = [
       "not json",
       "null",

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { covers, isPattern, overlaps } from "../../../../src/cli/Tail/SubjectPattern.ts"
 
 describe("subject patterns", () => {
-  it("are told from what cannot be subscribed to", () => {
+  it("are accepted only if they can be subscribed to", () => {
     for (const good of ["a", "a.*.b", "a.>", ">", "*", "webhooks.v1.dead.*", "a.~x_-"]) {
       assert.isTrue(isPattern(good), good)
     }
@@ -11,14 +11,14 @@ describe("subject patterns", () => {
     }
   })
 
-  it("cover what they stand for", () => {
+  it("match the subjects that they cover", () => {
     const covered = [["a.*", "a.b"], ["a.>", "a.b.c"], ["a.>", "a.*"], [">", "a"], [">", ">"], ["*.b", "*.b"]] as const
     const not = [["a.*", "a.b.c"], ["a.>", "a"], ["a.*", "a.>"], ["a.b", "a.*"], ["a.*", "b.c"], ["*", ">"]] as const
     for (const [pattern, inner] of covered) assert.isTrue(covers(pattern, inner), `${pattern} ${inner}`)
     for (const [pattern, inner] of not) assert.isFalse(covers(pattern, inner), `${pattern} ${inner}`)
   })
 
-  it("overlap where one subject is among both", () => {
+  it("overlap where one subject matches both", () => {
     const both = [["a.*", "*.b"], ["a.>", "a.b.c"], [">", "a"], ["a.*", "a.>"], [
       "intake.v1.mail-events.*",
       "intake.>",

@@ -1,4 +1,4 @@
-/** A backup of a database in use, put into an empty one, by the parts that the commands are made of. */
+/** A backup of a database in use, restored into an empty one, by the parts that the commands are made of. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, type Redacted } from "effect"
 import { Buffer } from "node:buffer"
@@ -37,7 +37,7 @@ const written = Effect.fnUntraced(function* (file: string, meanwhile: () => Prom
   return yield* Effect.promise(() => writeBackup(db, out, { ...options, madeAt, tell }))
 }, Effect.scoped)
 
-/** Every row of every table as text, but for those that say of themselves when they were looked at. */
+/** Every row of every table as text, except rows that record the time of a check. */
 const contents = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const db = yield* connect(url)
   return yield* Effect.promise(async () => {
@@ -65,7 +65,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
   excludeTestServices: true,
   timeout: "2 minutes",
 })("Backup", (it) => {
-  it.effect("every table of the schema is among those that are backed up", () =>
+  it.effect("every table of the schema is in the backup", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const found = yield* owner<{ name: string }>`
@@ -75,7 +75,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       assert.deepStrictEqual(found.map(({ name }) => name), [...tables].sort())
     }))
 
-  it.effect("what was backed up is what is there after the restore, with partitions, sequences and triggers", () =>
+  it.effect("a restore gives back every row, partition, sequence and trigger", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const fern = yield* institution({ name: 'Färn \\N \\t "quoted"' })
@@ -109,7 +109,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         10,
       ])}, '2026-01-01')`
 
-      // Of an earlier restore, long over.
+      // A hold of an earlier restore, long over.
       yield* owner`update installation set lost_since = '2026-01-01'`
       const folder = yield* home
       const file = join(folder, "backup")
@@ -137,7 +137,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       )
     }))
 
-  it.effect("an audit of before it had months is restored, also where other months were made meanwhile", () =>
+  it.effect("an audit without partitions is restored, also where the target already has months", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const month = (n: number) => floorOf(Date.UTC(2026, n))
@@ -167,7 +167,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       assert.deepStrictEqual(yield* Effect.promise(() => other.rows(parts)), [{ n: 3, part: "audit_records_default" }])
     }))
 
-  it.effect("it is one view, whatever is decided while it is written", () =>
+  it.effect("a backup is one snapshot, whatever commits while it is written", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const fern = yield* institution()
@@ -184,7 +184,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       assert.isString(fern)
     }))
 
-  it.effect("a file that was cut off, or of which one byte is another, is refused before anything is written", () =>
+  it.effect("a file that was cut off, or has one changed byte, is refused before anything is written", () =>
     Effect.gen(function* () {
       const folder = yield* home
       const file = join(folder, "backup")
@@ -205,7 +205,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         flipped[place] = flipped[place]! ^ 1
         yield* refuses(flipped, /damaged/)
       }
-      // A manifest that says more than a database of ours: what becomes part of a statement is judged by its form.
+      // A forged manifest: values that become part of a statement are checked by their form.
       const text = whole.toString("latin1")
       const [, manifest] = /manifest \d+\n(\{.*\})\n[0-9a-f]{64}\n$/.exec(text)!
       const head = text.slice(0, text.lastIndexOf("manifest "))
@@ -220,7 +220,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       yield* Effect.promise(() => again.close())
     }))
 
-  it.effect("a database that holds something stays as it is", () =>
+  it.effect("a database that is not empty stays as it is", () =>
     Effect.gen(function* () {
       const file = join(yield* home, "backup")
       yield* written(file)

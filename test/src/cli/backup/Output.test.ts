@@ -14,7 +14,7 @@ const write = Effect.fnUntraced(function* (file: string, text: string, force: bo
   })
 }, Effect.scoped)
 
-it.live("a backup takes the place of no other one, unless it is told to, nor of one that came while it was made", () =>
+it.live("a backup replaces no other file, unless told to, nor one that appeared meanwhile", () =>
   Effect.gen(function* () {
     const folder = yield* home
     const file = join(folder, "backup")

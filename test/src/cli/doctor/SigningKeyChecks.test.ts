@@ -11,7 +11,7 @@ import { timed } from "../../../services/transfers/TransferWorld.ts"
 const looked = Effect.map(signingKeyChecks, (findings) => findings.map(({ level, says }) => `${level} ${says}`))
 
 layer(rotating(), slow)("doctor, signing keys", (it) => {
-  it.effect("says what is old, what lacks, and what should be over", () =>
+  it.effect("the doctor names old keys, missing ones, and transitions past their time", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const { announce } = yield* KeyRotation
@@ -27,7 +27,7 @@ layer(rotating(), slow)("doctor, signing keys", (it) => {
         `warn ${before.active[0]} has signed for 365 days: type "cli keys announce"`,
       ])
 
-      // Nobody has acknowledged, and no process moves what is due.
+      // No consumer has acknowledged, and no process moves what is due.
       yield* (yield* consumer(made)).acknowledge
       yield* announce(0)
       yield* work

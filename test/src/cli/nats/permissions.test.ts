@@ -58,7 +58,7 @@ const as = (port: number, user: string) =>
     (nc) => Effect.promise(() => nc.close()),
   )
 
-/** Whether the broker refuses it by its permissions: anything else that goes wrong is a defect. */
+/** Whether the broker refuses the call by its permissions; any other failure is a defect. */
 const refused = (what: () => Promise<unknown>) =>
   Effect.promise(() =>
     what().then(() => false, (error: Error) => {
@@ -68,7 +68,7 @@ const refused = (what: () => Promise<unknown>) =>
   )
 
 layer(Layer.empty, { excludeTestServices: true })("cli nats permissions", (it) => {
-  it.effect("a broker with the printed users lets each say and see its own and nothing else", () =>
+  it.effect("a broker with the printed users lets each publish and read its own subjects only", () =>
     Effect.gen(function* () {
       const port = yield* server
       const program = yield* as(port, "bailiwick")

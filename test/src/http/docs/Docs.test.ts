@@ -45,7 +45,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("says of lax scalars what they mean", () => {
+  it("describes what lax scalars accept", () => {
     const taken = {
       integer: "A string that reads as an integer is taken for one: `10`, `+10`, `1_000`, `10.0`.",
       boolean: "`true`, `t`, `yes`, `y`, `on` and `1` are taken for true, their opposites for false, in any case.",
@@ -74,7 +74,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(at(body("/v1/named"), "required"), true)
   })
 
-  it("speaks of unreadable bodies and faults only where there can be some, of what is judged before them everywhere", () => {
+  it("documents body faults where they can occur, and faults checked before them everywhere", () => {
     const statuses = (path: string, method: string) =>
       Object.keys(at(spec, "paths", path, method, "responses") as object)
     assert.deepStrictEqual(statuses("/v1/current", "get"), ["200", "406", "413", "415", "421", "431", "500", "503"])
@@ -118,7 +118,7 @@ describe("the document of the whole contract", () => {
   })
 
   it("says which ids are UUIDs", () => {
-    // Given by a directory, or tokens and digests.
+    // Ids of a directory, or tokens and digests.
     const others = ["institution_id", "project_id", "token", "stop_token", "digest"]
     for (const { path, parameter } of parameters.filter(({ parameter }) => at(parameter, "in") === "path")) {
       const name = String(at(parameter, "name"))
@@ -151,7 +151,7 @@ describe("the page", () => {
     assert.notMatch(text, /<script|<img|style=|onclick/)
   })
 
-  it("escapes what a contract says", () => {
+  it("escapes the contract's texts", () => {
     const Evil = TestApi.annotateMerge(OpenApi.annotations({ title: "<script>alert(1)</script>" }))
     const written = page(document(Evil), "x").text
     assert.notInclude(written, "<script>")
@@ -166,7 +166,7 @@ const serving = Server.layer(Docs.layer(TestApi, "http://localhost"), { host: "1
 )
 
 layer(serving, { excludeTestServices: true, timeout: "2 minutes" })("over a socket", (it) => {
-  it.effect("all three are public, may be kept, and admit no script", () =>
+  it.effect("all three are public and cacheable, and admit no script", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/openapi.json", "/v1/docs", "/v1/docs/", "/v1/docs/style.css"]) {
         const reply = yield* call("GET", path, undefined, { accept: "text/html" })

@@ -9,12 +9,12 @@ import { call, layer as serverLayer, raw, SlowHandler } from "./TestServer.ts"
 
 const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 
-/** Of a key that nobody tried before. */
+/** A credential with a key prefix that was never used before. */
 const freshPrefix = () => `mail_k_${randomBytes(4).toString("hex")}`
 
 layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edge", (it) => {
   describe("floor codes", () => {
-    it.effect("404 for an unknown path, without a word of it", () =>
+    it.effect("404 for an unknown path, without repeating it", () =>
       Effect.gen(function* () {
         const reply = yield* call("GET", "/v1/unknown/secret-token")
         isProblem(reply, 404, "not_found", "/{unknown}")
@@ -117,7 +117,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.strictEqual((yield* call("GET", "/v1/current", undefined, { "x-big": "x".repeat(7000) })).status, 200)
       }))
 
-    it.effect("500 for a defect, without its words, found in the audit", () =>
+    it.effect("500 for a defect, without its message, recorded in the audit", () =>
       Effect.gen(function* () {
         const reply = yield* call("GET", "/v1/defect")
         isProblem(reply, 500, "internal", "/v1/defect")
@@ -127,7 +127,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.deepInclude(row, { action: "request.failed", outcome: "failed", status: 500, code: "internal" })
       }))
 
-    it.effect("503 where the database is away, told to the audit once it is back", () =>
+    it.effect("503 while the database is away, in the audit once it is back", () =>
       Effect.gen(function* () {
         const away = Effect.map(call("GET", "/v1/away"), (reply) => {
           isProblem(reply, 503, "dependency_unavailable", "/v1/away")
@@ -141,7 +141,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.deepInclude(row, { outcome: "failed", status: 503, code: "dependency_unavailable" })
       }))
 
-    it.effect("400 for a body that is no UTF-8", () =>
+    it.effect("400 for a body that is not UTF-8", () =>
       Effect.gen(function* () {
         const { url } = yield* Server
         const reply = yield* Effect.promise(() =>
@@ -184,7 +184,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         }
       }))
 
-    it.effect("does not depend on a slash at the end, and never redirects", () =>
+    it.effect("is the same with a slash at the end, and never a redirect", () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* call("GET", "/v1/current/")).status, 200)
         assert.strictEqual((yield* call("POST", "/v1/strict/", { name: "x" })).status, 200)
@@ -221,7 +221,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.include(JSON.stringify(row.details), `"127.0.0.0/24"`)
       }))
 
-    it.effect("tells an id that a client chose from ours, in records of one and of many requests", () =>
+    it.effect("tells a client's own request id from ours, in records of one and of many requests", () =>
       Effect.gen(function* () {
         const { read } = yield* AuditLog
         const recorded = (requestId: string) => Effect.map(Stream.runCollect(read({ requestId })), (all) => [...all])
@@ -237,12 +237,12 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
           assert.deepStrictEqual(ids.filter((one) => String(one).endsWith(ours)), [ours, `client:${ours}`])
           assert.lengthOf(yield* recorded(`client:${ours}`), 1)
         }
-        // No client's id has a colon.
+        // An id of a client never has a colon.
         const posed = yield* call("GET", "/v1/nowhere", undefined, { "x-request-id": "client:x" })
         assert.match(posed.headers.get("x-request-id") ?? "", uuidv7)
       }).pipe(Effect.provide(AuditLog.layer)))
 
-    it.effect("gathers what nobody recognised: one row for a burst of one key's prefix", () =>
+    it.effect("gathers unrecognised requests: one row for a burst of one key's prefix", () =>
       Effect.gen(function* () {
         const [, { credential, replies, requestId }] = yield* Effect.suspend(() => {
           const credential = freshPrefix()
@@ -253,7 +253,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
             (i) => call("GET", "/v1/who", undefined, { ...headers, "x-request-id": requestId(i) }),
             { concurrency: 20 },
           ).pipe(Effect.map((replies) => ({ credential, replies, requestId })), Effect.timed)
-          // What takes longer than a second is no burst.
+          // A burst of more than a second would be several.
         }).pipe(Effect.repeat({ until: ([took]) => Duration.toMillis(took) < 900 }))
         const ids = new Set(replies.map((reply) => reply.json["audit_id"]))
         assert.strictEqual(ids.size, 1)
@@ -267,7 +267,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.strictEqual((yield* audited(requestId(0))).id, row.id)
       }))
 
-    it.effect("writes a prefix that goes on failing down less and less often", () =>
+    it.effect("records a prefix that goes on failing ever less often", () =>
       Effect.gen(function* () {
         const credential = freshPrefix()
         const refused = (requestId: string) =>
@@ -282,7 +282,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
         assert.isAtLeast(Duration.toMillis(second), 1_900)
       }))
 
-    it.effect("gathers another prefix and another route apart", () =>
+    it.effect("gathers another prefix and another route separately", () =>
       Effect.gen(function* () {
         const one = yield* call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_11111111" })
         const two = yield* call("GET", "/v1/who", undefined, { authorization: "Bearer mail_k_22222222" })
@@ -291,7 +291,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("the edg
       }))
   })
 
-  describe("a client that goes away", () => {
+  describe("a client that disconnects", () => {
     it.effect("does not stop a request that changes something", () =>
       Effect.gen(function* () {
         const { started, proceed, done } = yield* SlowHandler

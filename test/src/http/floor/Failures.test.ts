@@ -7,7 +7,7 @@ import { transact } from "../../../../services/platform/database/Transact.ts"
 import { answer } from "../../../../src/http/edge/Failures.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
-/** What a request is answered whose command ends in this. */
+/** The answer to a request whose command ends in this failure. */
 const statusOf = <A, E>(command: Effect.Effect<A, E, Database>) =>
   Effect.flatMap(
     Effect.exit(transact(command)),
@@ -16,14 +16,14 @@ const statusOf = <A, E>(command: Effect.Effect<A, E, Database>) =>
   )
 
 layer(TestDatabase.layer, { excludeTestServices: true })("a database that cannot be used now is 503", (it) => {
-  it.effect("as one that only reads, after a fail-over", () =>
+  it.effect("is 503 for a server that became read-only after a fail-over", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const command = Effect.andThen(sql`set transaction read only`, sql`insert into schema_meta (min_app) values (1)`)
       assert.strictEqual(yield* statusOf(command), 503)
     }))
 
-  it.effect("as one whose connections are all taken", () =>
+  it.effect("is 503 for a server without a free connection", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const { name, url } = yield* TestDatabase
@@ -34,7 +34,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that cannot
       assert.strictEqual(status, 503)
     }).pipe(Effect.scoped))
 
-  it.effect("as one that ended the transaction of a process that was frozen", () =>
+  it.effect("is 503 for a transaction that the server ended while its process was frozen", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const command = Effect.gen(function* () {
@@ -51,7 +51,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("a database that cannot
       assert.strictEqual(yield* statusOf(command), 503)
     }))
 
-  it.effect("and a statement of ours that is wrong is still 500", () =>
+  it.effect("is still 500 for a wrong statement of ours", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       assert.strictEqual(yield* statusOf(sql`select nothing`), 500)

@@ -1,4 +1,4 @@
-/** Bounds of what gathers refusals, whatever is refused. */
+/** Bounds of the memory that gathers refusals. */
 import { assert, describe, it } from "@effect/vitest"
 import { GatheredRefusals, type Refusal } from "../../../../src/http/edge/GatheredRefusals.ts"
 
@@ -7,7 +7,7 @@ const second = 1_000
 /** Pairs of status and code in `nth`. */
 const codes = 6
 
-/** The nth refusal of as many kinds as are asked for. */
+/** The nth refusal, of as many kinds as asked for. */
 const nth = (n: number, kinds: number): Refusal => ({
   requestId: `${n}`.padStart(128, "r"),
   route: `/v1/route-${n % kinds}`,
@@ -21,7 +21,7 @@ const put = (heap: GatheredRefusals, refusal: Refusal, id: string, now: number) 
   heap.isFirst(refusal, now) ? undefined : heap.add(refusal, now) ?? heap.open(refusal, id, now)
 
 describe("gathered refusals", () => {
-  it("hold no more than their bounds, while nothing can be written", () => {
+  it("hold no more than their bounds while nothing can be written", () => {
     const heap = new GatheredRefusals(bounds)
     for (let n = 0; n < 100_000; n++) {
       put(heap, nth(n, 10_000), String(n), n * 3)
@@ -33,7 +33,7 @@ describe("gathered refusals", () => {
     }
   })
 
-  it("count every refusal once, and hold nothing when all is written and a minute is over", () => {
+  it("count every refusal once, and hold nothing a minute after all is written", () => {
     const heap = new GatheredRefusals(bounds)
     let [first, counted] = [0, 0]
     const write = () => {
@@ -53,7 +53,7 @@ describe("gathered refusals", () => {
     assert.deepStrictEqual(heap.size, { kinds: 0, owners: 0, records: 0, ids: 0 })
   })
 
-  it("list no more ids of one actor than it may have, and of the others still theirs", () => {
+  it("list no more ids of one actor than allowed, and still those of the others", () => {
     const heap = new GatheredRefusals(bounds)
     const of = (actor: string, n: number): Refusal => ({ ...nth(0, 1), actor, requestId: `${actor}-${n}` })
     for (let n = 0; n < 100; n++) put(heap, of("account:a", n), `a-${n}`, 0)
@@ -64,7 +64,7 @@ describe("gathered refusals", () => {
     ]])
   })
 
-  it("wait twice as long each time, up to half a minute, and begin anew after a quiet minute", () => {
+  it("wait twice as long each time, up to half a minute, and begin again after a quiet minute", () => {
     const heap = new GatheredRefusals(bounds)
     const refusal = nth(0, 1)
     let now = 0

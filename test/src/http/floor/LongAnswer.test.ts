@@ -1,4 +1,4 @@
-/** Answers that go on, on both servers: who ends them, and what is left of them. */
+/** Streaming answers on both servers: their end, and the connections that they leave. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -9,7 +9,7 @@ import { Server } from "../../../../src/http/Server.ts"
 
 type Sink = Parameters<Flow["attach"]>[0]
 
-/** One answer that says `hello` and then what it is told to. */
+/** One answer that sends `hello` and then what it is told to. */
 const flowing = () => {
   const seen: Array<"attached" | "gone" | "ended"> = []
   const over = Deferred.makeUnsafe<void>()
@@ -53,7 +53,7 @@ const served = Effect.fnUntraced(function* (nodeHttp: boolean) {
 
 interface Caller {
   readonly socket: Socket
-  /** Waits until what came matches. */
+  /** Waits until the received text matches. */
   readonly heard: (pattern: RegExp) => Effect.Effect<string>
   readonly closed: Effect.Effect<void>
 }
@@ -88,7 +88,7 @@ const calling = (port: number, method: string) =>
 
 for (const nodeHttp of [false, true]) {
   describe(`an answer that goes on, ${nodeHttp ? "on node:http" : "on the runtime's own server"}`, () => {
-    it.live("carries its headers and what is said while it goes, and knows when its client is gone", () =>
+    it.live("carries its headers and its data as sent, and notices when its client is gone", () =>
       Effect.gen(function* () {
         const { over, port, say, seen, stop } = yield* served(nodeHttp)
         const { heard, socket } = yield* calling(port, "GET")
@@ -117,7 +117,7 @@ for (const nodeHttp of [false, true]) {
         assert.strictEqual(seen[1], "ended")
       }))
 
-    it.live("is let go where only its head was wanted", () =>
+    it.live("is ended where only its head was wanted", () =>
       Effect.gen(function* () {
         const { over, port, seen, stop } = yield* served(nodeHttp)
         const { heard, socket } = yield* calling(port, "HEAD")

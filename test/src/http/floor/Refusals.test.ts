@@ -26,7 +26,7 @@ interface Row {
   readonly details: { readonly count?: number; readonly request_ids?: ReadonlyArray<string> }
 }
 
-/** Runs with a gatherer of its own, which writes what waits when it ends; gives the rows that `actor` like leaves. */
+/** Runs with a gatherer of its own, which writes at its end; returns the rows with an actor like this. */
 const rowsOf = Effect.fnUntraced(function* <E>(like: string, run: Effect.Effect<unknown, E, Refusals>) {
   yield* Effect.provide(run, Layer.fresh(Refusals.layer))
   const { sql } = yield* Database
@@ -40,7 +40,7 @@ const total = (rows: ReadonlyArray<Row>) => rows.reduce((sum, { details }) => su
 layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(TestDatabase.layer)))(
   "the audit of refusals",
   (it) => {
-    it.effect("an account whose requests are refused for a minute leaves a few records, which count every one", () =>
+    it.effect("an account whose requests are refused for a minute leaves a few records, which count each one", () =>
       Effect.gen(function* () {
         const actor = "account:flood"
         const rows = yield* rowsOf(
@@ -60,11 +60,11 @@ layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(Te
         // At once, after 1, 2, 4, 8, 16 and 30 seconds.
         assert.isAtMost(rows.length, 3 * 7)
         assert.deepStrictEqual(new Set(rows.map(({ route }) => route)).size, 3)
-        // An id is about 40 bytes: what one actor makes the audit hold is bounded as well.
+        // An id is about 40 bytes: one actor's growth of the audit is bounded as well.
         for (const { details } of rows) assert.isAtMost(details.request_ids?.length ?? 1, 500)
       }))
 
-    it.effect("each request id leads to its record: the first at once, what follows after a second", () =>
+    it.effect("each request id leads to its record: the first at once, later ones after a second", () =>
       Effect.gen(function* () {
         const actor = "account:found"
         const log = yield* AuditLog
@@ -92,7 +92,7 @@ layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(Te
         assert.lengthOf(refusals, 2)
       }))
 
-    it.effect("kinds apart: another code, another route, another actor; a fault of ours is never among refusals", () =>
+    it.effect("codes, routes and actors are recorded apart, and a fault of ours never among refusals", () =>
       Effect.gen(function* () {
         const rows = yield* rowsOf(
           "account:kind%",
@@ -112,7 +112,7 @@ layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(Te
           }),
         )
         assert.strictEqual(total(rows), 14)
-        // The last two wait from the first on.
+        // The last two wait, counted from the first.
         assert.lengthOf(rows, 5 * 2 + 2)
       }))
 
@@ -136,7 +136,7 @@ layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(Te
         assert.deepInclude(other[0], { actor: "account:many-other", code: "not_found" })
       }))
 
-    it.effect("key prefixes that are made up leave no record each", () =>
+    it.effect("made-up key prefixes leave no record each", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         yield* rowsOf(

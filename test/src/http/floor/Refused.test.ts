@@ -48,7 +48,7 @@ const files = ["services", "src"].flatMap((directory) =>
     .map((name) => `${directory}/${name}`)
 )
 
-/** What stands between the parenthesis that opens at `from` and the one that closes it. */
+/** The text between the parenthesis that opens at `from` and its closing one. */
 const inParentheses = (text: string, from: number): string => {
   let depth = 0
   for (let i = from; i < text.length; i++) {
@@ -74,5 +74,5 @@ describe("a refusal", () => {
     assert.isAbove(codes.size, 60)
     assert.include([...codes.values()], "environment_mismatch")
   })
-  it("says more than its title, wherever it is made", () => assert.deepStrictEqual(silent, []))
+  it("has a detail wherever it is made", () => assert.deepStrictEqual(silent, []))
 })

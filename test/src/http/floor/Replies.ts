@@ -1,4 +1,4 @@
-/** What a refusal must look like. */
+/** The form of every refusal. */
 import { assert } from "@effect/vitest"
 import type { Reply } from "./TestServer.ts"
 

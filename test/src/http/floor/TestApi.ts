@@ -1,4 +1,4 @@
-/** A small contract that meets every part of the floor. */
+/** A small contract that exercises every part of the HTTP edge. */
 import { Deferred, Effect, Layer, Schema, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
@@ -67,7 +67,7 @@ class Things extends HttpApiGroup.make("things").add(
 
 export class TestApi extends HttpApi.make("test").add(Things).prefix("/v1") {}
 
-/** What a test and the slow handler tell each other. */
+/** Signals between a test and the slow handler. */
 export interface Slow {
   readonly started: Deferred.Deferred<void>
   readonly proceed: Deferred.Deferred<void>
@@ -101,7 +101,7 @@ const handlers = ({ started, proceed, done }: Slow) =>
         ),
     }))
 
-/** A stream that says one word and stays open. */
+/** A stream that sends one word and stays open. */
 const stream = HttpRouter.add(
   "GET",
   "/v1/stream",

@@ -1,4 +1,4 @@
-/** The floor with its audit in a database of its own, over a real socket. */
+/** The HTTP edge with its audit in a database of its own, over a real socket. */
 import { Deferred, Effect, Layer } from "effect"
 import { Context } from "effect"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
@@ -61,7 +61,7 @@ export const call = Effect.fnUntraced(function* (
   })
 })
 
-/** Bytes over a bare socket, for what no client sends; gives what came back when the server closed. */
+/** Sends bytes over a bare socket, for requests that no client sends; returns what came before the server closed. */
 export const raw = Effect.fnUntraced(function* (parts: ReadonlyArray<string>, until: (soFar: string) => boolean) {
   const { host, port } = yield* Server
   const { connect } = yield* Effect.promise(() => import("node:net"))

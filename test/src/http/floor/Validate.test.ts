@@ -7,7 +7,7 @@ const id = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 const good = { name: "ab", tags: ["a"], size: 5, on: true }
 
 layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a request that does not decode", (it) => {
-  it.effect("gives every fault of path, query, header and body at once, byte for byte", () =>
+  it.effect("every fault of path, query, header and body is given at once, byte for byte", () =>
     Effect.gen(function* () {
       const reply = yield* call("POST", "/v1/things/nope?limit=x", {
         name: "a",
@@ -20,7 +20,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       })
       assert.strictEqual(reply.status, 422)
       assert.strictEqual(reply.headers.get("content-type"), "application/json")
-      // pydantic 2.13.5 and FastAPI gave these bytes for the same contract, but for the header's value.
+      // pydantic 2.13.5 and FastAPI gave these bytes for the same contract, except for the header's value.
       assert.strictEqual(
         reply.text,
         '{"detail":[{"type":"uuid_parsing","loc":["path","id"],"msg":"Input should be a valid UUID, invalid character: ' +
@@ -37,7 +37,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       )
     }))
 
-  it.effect("says what is missing: a parameter, a member, the whole body", () =>
+  it.effect("a missing parameter, member or body is named", () =>
     Effect.gen(function* () {
       const reply = yield* call("POST", `/v1/things/${id}`, { name: "ab", tags: ["a"], size: "5" }, {
         "x-key": "12345678",
@@ -62,7 +62,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       }
     }))
 
-  it.effect("reads no body as {} where nothing is required", () =>
+  it.effect("a missing body is {} where nothing is required", () =>
     Effect.gen(function* () {
       for (const body of [undefined, "", "{}", "null"]) {
         const reply = yield* call("POST", "/v1/optional", body)
@@ -70,7 +70,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       }
     }))
 
-  it.effect("reads what pydantic reads", () =>
+  it.effect("values are read as pydantic reads them", () =>
     Effect.gen(function* () {
       const reply = yield* call("POST", `/v1/things/${id}?limit=1_0`, { ...good, size: "5", on: "oFf" }, {
         "x-key": "12345678",
@@ -86,7 +86,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       )
     }))
 
-  it.effect("shows where JSON breaks, together with the faults of the other sections", () =>
+  it.effect("the position of broken JSON is given, together with the faults of other sections", () =>
     Effect.gen(function* () {
       const broken = yield* call("POST", "/v1/strict", '{"name": }')
       assert.strictEqual(
@@ -102,7 +102,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       assert.strictEqual((yield* call("POST", "/v1/strict", "[".repeat(100_000))).status, 422)
     }))
 
-  it.effect("refuses unknown members where the contract is strict, ignores them elsewhere", () =>
+  it.effect("unknown members are refused where the contract is strict, and ignored elsewhere", () =>
     Effect.gen(function* () {
       const strict = yield* call("POST", "/v1/strict", { other: 1, name: "a" })
       assert.deepStrictEqual(strict.json, {
@@ -111,7 +111,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       assert.strictEqual((yield* call("POST", "/v1/optional", { other: 1 })).status, 200)
     }))
 
-  it.effect("repeats nothing of a secret request", () =>
+  it.effect("no value of a secret request is repeated", () =>
     Effect.gen(function* () {
       const reply = yield* call("POST", "/v1/secret", { code: "hunter2" })
       assert.strictEqual(reply.status, 422)
@@ -119,7 +119,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       assert.notInclude((yield* call("POST", "/v1/secret", { cod: "hunter2" })).text, "hunter2")
     }))
 
-  it.effect("lets no text through that a database cannot hold", () =>
+  it.effect("text that a database cannot hold is refused", () =>
     Effect.gen(function* () {
       for (const name of ["a\u0000b", "\ud83d"]) {
         const reply = yield* call("POST", "/v1/optional", JSON.stringify({ name }))
@@ -135,7 +135,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       assert.strictEqual((yield* call("POST", "/v1/optional", { name: "\\u0000 is six characters" })).status, 200)
     }))
 
-  it.effect("tells of so many faults that the answer stays small", () =>
+  it.effect("the number of reported faults is limited so that the answer stays small", () =>
     Effect.gen(function* () {
       const many = (value: string) => `{${Array.from({ length: 4_900 }, (_, i) => `"k${i}":${value}`).join(",")}}`
       for (const [value, faults] of [["1", 22], ["1e999", 100], ['"\\ud800"', 100]] as const) {
@@ -152,7 +152,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       )
     }))
 
-  it.effect("looks into no body of more members, lists or objects than any that is taken has", () =>
+  it.effect("a body with more members, lists or objects than any valid one is not read", () =>
     Effect.gen(function* () {
       for (
         const [body, error] of [
@@ -166,7 +166,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       }
     }))
 
-  it.effect("counts code points, not halves of surrogate pairs", () =>
+  it.effect("lengths count code points, not halves of surrogate pairs", () =>
     Effect.gen(function* () {
       const send = (name: string) =>
         call("POST", `/v1/things/${id}?limit=1`, { ...good, name }, { "x-key": "12345678" })
@@ -175,7 +175,7 @@ layer(serverLayer, { excludeTestServices: true, timeout: "2 minutes" })("a reque
       assert.strictEqual((yield* send("𝒳".repeat(6))).status, 422)
     }))
 
-  it.effect("waits ten seconds for a body", () =>
+  it.effect("a body is waited for ten seconds", () =>
     Effect.gen(function* () {
       const { port } = yield* Server
       const head = `POST /v1/strict HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\n` +

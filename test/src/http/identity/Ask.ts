@@ -1,4 +1,4 @@
-/** Requests of people to the identity API, over a socket; whatever is secret about them is remembered. */
+/** Requests of people to the identity API, over a socket; their secrets are recorded. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Agent, request } from "node:http"
@@ -17,7 +17,7 @@ export interface Answer {
 /** A header with several values is sent as often. */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** What no row, log or answer may hold; shorter ones would be found by chance. */
+/** Secrets that no row, log or answer may hold; shorter ones would be found by chance. */
 export const secrets = new Set<string>()
 export const secret = <A extends string>(text: A): A => {
   if (text.length >= 12) secrets.add(text)
@@ -26,7 +26,7 @@ export const secret = <A extends string>(text: A): A => {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 50 })
 
-/** One request; `body` is sent as it is where it is text or bytes, else as JSON. No header is added for text. */
+/** One request; a `body` of text or bytes is sent as it is, any other as JSON. No header is added for text. */
 export const send = Effect.fnUntraced(function* (
   method: string,
   path: string,
@@ -83,7 +83,7 @@ export const as = Effect.fnUntraced(function* (personId: string, options?: Token
 
 export const key = () => ({ "idempotency-key": crypto.randomUUID() })
 
-/** A person asks, with a new idempotency key where the method is POST. */
+/** A person's request, with a new idempotency key where the method is POST. */
 export const ask = Effect.fnUntraced(function* (
   personId: string,
   method: string,
@@ -95,7 +95,7 @@ export const ask = Effect.fnUntraced(function* (
   return yield* send(method, path, { ...auth, ...(method === "POST" ? key() : {}), ...headers }, body)
 })
 
-/** The body of an answer that is of the second hundred; any other is a fault of the test's world. */
+/** The body of a 2xx answer; any other answer is a fault of the test's fixture. */
 export const done = ({ body, status, text }: Answer) => {
   assert.isTrue(status >= 200 && status < 300, `${status} ${text}`)
   return body

@@ -1,4 +1,4 @@
-/** Every operation of the identity API: how it is asked rightly, and what the served document says of it. */
+/** Every operation of the identity API: a valid request of it, and its entry in the served document. */
 import { document } from "../../../../src/http/docs/Document.ts"
 import { Api } from "../../../../schemas/api/Api.ts"
 import type { Asked, Case } from "./Catalogue/Case.ts"

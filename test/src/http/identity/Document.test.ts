@@ -1,4 +1,4 @@
-/** What the document of the identity API says, against what is specified. */
+/** The document of the identity API, compared with the specification. */
 import { assert, describe, it } from "@effect/vitest"
 import { sample } from "../../../../src/http/docs/Schemas.ts"
 import { operations, type Schema, spec } from "./Catalogue.ts"
@@ -18,7 +18,7 @@ const reads: ReadonlyArray<string> = [
   "/v1/jobs",
 ]
 
-/** Of each body, its fields and which of them must be sent: the specification's tables. */
+/** The fields of each body, and those that must be sent: the specification's tables. */
 const bodies: Readonly<Record<string, readonly [required: string, optional: string]>> = {
   RequestFields: ["name organization_type website domains purpose contacts reason", ""],
   WebsiteRegistration: [
@@ -47,7 +47,7 @@ describe("the document of the identity API", () => {
     assert.deepStrictEqual(scheme, { type: "http", scheme: "Bearer" })
   })
 
-  it("has every endpoint of the specification, its key and its answer, and of ours those that are known", () => {
+  it("has every endpoint of the specification with its key and answer, and the known ones of ours", () => {
     const gets = operations.filter(({ method }) => method === "GET").map(({ template }) => template)
     assert.includeMembers(gets, [...reads])
     assert.sameMembers(
@@ -64,7 +64,7 @@ describe("the document of the identity API", () => {
     }
   })
 
-  it("names the failures that each can meet, with their headers", () => {
+  it("names each operation's possible failures, with their headers", () => {
     for (const { operationId, parameters, requestBody, responses } of operations) {
       const has = (...statuses: ReadonlyArray<number>) =>
         assert.containsAllKeys(responses, statuses.map(String), operationId)
@@ -88,7 +88,7 @@ describe("the document of the identity API", () => {
     }
   })
 
-  it("has the specification's bodies, which admit nothing else", () => {
+  it("has the specification's bodies, which accept nothing else", () => {
     for (const [name, [required, optional]] of Object.entries(bodies)) {
       const { additionalProperties, properties, required: needed } = schemas[name]
       assert.deepStrictEqual([...needed].sort(), words(required), name)
@@ -110,7 +110,7 @@ describe("the document of the identity API", () => {
     assert.deepStrictEqual(schemas.GrantReceipt.properties.issuer_assignment, { type: "null" })
   })
 
-  it("shows on its page bodies that it admits", () => {
+  it("shows only accepted bodies on its page", () => {
     const all = Object.entries<Record<string, Schema>>(spec.paths).flatMap(([template, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ ...operation, method, template }))
     )
@@ -122,7 +122,7 @@ describe("the document of the identity API", () => {
     }
   })
 
-  it("says of a probe that fails what its body is", () => {
+  it("describes the body of a failing probe", () => {
     assert.deepStrictEqual(spec.paths["/ready"].get.responses["503"].content["application/json"], {
       schema: { $ref: "#/components/schemas/NotReady" },
     })

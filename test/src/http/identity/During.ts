@@ -1,8 +1,8 @@
-/** Requests that meet in the database: one waits for what another has locked. */
+/** Requests that meet in the database: one waits for a lock of another. */
 import { Deferred, Effect, Fiber, Schedule } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 
-/** So many wait for a lock of this database. */
+/** Waits until this many statements wait for a lock of this database. */
 export const waits = Effect.fnUntraced(function* (many: number) {
   const { sql } = yield* Database
   yield* sql`
@@ -12,7 +12,7 @@ export const waits = Effect.fnUntraced(function* (many: number) {
   )
 })
 
-/** Does `first` in a transaction that ends once `many` wait because of what `meanwhile` began. Gives both. */
+/** Runs `first` in a transaction that ends once `many` wait because of `meanwhile`. Returns both results. */
 export const during = Effect.fnUntraced(function* <A, E, R, B, F, S>(
   first: Effect.Effect<A, E, R>,
   meanwhile: Effect.Effect<B, F, S>,

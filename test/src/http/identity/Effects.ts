@@ -1,11 +1,11 @@
-/** How often something was done, as the database knows it. */
+/** Counts of how often an operation took effect, from the database. */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import type { Answer } from "./Ask.ts"
 import type { Asked } from "./Catalogue.ts"
 
-/** Where each effect can be counted. */
+/** The rows of each operation's effect. */
 export const effects: Readonly<
   Record<string, (asked: Asked, answer: Answer) => Effect.Effect<number, SqlError.SqlError, Database>>
 > = {

@@ -1,4 +1,4 @@
-/** How each kind of body of the field tables is asked over HTTP, and what the state says of what its form admits. */
+/** The HTTP request for each kind of body in the field tables, and refusals by state of well-formed values. */
 import { decidedKinds, decidedRows } from "../../../schemas/identity/DecidedRows.ts"
 import { contact, kinds, rows as specified } from "../../../schemas/identity/FieldRows.ts"
 import { type Headers, key } from "./Ask.ts"
@@ -29,7 +29,7 @@ const operations: Readonly<Record<string, string>> = {
   "Idempotency header": "requests.createOrganizationRequest",
 }
 
-/** What the state says of values that the form admits; any other field's are as good as those of the case. */
+/** Refusals by state of values that the form accepts; values of any other field are accepted like the case's own. */
 export const judged: Readonly<Record<string, ReadonlyArray<number>>> = {
   "Website registration | owner_person_id": [409],
   "RequestCreate | institution_id": [404],
@@ -42,7 +42,7 @@ export const judged: Readonly<Record<string, ReadonlyArray<number>>> = {
   "GrantProposal | access_id": [404],
   "GrantProposal | access_version": [201, 409],
   "GrantProposal | grant_event_id": [201, 409],
-  // The stage's project is in production.
+  // The fixture's project is in production.
   "LifecycleServiceProposal | environment": [201, 409],
   "LifecycleServiceApproval | expected_version": [200, 409],
   // A time that is more than a year off; a target of an action that has none.
@@ -56,7 +56,7 @@ export const minimal: Readonly<Record<string, Body>> = Object.fromEntries(
 export const rows = [...specified, ...decidedRows]
 const organization = kinds.RequestFields.minimal
 
-/** Never repeated: what may be a secret, and headers. */
+/** Fields whose values are never repeated: possible secrets, and headers. */
 export const silent = new Set(["StartAction", "FinishAction", "Idempotency header"])
 
 export const section = (kind: string): ReadonlyArray<string | number> =>

@@ -1,7 +1,7 @@
 /**
- * The field tables over HTTP, row by row (those of the specification, and docs/api/identity.md for the bodies
- * that it does not show): what stands at a bound is accepted, what is one past it is refused with exactly one
- * fault, told whole. The rows are those of FieldRows and DecidedRows.
+ * The field tables over HTTP, row by row (those of the specification, and docs/api/identity.md for bodies that it does
+ * not show): a value at a bound is accepted, a value one past it is refused with exactly one fault, compared whole. The
+ * rows are those of FieldRows and DecidedRows.
  */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ import { held } from "./Held.ts"
 import { judgedBodies, type Refused } from "./Judged.ts"
 import { type Stage, stage } from "./Stage.ts"
 
-/** The stage, once for all rows. */
+/** The fixture, made once for all rows. */
 class Fern extends Context.Service<Fern, Stage>()("bailiwick/test/src/http/identity/Fields") {}
 
 const ask = Effect.fnUntraced(function* (
@@ -31,7 +31,7 @@ const ask = Effect.fnUntraced(function* (
   return held(operation, yield* send(operation.method, pathOf(operation, asked), all, body), String(body))
 })
 
-/** What is repeated of a refused value: a long text is cut, of what may be a secret nothing is said. */
+/** The repeated part of a refused value: a long text is cut, and a possible secret left out. */
 const repeated = (kind: string, value: unknown) => {
   const input = silent.has(kind) ? undefined : shortInput(value)
   return input === undefined ? {} : { input }
@@ -69,7 +69,7 @@ type Step = string | number
 const valueAt = (value: unknown, path: ReadonlyArray<Step>) =>
   path.reduce<unknown>((inner, step) => Reflect.get(Object(inner), step), value)
 
-/** The value that is repeated: the refused one, the object that misses a member, `{}` for what is no JSON. */
+/** The repeated value: the refused one, the object that lacks a member, or `{}` for invalid JSON. */
 const inputOf = (type: string, text: string, path: ReadonlyArray<Step>): unknown =>
   type === "json_invalid"
     ? {}
@@ -105,7 +105,7 @@ const expectingValue = {
 }
 const tags = "'webauthn.create', 'totp', 'confirm'"
 
-/** Where FastAPI fails or repeats what may be a secret, and where our bounds are narrower. */
+/** Cases in which FastAPI fails or repeats possible secrets, and those in which our bounds are narrower. */
 const ours: ReadonlyArray<readonly [kind: string, text: string, ...faults: ReadonlyArray<object>]> = [
   ["Transition", ',"expected_version":1e400', { ...notFinite, loc: ["body", "expected_version"] }],
   ["Transition", `,"expected_version":${"9".repeat(250)}e99`, { ...notFinite, loc: ["body", "expected_version"] }],
@@ -146,21 +146,25 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
   excludeTestServices: true,
   timeout: "2 minutes",
 })("the field tables over HTTP", (it) => {
-  it.effect("every row is one of an operation", () =>
+  it.effect("every row belongs to an operation", () =>
     Effect.sync(() => {
       assert.isAtLeast(rows.length, 60)
       for (const { kind } of rows) assert.isDefined(caseOf(kind), kind)
     }))
 
   for (const row of rows) {
-    it.effect(`${row.kind} | ${row.field}: takes what stands at its bounds`, () => accepted(row), 30_000)
+    it.effect(`${row.kind} | ${row.field}: values at its bounds are accepted`, () => accepted(row), 30_000)
     if (row.bad.length > 0) {
-      it.effect(`${row.kind} | ${row.field}: refuses what is past them, and says so`, () => refused(row), 30_000)
+      it.effect(
+        `${row.kind} | ${row.field}: values past its bounds are refused with their fault`,
+        () => refused(row),
+        30_000,
+      )
     }
   }
 
   for (const kind of Object.keys(kinds)) {
-    it.effect(`${kind}: what its table requires is missed in the table's order, what it does not name is refused`, () =>
+    it.effect(`${kind}: missing fields are reported in the table's order, and unknown ones refused`, () =>
       Effect.gen(function* () {
         const { people } = yield* Fern
         const required = rows.filter((row) => row.kind === kind && row.required).map(({ field }) => field)
@@ -182,13 +186,13 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
 
   for (const [kind, refusals] of Object.entries(judgedBodies)) {
     it.effect(
-      `${kind}: is refused as pydantic refuses it`,
+      `${kind}: wrong bodies are refused as by pydantic`,
       () => Effect.forEach(refusals, (refused) => judgedAlike(kind, refused)),
       30_000,
     )
   }
 
-  it.effect("what pydantic has no answer to, or too much of one, is refused in its manner", () =>
+  it.effect("bodies that pydantic cannot answer, or answers at length, are refused in its manner", () =>
     Effect.forEach(
       ours,
       Effect.fnUntraced(function* ([kind, text, ...detail]) {
@@ -196,7 +200,7 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
       }),
     ))
 
-  it.effect("an integer has no largest one: what no version reaches is another version", () =>
+  it.effect("an integer has no largest value: a version out of reach is another version", () =>
     Effect.gen(function* () {
       const world = yield* Fern
       const one = caseOf("Transition")
@@ -210,7 +214,7 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
       }
     }))
 
-  it.effect("what a browser tells of an authenticator is counted in code points, too", () =>
+  it.effect("a browser's texts about an authenticator are counted in code points as well", () =>
     Effect.gen(function* () {
       const proof = (transport: string) => {
         const response = { clientDataJSON: "a", attestationObject: "a", transports: [transport] }
@@ -224,7 +228,7 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
       })
     }))
 
-  it.effect("the least body that the tables admit is taken", () =>
+  it.effect("the smallest body that the tables allow is accepted", () =>
     Effect.gen(function* () {
       const world = yield* Fern
       for (const kind of ["RequestFields", "PersonCreate", "EnrollmentCreate"] as const) {

@@ -1,4 +1,4 @@
-/** Bodies made of the document's own schemas: such as it admits, and such as it refuses in one place. */
+/** Bodies generated from the document's own schemas: accepted ones, and ones wrong in one place. */
 import * as fc from "fast-check"
 import { type Operation, type Schema, spec } from "./Catalogue.ts"
 
@@ -16,7 +16,7 @@ const choices = (schema: Schema): ReadonlyArray<Schema> =>
 const letter = fc.constantFrom("a", "B", "7", "-", "é", "ж", "𝒳", "🌿")
 const text = (min: number, max: number) =>
   fc.array(letter, { minLength: min, maxLength: Math.min(max, min + 40) }).map((letters) => letters.join(""))
-/** Exactly so many code points, the longest in UTF-16. */
+/** A text of exactly this many code points, the longest in UTF-16. */
 export const long = (count: number) => "𝒳".repeat(count)
 
 const day = 86_400_000
@@ -44,7 +44,7 @@ const object = ({ properties = {}, required = [] }: Schema): fc.Arbitrary<object
     { requiredKeys: required },
   )
 
-/** What the schema admits. */
+/** Values that the schema accepts. */
 export const admitted = (given: Schema): fc.Arbitrary<unknown> => {
   const schema = resolved(given)
   const alternatives: ReadonlyArray<Schema> = schema.anyOf ?? schema.oneOf ?? []
@@ -107,7 +107,7 @@ const badObject = (schema: Schema): ReadonlyArray<fc.Arbitrary<unknown>> => {
   return [fc.constantFrom<unknown>("text", 7, []), ...without, ...unknown, ...worse]
 }
 
-/** What the schema refuses, by one fault at least. Texts that stand for numbers and booleans are not among it. */
+/** Values that the schema refuses, with at least one fault; without texts that stand for numbers and booleans. */
 export const refused = (given: Schema): fc.Arbitrary<unknown> => {
   const schema = resolved(given)
   const [first, ...others] = choices(schema)

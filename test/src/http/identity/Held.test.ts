@@ -1,4 +1,4 @@
-/** The judge of answers judged: it refuses each answer that is not as the document says. */
+/** Tests of `held`: it refuses each answer that differs from the document. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Answer } from "./Ask.ts"
 import { secret } from "./Ask.ts"
@@ -49,7 +49,7 @@ const problem = (changes: object = {}, headers = {}) =>
   }, { "content-type": "application/problem+json", ...headers })
 
 describe("held", () => {
-  it("takes what the document says", () => {
+  it("accepts a documented answer", () => {
     held(operation, made())
     held(operation, made({}, { "idempotency-replayed": "true" }))
     held(operation, problem())
@@ -75,6 +75,6 @@ describe("held", () => {
     "a secret": made({ reason: secret("a-secret-of-somebody") }),
   }
   for (const [name, one] of Object.entries(wrong)) {
-    it(`refuses ${name} that it does not say`, () => assert.throws(() => held(operation, one)))
+    it(`refuses undocumented ${name}`, () => assert.throws(() => held(operation, one)))
   }
 })

@@ -1,4 +1,4 @@
-/** Answers held to the document, to the letter: status, media type, headers, and no member that it does not name. */
+/** Compares answers with the document: status, media type, headers, and no member that it does not name. */
 import { assert } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { type Answer, secrets } from "./Ask.ts"
@@ -11,7 +11,7 @@ const formats = {
   "date-time": (text: string) => /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text)),
 }
 
-/** Answers may grow for clients; today they have nothing that the document does not say. */
+/** The document lets answers grow for clients; the answers of today have no undocumented member. */
 const sealed = (value: Schema): Schema => {
   if (Array.isArray(value)) return value.map(sealed)
   if (typeof value !== "object" || value === null) return value
@@ -39,10 +39,10 @@ const ofAnyId = validators(spec, "any-id", { ...formats, uuid: /^/ })
 const bodyIn = (document: typeof ofDocument, { method, template }: Operation) =>
   document("paths", template, method.toLowerCase(), "requestBody", "content", "application/json", "schema")
 
-/** Whether a body is one that the document admits. */
+/** Whether the document accepts a body. */
 export const admits = (operation: Operation, body: unknown): boolean => bodyIn(ofDocument, operation)(body)
 
-/** The same where any text is taken for an id: one that is no UUID belongs to nothing, and is not found. */
+/** The same with any text for an id: an id that is not a UUID belongs to no object, and is answered with 404. */
 export const admitsBeyondIds = (operation: Operation, body: unknown): boolean => bodyIn(ofAnyId, operation)(body)
 
 export interface Failure {
@@ -53,10 +53,10 @@ export interface Failure {
   readonly code: string
 }
 
-/** Every failing answer that was held to the document. */
+/** Every failing answer that was compared with the document. */
 export const failures: Array<Failure> = []
 
-/** Of the headers that answers have, those that say something about this one. */
+/** The headers of an answer that depend on the request. */
 const telling = [
   "etag",
   "idempotency-replayed",
@@ -82,7 +82,7 @@ const problem = (operation: Operation, answer: Answer, what: string) => {
   assert.match(body.instance, new RegExp(`^${pattern}$`), what)
 }
 
-/** Fails where the answer is not as the document says; gives it back. */
+/** Fails where the answer differs from the document; returns the answer. */
 export const held = (operation: Operation, answer: Answer, why = ""): Answer => {
   const { headers, status, text } = answer
   const what = `${operation.operationId} ${why} ${status} ${text.slice(0, 2_000)}`

@@ -1,4 +1,4 @@
-/** Each POST of the identity API under its key (docs/api/identity.md): done once, answered the same ever after. */
+/** Each POST of the identity API under its key (docs/api/identity.md): done once, and always answered the same. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomInt, randomUUID } from "node:crypto"
@@ -35,7 +35,7 @@ const otherBody: Readonly<Record<string, unknown>> = {
 const another = (one: Case, asked: Asked) =>
   otherBody[one.operation] ?? { ...asked.body, reason: "as we did not agree on Monday" }
 
-/** What is so already is shown as it stands to whoever asks for it again. */
+/** Operations that, repeated under a new key, answer with the unchanged state instead of a refusal. */
 const shows = new Set(["lifecycle-service-grants.revokeLifecycleServiceGrant", "websites.changeProjectOwner"])
 
 /** Takes every role away from a person while `use` runs. */
@@ -59,16 +59,16 @@ const each = <E, R>(use: (one: Case, world: Stage) => Effect.Effect<void, E, R>)
   Effect.flatMap(stage, (world) => Effect.forEach(posts, (one) => use(one, world), { discard: true }))
 
 layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempotency over HTTP", (it) => {
-  it.effect("every POST of the specification is in the loop", () =>
+  it.effect("every POST of the specification is tested here", () =>
     Effect.sync(() => {
       const looped = posts.map((one) => operationOf(one).template)
       assert.sameMembers(looped, [...Object.keys(specified), ...extras])
       assert.lengthOf(Object.keys(specified), 18)
     }))
 
-  it.effect("a path longer than any index takes is one that leads nowhere", () =>
+  it.effect("a path too long for an index entry is 404", () =>
     Effect.gen(function* () {
-      // Nothing that compresses, and as many characters as a parameter may have.
+      // Incompressible, and as many characters as a parameter may have.
       const id = () =>
         encodeURIComponent(String.fromCodePoint(...new Uint16Array(512).map(() => randomInt(0x100, 0x7ff))))
       const headers = { ...yield* as(yield* person()), "idempotency-key": randomBytes(127).toString("hex") }
@@ -78,7 +78,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
     }))
 
   it.effect(
-    "a key that is missing, empty, too long or sent twice is 422 at its place",
+    "a key that is missing, empty, too long or sent twice is 422 with its location",
     () =>
       each(Effect.fnUntraced(function* (one, world) {
         const asked = yield* one.asked(world, world.people[one.by])
@@ -97,7 +97,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
           assert.deepStrictEqual(fault.loc, ["header", "idempotency-key"])
           assert.strictEqual(fault.type, name === "missing" ? "missing" : "string_pattern_mismatch", one.operation)
         }
-        // At its bound it is as good as any.
+        // At its bound it is accepted.
         const good = yield* sent(one, asked, { ...auth, "idempotency-key": "~".repeat(255) })
         assert.strictEqual(good.status, one.status, good.text)
         if (specified[operationOf(one).template]?.key === "required") return
@@ -108,7 +108,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
   )
 
   it.effect(
-    "a replay is the same to the byte, whatever has happened since, and never another's",
+    "a replay is the same to the byte, whatever happened since, and never another person's",
     () =>
       each(Effect.fnUntraced(function* (one, world) {
         const personId = world.people[one.by]
@@ -136,7 +136,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
         assert.deepStrictEqual([escaped.status, escaped.text], [first.status, first.text], `${one.operation} escaped`)
         assert.strictEqual(escaped.headers["idempotency-replayed"], "true", `${one.operation} escaped`)
 
-        // Done again under another key, or refused because it was done: either way the state is another one.
+        // Under another key the command runs again, or is refused as done: either way the state is another one.
         yield* sent(one, asked, { ...auth, "idempotency-key": randomUUID() })
         yield* same("after the state moved on")
 
@@ -167,7 +167,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
     120_000,
   )
 
-  it.effect("a body is the same however it is written, and another one where it says the same in other words", () =>
+  it.effect("a body in another spelling is the same, a body with equivalent values is another", () =>
     Effect.gen(function* () {
       const world = yield* stage
       const one = catalogue.find(({ operation }) => operation === "websites.changeProjectOwner")!
@@ -180,12 +180,12 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       const escaped = reason.replaceAll("a", "\\u0061")
       const again = yield* sent(one, asked, once, ` {"reason" : "${escaped}", "person_id":"${person_id}"}\n`)
       assert.deepStrictEqual([again.headers["idempotency-replayed"], again.text], ["true", first.text])
-      // What the decoder makes of them is one and the same.
+      // The decoder reads all of these as the same value.
       for (const active of [true, "true", 1]) {
         const other = yield* sent(one, asked, once, { person_id, reason, active })
         assert.deepStrictEqual(codeOf(other), [409, "idempotency_key_reused"], String(active))
       }
-      // Keys are told apart by case; a slash at the end is none of the path.
+      // Keys differ by case; a slash at the end is not part of the path.
       const upper = { ...json, "idempotency-key": once["idempotency-key"].toUpperCase() }
       assert.notProperty((yield* sent(one, asked, upper, { person_id, reason })).headers, "idempotency-replayed")
       const path = `${pathOf(operationOf(one), asked)}/`
@@ -193,7 +193,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       assert.strictEqual(slashed.headers["idempotency-replayed"], "true")
     }))
 
-  it.effect("who is suspended is nobody, whatever they have a receipt for; a receipt is of one path", () =>
+  it.effect("a suspended person is 401 in spite of a receipt, and a receipt is of one path", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const world = yield* stage
@@ -210,7 +210,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       }
       yield* status("active")
       assert.strictEqual((yield* sent(one, asked, headers)).text, first.text)
-      // The decoder of UUIDs takes them in capitals, and means the same review.
+      // The decoder accepts UUIDs in capitals, which mean the same review.
       const { review_id: review, ...ids } = asked.params as { readonly review_id: string }
       const capitals = yield* sent(one, { ...asked, params: { ...ids, review_id: review.toUpperCase() } }, headers)
       assert.deepStrictEqual([capitals.status, capitals.text], [200, first.text])
@@ -220,7 +220,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       assert.notProperty(other.headers, "idempotency-replayed")
     }))
 
-  it.effect("who comes while the key is under way elsewhere is told to come back in a second", () =>
+  it.effect("a key in progress in another process is refused with a second to wait", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const world = yield* stage
@@ -240,11 +240,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       )
       assert.deepStrictEqual(codeOf(meanwhile.answer), [409, "idempotency_in_progress"])
       assert.strictEqual(meanwhile.answer.headers["retry-after"], "1")
-      // It came to nothing there, so it is done here.
+      // The other process rolled back, so the command runs here.
       assert.strictEqual((yield* sent(one, asked, headers)).status, 201)
     }))
 
-  it.effect("who goes away before the answer finds what was done", () =>
+  it.effect("a client that left before its answer gets it by a replay", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { url } = yield* Server
@@ -272,7 +272,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
       assert.strictEqual(yield* effects[one.operation]!(asked, again), 1)
     }))
 
-  it.effect("what was refused may be tried again with the same key", () =>
+  it.effect("a refused request may be tried again with the same key", () =>
     Effect.gen(function* () {
       const world = yield* stage
       const one = catalogue.find(({ operation }) => operation === "websites.registerWebsite")!

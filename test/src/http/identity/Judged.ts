@@ -1,6 +1,6 @@
 /**
- * Bodies that are refused, and what pydantic 2.13.5 under FastAPI 0.142.2 said of them for models of the same tables: each
- * fault and its place, in order. What begins with a comma is appended to the least body of its kind.
+ * Refused bodies, and the answers of pydantic 2.13.5 under FastAPI 0.142.2 to them for models of the same tables: each
+ * fault and its place, in order. A text that begins with a comma is appended to the smallest body of its kind.
  */
 import { few, many, noString, oneOf, short } from "../../../schemas/identity/FieldRows.ts"
 import type { Fault } from "../../../../schemas/Validation/Fault.ts"

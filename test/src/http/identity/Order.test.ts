@@ -1,6 +1,6 @@
 /**
- * Of several faults of one request the first is told, in the order of docs/api/mail.md: every two of
- * them together, on the operation that can meet them all.
+ * The first of several faults in a request is answered, in the order of docs/api/mail.md: every two faults together, on
+ * the operation that can have them all.
  */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -14,7 +14,7 @@ import { operations } from "./Catalogue.ts"
 import { held } from "./Held.ts"
 import { stage } from "./Stage.ts"
 
-/** In order: whichever stands first is told. */
+/** In order: the first one of a request's faults is answered. */
 const faults = [
   "host",
   "method",
@@ -50,7 +50,7 @@ const answers: Readonly<Record<Name, readonly [number, string | null]>> = {
   "state": [409, "invalid_state"],
 }
 
-/** A receipt is of one place and one person, who had the role there then. */
+/** A receipt of one path and one person, who had the role at that time. */
 const impossible = new Set(["key place", "key role"])
 
 const operation = operations.find(({ operationId }) => operationId.endsWith(".approveAccessGrantReview"))!
@@ -82,7 +82,7 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
   excludeTestServices: true,
   timeout: "2 minutes",
 })("of two faults", (it) => {
-  it.effect("the first in the order of checks is told", () =>
+  it.effect("the first fault in the order of checks is answered", () =>
     Effect.gen(function* () {
       const { approved, busy, busyMember, open, path, people, revoked, used } = yield* world
       const stale = Math.floor((yield* Clock.currentTimeMillis) / 1_000) - 3_600
@@ -105,7 +105,7 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
         }
         const place = path(id, "approve", has("place") ? randomUUID() : undefined)
         const answer = yield* send(has("method") ? "PUT" : "POST", place, headers, body)
-        // The document has the operation's answers, not those of a method that is none.
+        // The document has the operation's answers, not those of a method that does not exist.
         return answer.status === 405 ? answer : held(operation, answer)
       })
 
@@ -119,7 +119,7 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
         }
       }
       assert.strictEqual(pairs, 14 * 15 / 2 - 2)
-      // None of all this has done anything.
+      // None of these requests has done anything.
       assert.strictEqual((yield* asked(() => false)).status, 200)
     }), 120_000)
 })

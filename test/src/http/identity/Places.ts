@@ -1,10 +1,10 @@
-/** Everywhere that a secret could have stayed: every row of the database, the log, and spans where they are looked at. */
+/** Everywhere that a secret could remain: every row of the database, the log, and spans where they are recorded. */
 import { Effect } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged } from "../../../support/TestManagement.ts"
 import { secrets } from "./Ask.ts"
 
-/** Each table's rows, what the program logged, and what its spans say, as text. */
+/** Each table's rows, the program's log and its spans, as text. */
 export const everyPlace = Effect.gen(function* () {
   const { sql } = yield* Database
   const tables = yield* sql<{ name: string }>`
@@ -21,7 +21,7 @@ export const everyPlace = Effect.gen(function* () {
   return places
 })
 
-/** How the secrets of this process would look there: of a token its claims or its signature, all of them encoded or not. */
+/** Forms in which this process's secrets would show: a token by its claims or signature, all of them encoded or not. */
 export const shapes = () =>
   [...secrets].flatMap((one) => one.startsWith("eyJ") ? one.split(".").slice(1) : [one])
     .flatMap((one) => [one, Buffer.from(one).toString("hex"), Buffer.from(one).toString("base64")])

@@ -1,4 +1,4 @@
-/** Requests that meet: one key fifty times, and decisions while what they rest on changes. */
+/** Concurrent requests: one key fifty times, and decisions while the things they depend on change. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { randomUUID } from "node:crypto"
@@ -40,7 +40,7 @@ const deciding = [
   { operation: "policies.approvePolicyReview", table: "policy_reviews", id: "review_id" },
 ] as const
 
-/** What is approved by one and ended by another; and where it stands after both. */
+/** Operations that approve and end the same thing, and its table. */
 const ending = [
   {
     approve: "access-grant-reviews.approveAccessGrantReview",
@@ -63,7 +63,7 @@ const ending = [
   },
 ] as const
 
-/** How many of this row there are that nobody has decided on. */
+/** 1 while this row is undecided, else 0. */
 const undecided = (table: string, id: string) =>
   counted(`select from ${table} where id::text = $1 and state in ('proposed', 'open')`, id)
 
@@ -81,7 +81,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
           { concurrency: "unbounded" },
         )
         const good = answers.filter(({ status }) => status === one.status)
-        // Who has waited for two seconds is told to come back.
+        // A request that waited for two seconds is told to come back.
         for (const answer of answers) {
           if (!good.includes(answer)) assert.deepStrictEqual(codeOf(answer), [409, "idempotency_in_progress"])
         }
@@ -92,7 +92,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     }), 120_000)
 
   it.effect(
-    "of two administrators who approve at once one does, and the other hears of it",
+    "one of two concurrent approvals succeeds, and the other is told",
     () =>
       Effect.gen(function* () {
         const world = yield* stage
@@ -113,7 +113,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     120_000,
   )
 
-  it.effect("a role that is gone when its holder decides decides nothing", () =>
+  it.effect("an approver whose role ends during the request is refused", () =>
     Effect.gen(function* () {
       const world: Stage = yield* stage
       const { administrator } = world.people
@@ -127,7 +127,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       }
     }), 120_000)
 
-  it.effect("a role that is taken away during a decision is there until that has ended", () =>
+  it.effect("the end of a role waits for a decision that has read it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const world: Stage = yield* stage
@@ -139,7 +139,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         const both = Effect.gen(function* () {
           const deciding = yield* Effect.forkChild(sent(one, asked, administrator))
           yield* waits(1)
-          // The decision has read the role and waits for the row; whoever takes the role away waits for the decision.
+          // The decision has read the role and waits for the row; the end of the role waits for the decision.
           const removing = yield* Effect.forkChild(remove(administrator))
           return [yield* Fiber.join(deciding), yield* Fiber.join(removing)] as const
         })
@@ -153,7 +153,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     }), 120_000)
 
   it.effect(
-    "what is approved and ended at once is ended, and told of as often as it was decided",
+    "a concurrent approval and revocation end in revoked, with an event for each decision",
     () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
@@ -179,7 +179,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
             assert.deepStrictEqual([approved, revoked].map((answer) => codeOf(answer)[1]), known, `${approve} ${first}`)
             assert.strictEqual(yield* counted(`select from ${table} where id::text = $1 and state = 'revoked'`, row), 1)
             const tellings = [yield* told("approved", row), yield* told("revoked", row)]
-            // Of a review each decision is told; of a grant that was never approved nobody hears.
+            // A review has an event for each decision; a grant that was never approved has none.
             assert.deepStrictEqual(tellings, first === "approve" ? [1, 1] : [0, table === "access_reviews" ? 1 : 0])
           }
         }
@@ -187,7 +187,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     120_000,
   )
 
-  it.effect("what a decision is about is what it was when the decision is made", () =>
+  it.effect("a decision applies to the state at its commit", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const world = yield* stage
@@ -207,7 +207,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       assert.deepStrictEqual(codeOf(superseded), [409, "access_version_superseded"])
       assert.strictEqual(yield* undecided("access_reviews", late.reviewId), 1)
 
-      // A decision that has read the version keeps it to its end, and the change comes after.
+      // A decision that has read the version keeps it until its end, and the change comes after.
       const early = yield* proposed
       const locked = sql`select from access_reviews where id = ${early.reviewId}::uuid for update`
       const both = Effect.gen(function* () {
@@ -228,7 +228,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       assert.deepStrictEqual([codeOf(refused), refused.body.state], [[409, "invalid_state"], "withdrawn"])
     }), 120_000)
 
-  it.effect("who says what they saw decides on that alone", () =>
+  it.effect("a decision with If-Match applies to that evidence alone", () =>
     Effect.gen(function* () {
       const world = yield* stage
       const { administrator } = world.people
@@ -256,7 +256,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         const { people: { owner }, project } = yield* stage
         const path = `/v1/projects/${project}/lifecycle-service-grants`
         const body = { service_id: "fern-backend", capabilities: ["events.read"], environment: "production", reason }
-        // A pool that is full for two seconds says so, and nothing was done.
+        // A pool that is full for two seconds answers 503, and nothing was done.
         const propose = ask(owner, "POST", path, body).pipe(
           Effect.repeat({ until: ({ status }) => status !== 503 }),
           Effect.map((answer) => String(done(answer).id)),
@@ -274,7 +274,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
             ? `<${path}?limit=7&after_id=${ids.at(-1)}>; rel="next"`
             : undefined
           assert.strictEqual(headers["link"], link)
-          // A page that is not full is the last for now; whoever comes back reads on after what they have.
+          // A page that is not full is the last for now; a later reader goes on after its last id.
           next = link?.slice(1, link.indexOf(">")) ?? (written ? undefined : `${path}?limit=7&after_id=${read.at(-1)}`)
         }
         const all = [...first, ...yield* Fiber.join(writing)]

@@ -1,4 +1,4 @@
-/** Operations whose command recognises its caller itself: nobody is let in by what was known of their token before. */
+/** Operations whose command recognises its caller itself: a cached token lets no ended caller in. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -21,11 +21,11 @@ HttpApi.reflect(Api, {
 })
 const cases = catalogue.filter(({ operation }) => marked.has(operation))
 
-/** Lets the program see the token, by an operation that asks who sends it. */
+/** Puts the token into the program's cache, by an operation that recognises its caller. */
 const seen = (headers: Headers) =>
   Effect.map(send("GET", "/v1/me?ordinary", headers), ({ status }) => assert.strictEqual(status, 200))
 
-/** What ends a caller, and what undoes it. */
+/** The ways in which a caller's right ends, and how each is undone. */
 const endings = Effect.map(Database, ({ sql }) => ({
   suspended: (id: string) =>
     [
@@ -41,7 +41,7 @@ const endings = Effect.map(Database, ({ sql }) => ({
 }))
 
 layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Recognised by the command", (it) => {
-  it.effect("whoever was ended since is refused first, and nothing was done", () =>
+  it.effect("a caller ended since the last request is refused first, and nothing is done", () =>
     Effect.gen(function* () {
       assert.sameMembers(cases.map(({ operation }) => operation), [...marked])
       const world = yield* stage
@@ -70,7 +70,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Recogn
       }
     }))
 
-  it.effect("who turned out to be another person acts as that one", () =>
+  it.effect("a merged person acts as the person it was merged into", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, other] = [yield* person(), yield* person()]

@@ -1,4 +1,4 @@
-/** Who may do what (docs/api/identity.md): each operation by everybody, a row of the table each. */
+/** Rights (docs/api/identity.md): each operation by every role, in one row of the table each. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -147,7 +147,7 @@ const sent = (one: Case, asked: Asked, headers: Headers) => {
 const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null] =>
   outcome === "ok" ? [one.status, null] : [outcome === "not_found" ? 404 : 403, outcome]
 
-/** What is one's own is made for whoever asks; anything else is there before anybody asks, and new for who may. */
+/** A caller's own object is made for each caller; any other exists beforehand, a new one for each allowed caller. */
 const isOwn = (one: Case) => table[one.operation]!.elsewhere === "ok"
 
 const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
@@ -164,7 +164,7 @@ const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
   return found
 })
 
-/** How old a sign-in may be, in seconds, where that matters. */
+/** The greatest age of a sign-in, in seconds, where the operation limits it. */
 const freshFor: Readonly<Record<string, number>> = {
   "me.startCredentialAction": 300,
   "me.completeCredentialAction": 300,
@@ -184,7 +184,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
       assert.deepStrictEqual(catalogue.map(({ operation }) => operation).sort(), served)
     }))
 
-  it.effect("each operation answers everybody as the table says", () =>
+  it.effect("each operation answers every role as the table says", () =>
     Effect.gen(function* () {
       const world = yield* stage
       for (const one of catalogue) {
@@ -194,7 +194,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     }), 120_000)
 
   it.effect(
-    "without a good token of an active person nothing is told, whatever is asked",
+    "without a good token of an active person nothing is answered",
     () =>
       Effect.gen(function* () {
         const world = yield* stage
@@ -219,7 +219,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
   )
 
   it.effect(
-    "a sign-in of long ago approves nothing and changes no credential, and is enough for the rest",
+    "an old sign-in may approve nothing and change no credential, and is enough for the rest",
     () =>
       Effect.gen(function* () {
         const world = yield* stage
@@ -248,33 +248,37 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     120_000,
   )
 
-  it.effect("what one may not see is answered as what is not there, to the byte", () =>
-    Effect.gen(function* () {
-      const world = yield* stage
-      const { elsewhere } = world.people
-      const blank = (text: string) => text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
-      const seen: Array<string> = []
-      for (const one of catalogue) {
-        // Whoever has an invitation's token may ask to come in.
-        if (!operationOf(one).template.includes("{") || one.operation === "enrollments.acceptEnrollment") continue
-        const asked = yield* one.asked(world, world.people[one.by])
-        const unknown = {
-          ...asked,
-          params: Object.fromEntries(Object.keys(asked.params!).map((k) => [k, randomUUID()])),
+  it.effect(
+    "an object that the caller may not see is answered as a missing one, to the byte",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* stage
+        const { elsewhere } = world.people
+        const blank = (text: string) => text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
+        const seen: Array<string> = []
+        for (const one of catalogue) {
+          // A holder of an invitation's token may ask to join.
+          if (!operationOf(one).template.includes("{") || one.operation === "enrollments.acceptEnrollment") continue
+          const asked = yield* one.asked(world, world.people[one.by])
+          const unknown = {
+            ...asked,
+            params: Object.fromEntries(Object.keys(asked.params!).map((k) => [k, randomUUID()])),
+          }
+          const headers = yield* as(elsewhere)
+          const [hidden, missing] = [yield* sent(one, asked, headers), yield* sent(one, unknown, headers)]
+          assert.strictEqual(blank(hidden.text), blank(missing.text), one.operation)
+          const { date: _, "x-request-id": __, ...shown } = hidden.headers
+          const { date: ___, "x-request-id": ____, ...shownMissing } = missing.headers
+          assert.deepStrictEqual(shown, shownMissing, one.operation)
+          assert.strictEqual(
+            hidden.status,
+            table[one.operation]!.elsewhere === "role_required" ? 403 : 404,
+            one.operation,
+          )
+          seen.push(one.operation)
         }
-        const headers = yield* as(elsewhere)
-        const [hidden, missing] = [yield* sent(one, asked, headers), yield* sent(one, unknown, headers)]
-        assert.strictEqual(blank(hidden.text), blank(missing.text), one.operation)
-        const { date: _, "x-request-id": __, ...shown } = hidden.headers
-        const { date: ___, "x-request-id": ____, ...shownMissing } = missing.headers
-        assert.deepStrictEqual(shown, shownMissing, one.operation)
-        assert.strictEqual(
-          hidden.status,
-          table[one.operation]!.elsewhere === "role_required" ? 403 : 404,
-          one.operation,
-        )
-        seen.push(one.operation)
-      }
-      assert.isAbove(seen.length, 20)
-    }), 120_000)
+        assert.isAbove(seen.length, 20)
+      }),
+    120_000,
+  )
 })

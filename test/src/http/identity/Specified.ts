@@ -1,4 +1,4 @@
-/** POSTs that the identity API specifies: whether they need an idempotency key, and what a good one is answered with. */
+/** The POSTs of the specification: whether each needs an idempotency key, and the status of a valid request. */
 export const specified: Readonly<
   Record<string, { readonly key: "required" | "optional"; readonly status: 200 | 201 }>
 > = {
@@ -22,7 +22,7 @@ export const specified: Readonly<
   "/v1/link-requests": { key: "required", status: 201 },
 }
 
-/** Ours beside them. */
+/** Our own POSTs beside them. */
 export const extras = [
   "/v1/me/link-proofs",
   "/v1/link-requests/{link_request_id}/object",

@@ -1,4 +1,4 @@
-/** An institution and everybody who may, or may not, do something in it; all of the feed, so each counts beside each. */
+/** An institution and people of every role and of none; all from the feed, so all are independent of each other. */
 import { Effect } from "effect"
 import { institution, member, owner, person, project } from "../../../support/TestIdentity.ts"
 

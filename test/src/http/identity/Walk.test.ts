@@ -1,6 +1,6 @@
 /**
- * The document walked: every operation of it asked rightly and wrongly, over a socket, and every answer held to it
- * (Held.ts). Then the failures that this made are looked up in the audit, and nothing secret is found anywhere.
+ * Every operation of the document with valid and invalid requests, over a socket, and every answer compared with it
+ * (Held.ts). Then the failures are looked up in the audit, and all storage is searched for secrets.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -20,7 +20,7 @@ import { without } from "./Without.ts"
 /** Failures of files that this worker ran before: their requests are in another audit. */
 const earlier = failures.length
 
-/** What only the state can judge: a body that the document admits may be refused there, and nowhere else. */
+/** Refusals by state of bodies that the document accepts: such a body may be refused at these places only. */
 const judged: Readonly<Record<string, RegExp>> = {
   "me.startCredentialAction": /^\["body","(target_id|label)"\]$/,
   "me.completeCredentialAction": /^\["body","proof"/,
@@ -39,7 +39,7 @@ const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.b
   )
 }
 
-/** Each case in a world of its own, by whoever may. */
+/** Runs each case, by a person who may, in one fixture. */
 const each = <E, R>(
   use: (one: Case, world: Stage, asked: Asked, auth: { readonly authorization: string }) => Effect.Effect<void, E, R>,
 ) =>
@@ -56,7 +56,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   timeout: "2 minutes",
 })("The document, walked", (it) => {
   it.effect(
-    "what is asked rightly is answered as the document says",
+    "a valid request is answered as documented",
     () =>
       each(Effect.fnUntraced(function* (one, _world, asked, auth) {
         const answer = yield* sent(one, asked, auth)
@@ -66,7 +66,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   )
 
   it.effect(
-    "a body that the document admits is never refused for its form",
+    "a body that the document accepts is never refused for its form",
     () =>
       each(Effect.fnUntraced(function* (one, _world, asked, auth) {
         const schema = bodyOf(operationOf(one))
@@ -89,20 +89,20 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   )
 
   it.effect(
-    "a body that the document refuses is 422 with its places",
+    "a body that the document refuses is 422 with the places of its faults",
     () =>
       each(Effect.fnUntraced(function* (one, _world, asked, auth) {
         const schema = bodyOf(operationOf(one))
         if (schema === undefined) return
         for (const body of fc.sample(refused(schema), 15)) {
-          // Some faults are none where a field takes anything.
+          // Some faults do not exist where a field accepts anything.
           if (admits(operationOf(one), body)) continue
           const answer = yield* sent(one, asked, auth, body)
           if (admitsBeyondIds(operationOf(one), body)) {
             assert.include([404, 422], answer.status, `${one.operation} ${JSON.stringify(body)} ${answer.text}`)
             continue
           }
-          // One code point too many of a field may be too much of a body.
+          // A field one code point too long may make the whole body too large.
           if (new TextEncoder().encode(JSON.stringify(body)).length > 256 * 1024) {
             assert.strictEqual(answer.status, 413)
             continue
@@ -115,17 +115,17 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   )
 
   it.effect(
-    "what is no JSON, too much, of another type or of no encoding is refused as documented",
+    "an unreadable, too large, mistyped or wrongly encoded body is refused as documented",
     () =>
       each(Effect.fnUntraced(function* (one, _world, asked, auth) {
         const operation = operationOf(one)
         const unacceptable = yield* sent(one, asked, { ...auth, accept: "text/html" })
         assert.strictEqual(unacceptable.status, 406)
-        // Whatever an operation reads, these are judged before it.
+        // These are checked before the operation, whatever it reads.
         assert.strictEqual((yield* sent(one, asked, { ...auth, "content-type": "text/plain" }, "text")).status, 415)
         assert.strictEqual((yield* sent(one, asked, { ...auth, "x-filler": "x".repeat(8_192) })).status, 431)
         assert.strictEqual((yield* sent(one, asked, { ...auth, host: "elsewhere.example" })).status, 421)
-        // What nobody reads may hold what nobody could keep.
+        // An unread body may hold text that could not be stored.
         if (operation.method === "GET" && operation.parameters.every(({ in: place }) => place !== "query")) {
           assert.strictEqual((yield* sent(one, { ...asked, query: "?other=%00" }, auth)).status, one.status)
         }
@@ -159,7 +159,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const bad: Record<string, ReadonlyArray<string | ReadonlyArray<string>>> = {
           "x-portal-binding": ["", secret(`binding-${"b".repeat(512)}`)],
           "limit": ["0", "101", "01", "-1", "1.0", "ten", ""],
-          // Ids of projects are the directory's: held to an alphabet alone.
+          // Ids of projects are the directory's: only their alphabet is checked.
           "after_id": one.operation === "websites.listProjects"
             ? ["", "a/b", "a\u0000", "x".repeat(129)]
             : ["x", "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a1"],
@@ -188,13 +188,13 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   )
 
   it.effect(
-    "nobody is known by less than a good token, and who asks too often is told when to come back",
+    "only a good token is recognised, and a caller beyond the limit is told when to come back",
     () =>
       Effect.gen(function* () {
         const world = yield* stage
         const { sql } = yield* Database
         const busy = yield* person()
-        // Buckets that fill up in an hour's time.
+        // Buckets that refill within an hour.
         const later = new Date(Date.now() + 3_600_000)
         for (const kind of ["reads", "writes"]) {
           yield* sql`insert into rate_buckets (key, level, drawn, at, full_at)
@@ -211,7 +211,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   )
 
   it.effect(
-    "where the program is at odds with its database, it says 500 and nothing else",
+    "an inconsistent database is answered with 500 and nothing else",
     () =>
       Effect.gen(function* () {
         const world = yield* stage
@@ -241,7 +241,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           line.includes("request failed")
         )
         assert.lengthOf(told, asked.length + posts.length)
-        // In working order again.
+        // The table is back.
         const [one, what, auth] = posts[0]!
         assert.strictEqual((yield* sent(one, what, auth)).status, one.status)
       }),
@@ -261,7 +261,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           from audit_records a cross join lateral (
             select a.request_id union select jsonb_array_elements_text(a.details->'request_ids')) r(id)
           where a.action = 'request.failed' and r.id in (select json_array_elements_text(${ids}::json))`
-        // What nobody was recognised for is gathered for a moment.
+        // Refusals without a recognised caller are gathered for a moment.
         const records = yield* found.pipe(
           Effect.filterOrFail((rows) => new Set(rows.map(({ request_id }) => request_id)).size === made.length),
           Effect.retry({ schedule: Schedule.spaced("250 millis"), times: 160 }),
@@ -277,7 +277,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     120_000,
   )
 
-  it.effect("no secret of all this is in a row, a log line, a span or a receipt", () =>
+  it.effect("no secret of these requests is in a row, a log line, a span or a receipt", () =>
     Effect.gen(function* () {
       const me = yield* person()
       const strong = yield* as(me, { acr: "urn:service:aal2" })
@@ -300,7 +300,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
       assert.isAbove(looked.length, 300)
       assert.containsAllKeys(places, ["audit_records", "idempotency_receipts", "mails", "outbox"])
       assert.isAbove(places.get("idempotency_receipts")!.length, 1_000)
-      // The search finds what it may.
+      // The search finds text that may be there.
       assert.include(places.get("audit_records")!, me)
       for (const place of ["the log", "spans"]) assert.include(places.get(place)!, "/v1/enrollments/{token}/accept")
       for (const [place, text] of places) {

@@ -1,8 +1,8 @@
-/** A program at odds with its database. */
+/** A program whose database lacks a table. */
 import { Effect } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 
-/** Runs `use` while a table is not where the program looks for it. */
+/** Runs `use` while a table has another name. */
 export const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Database, ({ owner }) =>
     Effect.acquireUseRelease(

@@ -16,7 +16,7 @@ const table = (max: number) => {
   return { connections, ended, open, tick, refused: () => connections.opened(() => {}) === null }
 }
 
-it("a late half-open connection gives way first, then the longest idle, then a young half-open one; no busy one", () => {
+it("a late half-open connection is closed first, then the longest idle, then a young half-open one", () => {
   const { connections, ended, open, refused, tick } = table(4)
   const [a, b] = [open("a"), open("b")]
   open("late")
@@ -38,7 +38,7 @@ it("a late half-open connection gives way first, then the longest idle, then a y
   expect([connections.size, connections.report(), connections.report()]).toEqual([4, 5, 0])
 })
 
-it("a connection without a whole header ends with the deadline, before its first request and between two", () => {
+it("a connection without a whole header is closed at the deadline, before and between requests", () => {
   const { connections, ended, open, tick } = table(10)
   open("never")
   const kept = open("kept")
@@ -60,7 +60,7 @@ it("a connection without a whole header ends with the deadline, before its first
   expect(ended).toEqual(["never", "kept", "busy"])
 })
 
-it("a long answer has time to be sent", () => {
+it("a long answer gets time to be sent", () => {
   const { connections, ended, open, tick } = table(10)
   const reader = open("reader")
   connections.requested(reader)
@@ -71,7 +71,7 @@ it("a long answer has time to be sent", () => {
   expect(ended).toEqual(["reader"])
 })
 
-it("a connection whose client does not read gives way in the end, a stream never", () => {
+it("a connection whose client does not read is closed in the end, a stream never", () => {
   const { connections, ended, open, refused, tick } = table(2)
   const [stuck, stream] = [open("stuck"), open("stream")]
   connections.requested(stream)
@@ -83,7 +83,7 @@ it("a connection whose client does not read gives way in the end, a stream never
   expect(ended).toEqual(["stuck"])
 })
 
-it("when it stops, connections end with their next answer, and the others when they are told", async () => {
+it("on stop busy connections end with their answer, and idle ones when told", async () => {
   const { connections, ended, open, refused } = table(10)
   const [a, b] = [open("a"), open("b")]
   open("c")
@@ -101,7 +101,7 @@ it("when it stops, connections end with their next answer, and the others when t
   expect(connections.size).toBe(0)
 })
 
-it("fewer connections than descriptors", () => {
+it("the limit of connections is below that of descriptors", () => {
   expect([64, 300, 1_024, 4_096, 20_000, Infinity].map(connectionsBelow)).toEqual([32, 150, 512, 2_560, 16_384, 16_384])
   expect(descriptorLimit()).toBeGreaterThan(0)
 })

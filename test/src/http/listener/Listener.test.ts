@@ -1,4 +1,4 @@
-/** Both servers of this runtime, with connections that hold on to their descriptors. */
+/** Both servers of this runtime, with connections that would use up descriptors. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { connect as http2 } from "node:http2"
@@ -26,7 +26,7 @@ const started = Effect.fnUntraced(function* (options: Partial<ServerOptions>) {
   return { slow, server: Context.get(context, Server), stop: Scope.close(scope, Exit.void) }
 })
 
-/** A bare connection: what came over it, and its end. */
+/** A bare connection: the received text, and its end. */
 const opened = Effect.fnUntraced(function* ({ host, port }: Server["Service"]) {
   const socket = connect({ host, port })
   yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
@@ -60,7 +60,7 @@ const opened = Effect.fnUntraced(function* ({ host, port }: Server["Service"]) {
         heard()
       })
     ),
-    /** What was left unread when the server closed it. */
+    /** The unread text at the moment when the server closed it. */
     closed: Effect.promise(() => closed.then(() => ({ reset, text }))),
     open: () => !socket.closed && !socket.readableEnded,
   }
@@ -73,7 +73,7 @@ const kinds = "Deno" in globalThis ? [false, true] : [false]
 
 for (const nodeHttp of kinds) {
   layer(refusals, { excludeTestServices: true, timeout: "2 minutes" })(`nodeHttp: ${nodeHttp}`, (it) => {
-    it.effect("closes a connection that sends no whole header, first or later, and answers others meanwhile", () =>
+    it.effect("closes a connection without a whole header, first or later, and answers others meanwhile", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server } = yield* started({ nodeHttp, headerMillis: 1_000 })
         const first = yield* opened(server)
@@ -91,7 +91,7 @@ for (const nodeHttp of kinds) {
         assert.strictEqual((yield* silent.closed).text, "")
       })))
 
-    it.effect("answers with a problem and an id where the runtime lets the request through to us", () =>
+    it.effect("answers with a problem and an id where the runtime passes the request on", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server } = yield* started({ nodeHttp })
         const asked = Effect.fnUntraced(function* (request: string) {
@@ -107,7 +107,7 @@ for (const nodeHttp of kinds) {
         const host = `Host: ${server.host}:${server.port}\r\n`
         const many = (count: number) => Array.from({ length: count }, (_, n) => `x${n}: 1\r\n`).join("")
         const malformed = [400, "malformed_request"]
-        // Deno's engine refuses what it cannot read, and more than 100 headers, by itself, and nothing of it is told to us.
+        // Deno's engine itself refuses unreadable requests and more than 100 headers, without telling the program.
         const unread = nodeHttp || !("Deno" in globalThis) ? malformed : [400, undefined]
         assert.deepStrictEqual(yield* asked(`garbage\r\n\r\n`), unread)
         assert.deepStrictEqual(yield* asked(`GET /v1/current HTTP/1.1\r\n${host}a header\r\n\r\n`), unread)
@@ -171,7 +171,7 @@ for (const nodeHttp of kinds) {
         assert.match(yield* busy.answered, /^HTTP\/1.1 204 /)
       })))
 
-    it.effect("has idle connections give way, then half-open ones, and refuses where all are busy", () =>
+    it.effect("closes idle connections first, then half-open ones, and refuses new ones where all are busy", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server, slow } = yield* started({ nodeHttp, maxConnections: 2 })
         const idle = yield* opened(server)
@@ -222,7 +222,7 @@ for (const nodeHttp of kinds) {
         yield* Fiber.join(stopping)
       })))
 
-    it.effect("closes kept connections in order that ask for nothing while it stops", () =>
+    it.effect("closes idle kept connections in an orderly way while it stops", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server, stop } = yield* started({ nodeHttp, lingerMillis: 10 })
         const kept = yield* opened(server)

@@ -1,4 +1,4 @@
-/** One operation, and how to ask it something that it can do. */
+/** One operation, and how to make a valid request of it. */
 import type { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Directory } from "../../../../../services/directory/Directory.ts"
@@ -13,7 +13,7 @@ import type { Stage, Who } from "../Stage.ts"
 export type World = Database | Directory | EmbeddedIssuer | OneShotTokens | ProviderJobs | Server
 
 export interface Asked {
-  /** Of the path. */
+  /** Parameters of the path. */
   readonly params?: Readonly<Record<string, string>>
   readonly query?: string
   readonly body?: Readonly<Record<string, unknown>>
@@ -23,12 +23,12 @@ export interface Asked {
 export interface Case {
   /** The document's `operationId`. */
   readonly operation: string
-  /** Who may, and another who may as well. */
+  /** A role that may, and another one that may as well. */
   readonly by: Who
   readonly second: Who
-  /** Makes what the request is about, as far as it depends on who sends it for that person. */
+  /** Makes the objects of the request, for the person who sends it. */
   readonly asked: (stage: Stage, personId: string) => Effect.Effect<Asked, SqlError.SqlError, World>
-  /** What a good request is answered with. */
+  /** The status of a valid request. */
   readonly status: number
 }
 

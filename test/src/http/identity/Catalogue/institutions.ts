@@ -1,4 +1,4 @@
-/** What is decided in an institution: reviews of Access, invitations, roles, websites, policy reviews; and people. */
+/** Operations of an institution: reviews of Access, invitations, roles, websites, policy reviews; and people. */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { access, issuer, person } from "../../../../support/TestIdentity.ts"
@@ -13,7 +13,7 @@ const proposal = Effect.fnUntraced(function* (stage: Stage) {
   return { access_id, access_version: 1, reason }
 })
 
-/** A review that waits for its administrator. */
+/** A proposed review that waits for its administrator. */
 export const proposed = Effect.fnUntraced(function* (stage: Stage) {
   const receipt = done(yield* ask(stage.people.sponsor, "POST", reviews(stage), yield* proposal(stage)))
   return { params: { institution_id: stage.institution, review_id: receipt.review_id as string }, body: { reason } }
@@ -31,7 +31,7 @@ const registration = (owner_person_id: string) => ({
   reason,
 })
 
-/** A website that its Sponsor registered; its review waits for an administrator, who counts beside its owner no more. */
+/** A Sponsor's website; its review waits for an administrator, who is not independent of its owner afterwards. */
 const registered = Effect.fnUntraced(function* (stage: Stage, ownerId: string) {
   const path = `/v1/institutions/${stage.institution}/websites`
   return done(yield* ask(stage.people.sponsor, "POST", path, registration(ownerId)))

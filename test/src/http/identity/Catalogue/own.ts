@@ -1,4 +1,4 @@
-/** What everyone does on their own account. */
+/** Operations of a person's own account. */
 import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { invitationToken } from "../../../../../services/requests/RequestMail.ts"
@@ -31,7 +31,7 @@ const organization = {
   reason,
 }
 
-/** A token of somebody new at the issuer, to be linked. */
+/** A token of a new person at the issuer, to be linked. */
 const unknownIdentity = Effect.gen(function* () {
   const { mintAccessToken } = yield* EmbeddedIssuer
   return secret(yield* mintAccessToken({ issuer, subject: randomUUID(), clientId: "portal" }))
@@ -42,15 +42,15 @@ const proofOf = Effect.fnUntraced(function* (personId: string) {
   return done(yield* ask(personId, "POST", "/v1/me/link-proofs", { token })).proof_id as string
 })
 
-/** A request of somebody to link the identity of `personId`, who must be in no institution, with theirs. */
+/** A request to link the identity of `personId`, who must be in no institution, with a new person's. */
 const linkOf = Effect.fnUntraced(function* (personId: string) {
   const { sql } = yield* Database
-  // There is one at a time.
+  // A person has one such request at a time.
   const [open] = yield* sql<{ id: string }>`
     select id::text as id from requests where kind = 'link' and person_id = ${personId} and state = 'pending_review'`
   if (open !== undefined) return open.id
   const author = yield* person()
-  // Whoever ended all their other sign-ins did it by the clock, and sign-ins are told apart by the second.
+  // An earlier `sessions.revoke_others` counts by the clock, and sign-ins differ by whole seconds.
   const token = secret(yield* tokenFor(personId, { authTime: Math.floor(Date.now() / 1_000) + 1 }))
   const { proof_id } = done(yield* ask(author, "POST", "/v1/me/link-proofs", { token }))
   const { link_request_id } = done(yield* ask(author, "POST", "/v1/link-requests", { proof_id, reason }))
@@ -58,8 +58,8 @@ const linkOf = Effect.fnUntraced(function* (personId: string) {
 })
 
 /**
- * The token of an invitation to somebody's own address, into an institution of its own: whoever lets somebody in counts
- * beside them no more.
+ * The token of an invitation to a person's own address, into a new institution: an approver is not independent of a
+ * person let in.
  */
 export const invitation = Effect.fnUntraced(function* (recipient: string) {
   const [moss, sponsor, administrator] = [yield* institution(), yield* person(), yield* person()]

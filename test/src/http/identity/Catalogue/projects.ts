@@ -1,4 +1,4 @@
-/** What is decided about a project, and what an operator does about its jobs. */
+/** Operations of a project, and an operator's on its jobs. */
 import { Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
@@ -27,7 +27,7 @@ const jobIn = Effect.fnUntraced(function* (stage: Stage, state: "ambiguous" | "f
   return { job_id: id }
 }, Effect.orDie)
 
-/** A failed job whose client the provider has after all. */
+/** A failed job whose client exists at the provider after all. */
 const repairable = Effect.fnUntraced(function* (stage: Stage) {
   const { sql } = yield* Database
   const { add, work } = yield* ProviderJobs

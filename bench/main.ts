@@ -1,7 +1,7 @@
 /**
- * The measured claims: `deno task bench [--quick] [--profile] [--only=contender;…] [claim …]`; the soak takes 40 minutes
- * and runs only by its name. Loopback only, on servers of its own, bounded in count and time; progress on a terminal, a
- * table at the end, JSON and a page under bench/results.
+ * The measured claims: `deno task bench [--quick] [--profile] [--only=contender;…] [claim …]`; the soak takes 40
+ * minutes and runs only by its name. Loopback only, on servers of its own, bounded in count and time; progress on a
+ * terminal, a table at the end, JSON and a page under bench/results.
  */
 import "../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"
@@ -57,7 +57,7 @@ const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--
 const measure = Effect.fnUntraced(function* (claim: Claim) {
   const progress = yield* Progress.make
   const servers = yield* Servers.start
-  // A scope of its own: a pool whose own scope closes opens no connection any more, not even for what is to be dropped.
+  // A scope of its own: a pool whose scope is closing opens no connection any more, not even to drop a database.
   const finding = yield* Effect.scoped(claim.measure({
     servers,
     rounds,

@@ -1,7 +1,7 @@
 /**
- * Flat as it grows: each hot statement through the program's own service beside ten thousand rows, a million, and ten
- * million, by the blocks that PostgreSQL touches for it, which no load on the machine changes. Fails where a call touches
- * more than one and a half times as many as beside ten thousand rows; a higher tree may cost one block more a descent.
+ * Growth: each hot statement through the program's own service with ten thousand rows, a million, and ten million,
+ * measured in the blocks that PostgreSQL reads for it, which no load on the machine changes. Fails where a call reads
+ * more than one and a half times the blocks of ten thousand rows; a higher tree may cost one block more a descent.
  *
  * `--quick` leaves out the ten million, and the claim's name is `growth`; an area alone by `--only=outbox;audit`.
  */
@@ -22,14 +22,14 @@ import { people } from "./Growth/People.ts"
 const areas: ReadonlyArray<Area> = [outbox, audit, notifications, deliveries, lifecycle, people]
 
 const most = 1.5
-/** Enough that PostgreSQL has chosen between a plan for each call and one for all. */
+/** Enough calls for PostgreSQL to have chosen between custom plans and a generic one. */
 const warm = 10
 const counted = 10
 
 interface Figures {
   readonly name: string
   readonly descents: number
-  /** A call. */
+  /** Per call. */
   readonly blocks: number
   readonly millis: number
 }
@@ -39,7 +39,7 @@ const failed = (what: string) => (cause: unknown) =>
     ? cause
     : new Child.BenchError({ message: `growth: ${what}: ${Cause.pretty(Cause.fail(cause))}` })
 
-/** What a statement touches: each call by itself, so that nothing else that is prepared for it counts. */
+/** The blocks of a statement: each call is counted by itself, so that `prepare` does not count. */
 const figuresOf = (blocks: Effect.Effect<number, Child.BenchError>) =>
   Effect.fnUntraced(function* ({ descents, name, prepare = Effect.void, run }: Statement) {
     const found: Array<{ readonly blocks: number; readonly millis: number }> = []

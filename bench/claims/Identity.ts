@@ -1,6 +1,6 @@
 /**
- * The identity API's claims: one's own account and an institution's list of reviews beside the same by hand, how many
- * tokens are verified, and how long writes take at a steady rate.
+ * The identity API's claims: reads of a person's account and of an institution's list of reviews beside hand-written
+ * ones, tokens verified a second, and the latency of writes at a steady rate.
  */
 import { Effect } from "effect"
 import { BenchError } from "../harness/Child.ts"
@@ -69,7 +69,7 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
   return { tables, raw }
 })
 
-/** `only` names the parts, for work on one of them. */
+/** `only` names the parts to run, for work on one of them. */
 export const identity = (only?: ReadonlyArray<string>): Claim => ({
   name: "identity",
   title: "The identity API: reads, tokens and writes",
@@ -83,14 +83,14 @@ export const identity = (only?: ReadonlyArray<string>): Claim => ({
         notes: [
           `Reads: ${connections} keep-alive connections from a process of their own, ${
             run.quick ? 2 : 4
-          } s each after 1 s of warming up; one's own account by ${readers} people with three memberships and five Accesses, the list by ${listers} administrators, each with a token of RS256. Answers are equal, compared before.`,
-          "The peer is Node 24: the token verified with the same checks, one statement for the caller, one for the roles, then the rows; pools of 10. It knows no sessions and no revoked ones, no limits, no audit and no request ids. One of the two verifies every token each time, the other keeps what it verified for a minute, as the program does.",
-          "Tokens: 32 at a time; a token that was seen within the last minute is found by its digest. Signatures are the runtime's own (WebCrypto).",
+          } s each after 1 s of warming up; a person's own account by ${readers} people with three memberships and five Accesses, the list by ${listers} administrators, each with a token of RS256. Answers are equal, compared before.`,
+          "The peers on Node 24 verify the token with the same checks, then take one statement for the caller, one for the roles and one for the rows; pools of 10. They have no sessions, limits, audit and request ids. One of them verifies every token each time, the other one caches verified tokens for a minute, as the program does.",
+          "Tokens: 32 at a time; a token verified within the last minute is found by its digest. Signatures are the runtime's own (WebCrypto).",
           `Writes: ${
             secondsEach(run)
-          } s at each rate, sent when they were to be sent, whatever is still under way; a latency counts from that moment. Of ten writes three propose a review, two approve and one revokes one, two ask for Access and two make a person, by ${
+          } s at each rate, sent at their time, whatever is still in progress; a latency counts from that moment. Of ten writes three propose a review, two approve and one revokes one, two ask for Access and two make a person, by ${
             2 * seats * institutions
-          } deciders of ${institutions} institutions, each with an idempotency key; the client has its share of the machine, too.`,
+          } deciders of ${institutions} institutions, each with an idempotency key; the client runs on the same machine.`,
           ...sustained(raw.writes ?? []),
           "Medians over interleaved rounds, ratios within a round.",
         ],

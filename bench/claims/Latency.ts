@@ -1,4 +1,7 @@
-/** From just before an event's publication to its webhook's arrival, at two rates; beside it a forwarder that records nothing. */
+/**
+ * From just before an event's publication to its webhook's arrival, at two rates; beside it a forwarder that records
+ * nothing.
+ */
 import { Effect, type Scope } from "effect"
 import * as Child from "../harness/Child.ts"
 import type { BenchError } from "../harness/Child.ts"

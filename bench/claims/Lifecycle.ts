@@ -1,6 +1,6 @@
 /**
- * The lifecycle's claims: how soon a decision is a signed message at its products, how many can be signed, what a snapshot
- * and a page take, and how fast a consumer that is far behind comes up. Everything that arrives is verified.
+ * The lifecycle's claims: the time until a decision is a signed message at its products, signatures a second, the cost
+ * of a snapshot and a page, and the speed of a consumer that catches up. Everything that arrives is verified.
  */
 import { Effect } from "effect"
 import process from "node:process"
@@ -25,7 +25,7 @@ type Part = (typeof parts)[number]
 const broken = (cause: unknown) =>
   cause instanceof BenchError ? cause : new BenchError({ message: `lifecycle: ${String(cause)}` })
 
-/** LIFECYCLE_EVENTS: how long the history is that is read. All that is asked of it is linear in it. */
+/** LIFECYCLE_EVENTS: the length of the history that is read. All reads of it are linear in it. */
 const sizesOf = ({ quick }: Run) => ({
   messages: quick ? 2_000 : 10_000,
   accesses: quick ? 10_000 : 100_000,
@@ -85,7 +85,7 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
   return found
 })
 
-/** `only` names the parts, for work on one of them. */
+/** `only` names the parts to run, for work on one of them. */
 export const lifecycle = (only?: ReadonlyArray<string>): Claim => ({
   name: "lifecycle",
   title: "Lifecycle: decisions as signed messages",
@@ -100,11 +100,11 @@ export const lifecycle = (only?: ReadonlyArray<string>): Claim => ({
         notes: [
           `Arrivals: ${run.quick ? 3 : 10} s at ${rate} decisions a second over ${projects} projects after ${
             2 * rate
-          } of warming up, each told by Positions in a transaction of a process of its own, which receives them, too: one clock. Every message was verified, in the order of its project's positions.`,
-          "The yardstick of arrivals commits the same, publishes and POSTs from memory at once, and signs, stores and remembers nothing.",
+          } of warming up, each appended by Positions in a transaction of the driver process, which also receives the messages: one clock. Every message was verified, in the order of its project's positions.`,
+          "The yardstick of arrivals commits the same, publishes and POSTs from memory at once, and signs nothing and stores no message.",
           `Signing: RS256 with 2048 bits, the bare ones 8 at once in one process; the program's way is OpenSSL where the system has it, else jose; ${sizes.messages} facts of ${projects} projects that commit together, after a fifth of them to warm up; until the broker has acknowledged the last.`,
-          `Pages and catching up: a history of ${sizes.events} events (LIFECYCLE_EVENTS), signed by the program; what is asked of it is linear in its length. A follower starts with an empty state at position 0 and ends at the head with access open.`,
-          "The peers of pages ask for no grant and remember no delivery; their answers are equal, compared before.",
+          `Pages and catching up: a history of ${sizes.events} events (LIFECYCLE_EVENTS), signed by the program; all reads are linear in its length. A follower starts with an empty state at position 0 and ends at the head with access open.`,
+          "The peers of pages check no grant and record no delivery; their answers were compared first and are equal.",
           "Medians over rounds, ratios within a round.",
         ],
         raw: Object.fromEntries(parts.map((part) => [part, found[part]?.rounds])),

@@ -1,6 +1,6 @@
 /**
- * What the lists of both APIs read as the rows of others grow a hundredfold: blocks a request, by PostgreSQL's own count
- * of each table and its indexes. A list that reads more than half as much again fails the run.
+ * The lists of both APIs as the rows of others grow a hundredfold: blocks a request, by PostgreSQL's own count of each
+ * table and its indexes. A list that reads more than half as much again fails the run.
  */
 import { Effect, Schedule } from "effect"
 import { newKey } from "../../services/accounts/KeySecret.ts"
@@ -28,7 +28,7 @@ const failed = (cause: unknown) =>
 
 type Blocks = ReadonlyMap<string, number>
 
-/** A connection that ends writes down what it counted; the program makes another. */
+/** A connection reports its counts when it ends; the program opens another. */
 const counted = ({ sql }: World): Effect.Effect<Blocks, unknown> =>
   Effect.gen(function* () {
     const connected = sql<{ n: number }>`
@@ -65,7 +65,7 @@ interface List {
 /** Blocks that a request reads, by table, where it reads any. */
 const reading = Effect.fnUntraced(function* (world: World, origin: string, { path, token }: List) {
   const before = yield* counted(world)
-  // Those that meet a connection that has just ended are asked again.
+  // Requests that meet a connection that has just ended are repeated.
   for (let n = 0; n < requests; n++) yield* Effect.retry(ask(`${origin}${path}`, token), { times: 10 })
   const after = yield* counted(world)
   const each = [...after].map(([name, blocks]) => [name, (blocks - (before.get(name) ?? 0)) / requests] as const)

@@ -1,6 +1,6 @@
 /**
- * What waiting costs: the program's memory while many deliveries are pending whose receivers never answer, and the scan for
- * due retries beside many that are not due.
+ * The cost of waiting: the program's memory while many deliveries are pending at silent receivers, and the scan for due
+ * retries beside many that are not due.
  */
 import { Clock, Effect, Schedule } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -56,7 +56,7 @@ const retries = (hooks: ReadonlyArray<Hook>, count: number) =>
     yield* owner`vacuum analyze`
   })
 
-/** Milliseconds a scan where no lane is due, and where all of them are to be looked at and nothing is due in any. */
+/** Milliseconds of a scan where no webhook is marked due, and where all of them are looked at and have nothing due. */
 const scan = (run: Run, count: number) =>
   Effect.gen(function* () {
     const { servers } = run
@@ -102,7 +102,7 @@ export const memory: Claim = {
           },
           {
             title: "A scan for due retries, ms",
-            columns: ["retries that are not due", "no lane due", "20 lanes looked at"],
+            columns: ["retries that are not due", "no webhook due", "20 webhooks looked at"],
             rows: [[1_000, rounded(few.idle, 2), rounded(few.looked, 2)], [
               far,
               rounded(full.idle, 2),

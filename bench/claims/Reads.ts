@@ -63,7 +63,7 @@ const apiKeys = (accountId: string, key: string) =>
     }
   })
 
-/** What was driven, and microseconds of CPU for each answer. */
+/** The driver's figures, and microseconds of CPU for each answer. */
 interface Figures extends Driven {
   readonly program: number
   readonly postgres: number
@@ -73,7 +73,7 @@ const answer = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${key}` } })
     const body: unknown = await response.json()
-    // The program notes when a key was used; the peers do not.
+    // The program records the last use of a key; the peers do not.
     return Array.isArray(body) ? body.map((row) => ({ ...row, last_used_at: null })) : body
   })
 

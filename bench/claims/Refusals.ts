@@ -1,6 +1,6 @@
 /**
- * What a refusal costs: the main thread's time and the answer's bytes for bodies of nearly 256 KiB that are wrong in as
- * many ways as there are; and how an account's reads do beside two clients with one key that send nothing else.
+ * The cost of refusals: the main thread's time and the answer's bytes for bodies of nearly 256 KiB that are wrong in
+ * every known way; and the latency of an account's reads beside two clients with one key that send nothing else.
  */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
@@ -144,7 +144,7 @@ export const refusals: Claim = {
       })
       const insist = yield* driving
       const none = { MANAGEMENT_WRITE_RATE: "0", MAIL_WRITE_RATE: "0" }
-      // An empty variable is one that is not set.
+      // An empty variable counts as not set.
       const asTheyAre = { MAIL_WRITE_RATE: "" }
 
       const costs = yield* Effect.scoped(Effect.gen(function* () {

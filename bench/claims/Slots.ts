@@ -1,6 +1,6 @@
 /**
- * What it costs to choose the next send, and the next webhooks to claim for, beside ever more that wait: looks and CPU of
- * this process. Counts say whether the cost grows; microseconds say how much it is.
+ * The cost of choosing the next send, and the next webhooks to claim for, with ever more waiting: looks and CPU of this
+ * process. Counts show whether the cost grows; microseconds show how much it is.
  */
 import { Effect } from "effect"
 import process from "node:process"
@@ -16,7 +16,7 @@ interface Figures {
 
 const cycles = 20_000
 
-/** Runs `cycle` many times and gives what one costs; `looks` counts. */
+/** Runs `cycle` many times and returns the cost of one; `looks` counts. */
 const each = (looks: () => number, cycle: (n: number) => void): Figures => {
   const before = looks()
   const from = process.cpuUsage()
@@ -25,7 +25,7 @@ const each = (looks: () => number, cycle: (n: number) => void): Figures => {
   return { looks: (looks() - before) / cycles, micros: (system + user) / cycles }
 }
 
-/** Webhooks of as many accounts that share one destination, which has all the sends that it may. */
+/** Webhooks of as many accounts that share one destination, which has all its slots in use. */
 const sending = (webhooks: number): Figures => {
   let looks = 0
   const slots = new Slots()
@@ -54,7 +54,7 @@ const sending = (webhooks: number): Figures => {
   })
 }
 
-/** Webhooks with a backlog, of which each bite claims for some. */
+/** Webhooks with a backlog, of which each batch claims for some. */
 const claiming = (webhooks: number): Figures => {
   let looks = 0
   const slots = new Slots({
@@ -78,7 +78,7 @@ const backlogs = [10, 100, 1_000, 10_000]
 
 export const slots: Claim = {
   name: "slots",
-  title: "Choosing the next send and the next claims, beside ever more that wait",
+  title: "Choosing the next send and the next claims, with ever more waiting",
   measure: (run) =>
     Effect.sync(() => {
       const measured = (of: (n: number) => Figures, n: number) => {
@@ -96,11 +96,11 @@ export const slots: Claim = {
       }
       const tables = [
         table("One delivery, its destination full", "webhooks that wait for it", sizes, sending),
-        table("One bite of 12", "webhooks with a backlog", backlogs, claiming),
+        table("One batch of 12", "webhooks with a backlog", backlogs, claiming),
       ]
       return {
         tables: tables.map(({ columns, rows, title }) => ({ title, columns, rows })),
-        notes: ["A look is one question after a waiting delivery's destination, or after the room of all."],
+        notes: ["A look reads one waiting delivery's destination, or the limit on all claims."],
         raw: tables.map(({ found, title }) => ({ title, found })),
       }
     }),

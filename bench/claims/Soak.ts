@@ -1,7 +1,7 @@
 /**
- * Staying up: the program on Deno and on Node 24 side by side, each with a database, a broker account and receivers of its
- * own, first under a steady load and then at rest. `SOAK_MINUTES` (30) and `SOAK_REST_MINUTES` (10) say for how long,
- * `SOAK_RATE` (80) how many events a second; a transfer a second becomes due meanwhile.
+ * Endurance: the program on Deno and on Node 24 side by side, each with a database, a broker account and receivers of
+ * its own, first under a steady load and then at rest. `SOAK_MINUTES` (30) and `SOAK_REST_MINUTES` (10) set the
+ * durations, `SOAK_RATE` (80) the events a second; a transfer a second becomes due meanwhile.
  */
 import { Effect, type Scope } from "effect"
 import process from "node:process"
@@ -18,7 +18,7 @@ import * as TransferFixture from "../harness/TransferFixture.ts"
 const numberOf = (name: string, otherwise: number) => Number(process.env[name] ?? otherwise)
 
 const template = "soak"
-/** A look inside forces a collection, so looks are few: what grows is still seen, what a collection costs is not hidden. */
+/** A look forces a collection, so looks are few: growth still shows, and the cost of collections is not hidden. */
 const lookMinutes = 5
 
 interface Look {
@@ -48,7 +48,7 @@ const look = (program: Child.Child, minute: number) =>
 /** How much later than the first transfer another one is due. */
 const afterFrom = "substring(domain_name from 'd([0-9]+)')::int * interval '1 second'"
 
-/** Accepted transfers whose safety window ends one after the other, a second apart. */
+/** Accepted transfers whose safety windows end one after the other, a second apart. */
 const transfers = (sql: World["sql"], count: number, from: Date) =>
   Effect.gen(function* () {
     yield* TransferFixture.due(sql, "accepted", count, from)
@@ -111,7 +111,7 @@ const soak = ({ command, hooks, metronome, minutes, name, rate, rest, run }: Set
     const worst = (of: ReadonlyArray<Look>) => Math.max(...of.map(({ pause }) => pause))
     return {
       looks,
-      // What starting costs is before the first look.
+      // The cost of starting falls before the first look.
       load: {
         pause: worst(looks.slice(1, loaded)),
         p50: quantile(sorted, 0.5),

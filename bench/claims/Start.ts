@@ -1,6 +1,6 @@
 /**
- * How long the first command of README takes, from its exec to `/ready` 200, on an empty home and on the same home again;
- * beside it what nobody could leave out: npx and Deno that do nothing, and PostgreSQL and nats-server alone, made and started
+ * The time of README's first command, from its exec to `/ready` 200, on an empty home and on the same home again;
+ * beside it the unavoidable parts: npx and Deno that do nothing, and PostgreSQL and nats-server alone, made and started
  * as the program does.
  */
 import { Effect, Schedule } from "effect"
@@ -24,7 +24,7 @@ const failed = (cause: unknown) => new Child.BenchError({ message: `start: ${Str
 
 const since = (from: number) => Effect.sync(() => performance.now() - from)
 
-/** A folder in which nobody was; gone when the scope closes. */
+/** An unused home; deleted when the scope closes. */
 const emptyHome = (run: Run) =>
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(run.servers.home, "start-"))),
@@ -38,7 +38,7 @@ const answers = (url: string) =>
     Effect.retry(Schedule.spaced("5 millis")),
   )
 
-/** npx may not hand on a signal: whoever holds the home is told to end, and waited for. */
+/** npx may not pass a signal on, so the process that holds the home is told to end, and waited for. */
 const ended = (home: string) =>
   Effect.gen(function* () {
     const file = join(home, "hold.json")

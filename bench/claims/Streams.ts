@@ -1,5 +1,5 @@
 /**
- * What an idle live stream costs: resident memory and CPU of one process that holds ten thousand, beside servers that
+ * The cost of an idle live stream: resident memory and CPU of one process that holds ten thousand, beside servers that
  * know nothing of accounts, positions and credentials. The clients are a process of their own.
  */
 import { Effect } from "effect"
@@ -53,7 +53,7 @@ interface Held {
   readonly seconds: number
 }
 
-/** Opens the streams and lets them be. */
+/** Opens the streams and leaves them idle. */
 const hold = Effect.fnUntraced(function* (run: Run, pid: number, port: number, keys: ReadonlyArray<string>) {
   const path = "/v1/notifications/stream"
   const clients = yield* Child.start({ module: "bench/programs/streams.ts" })

@@ -1,7 +1,7 @@
 /**
- * Deliveries per second, end to end, every attempt durable. Events lie on JetStream before anyone starts; measured is
- * from the first to the last arrival at receivers in a process of their own, and until the last row is settled. A delivery
- * of ours that arrives twice fails the run: nothing is killed here, so each is promised once.
+ * Deliveries per second, end to end, every attempt durable. Events are on JetStream before a contender starts; the time
+ * runs from the first to the last arrival at receivers in a process of their own, and until the last row is settled. A
+ * repeated delivery of ours fails the run: nothing is killed here, so each arrives once.
  */
 import { Effect, Schedule, type Scope } from "effect"
 import { type BenchError, BenchError as Failed } from "../harness/Child.ts"
@@ -26,7 +26,7 @@ interface Figures {
   readonly runtime: number
   readonly postgres: number
   readonly nats: number
-  /** Resident memory at its most, MB, of all processes of the contender. */
+  /** Peak resident memory, MB, of all processes of the contender. */
   readonly memory: number
   readonly repeats: number
 }
@@ -40,7 +40,7 @@ interface Setting extends Run {
 interface Done {
   readonly first: number
   readonly warmAt: number
-  /** When 95 of 100 had arrived. */
+  /** The time of the arrival of 95 of 100. */
   readonly mostAt: number
   readonly last: number
 }
@@ -50,7 +50,7 @@ interface Counted {
   readonly unique: number
 }
 
-/** Starts processes and gives what ends when everything that they do is recorded. */
+/** Starts a contender's processes, and returns an effect that ends when all their work is recorded. */
 type Contender = (setting: Setting, world: World) => Effect.Effect<
   { readonly processes: ReadonlyArray<Child.Child>; readonly settled: Effect.Effect<unknown, BenchError> },
   BenchError,
@@ -118,12 +118,12 @@ const contenders: Readonly<Record<string, Contender>> = {
   "graphile-worker + undici": peer("bench/programs/graphileWorker.ts"),
 }
 
-/** Those that go on for as long as a queue of results needs to show itself. */
+/** The contenders of the long run, long enough for a queue of results to build up. */
 const sustained: ReadonlyArray<string> = [bare, bareOwn, "bailiwick", "bailiwick on Node 24", boss]
 const sustainedEvents = 150_000
 
 interface Once extends Figures {
-  /** What PostgreSQL was used for; statements only where they were counted. */
+  /** PostgreSQL's work; statements only where they were counted. */
   readonly use: DatabaseUse
 }
 
@@ -218,7 +218,7 @@ const interleaved = Effect.fnUntraced(function* (setting: Setting, names: Readon
 
 const sustainedPrefix = "sustained: "
 
-/** `only` names the contenders, `sustained: …` those of the long run, for work on one of them. */
+/** `only` names the contenders to run, `sustained: …` those of the long run, for work on one of them. */
 export const throughput = (only?: ReadonlyArray<string>): Claim => ({
   name: "throughput",
   title: "Webhook deliveries a second, end to end, every attempt durable",

@@ -1,7 +1,7 @@
 /**
- * Transfers as transitions: what the clock decides, fired from 50,000 timers that are due at one moment, and what a look
- * at the timers costs beside a million that are not; commands through the API, on one process and on two. The yardstick
- * of each is the same transition as one bare SQL statement, in the same round.
+ * Transitions of transfers: timed ones, fired from 50,000 timers due at one moment, and a look at the timers beside a
+ * million that are not due; commands through the API, on one process and on two. The yardstick of each is the same
+ * transition as one bare SQL statement, in the same round.
  */
 import { Effect, Schedule } from "effect"
 import * as Child from "../harness/Child.ts"
@@ -27,14 +27,14 @@ interface Figures {
   /** Microseconds of CPU a transition. */
   readonly runtime: number
   readonly postgres: number
-  /** Milliseconds; of the clock's work, until the last. */
+  /** Milliseconds; for timers, until the last one. */
   readonly p50: number | null
   readonly p99: number | null
 }
 
 type Measured = Effect.Effect<Figures, BenchError>
 
-/** What `work` cost, which makes `count` transitions in the seconds that it gives. */
+/** The cost of `work`, which makes `count` transitions in the seconds that it returns. */
 const costing = Effect.fnUntraced(function* <E>(
   { servers }: Run,
   programs: ReadonlyArray<Child.Child>,
@@ -55,7 +55,7 @@ const costing = Effect.fnUntraced(function* <E>(
   return { rate: count / seconds, runtime: each("runtime"), postgres: each("postgres"), p50, p99 } satisfies Figures
 })
 
-/** Due transfers that end as they should. */
+/** The states of due transfers, before and after. */
 const ends = { expire: ["pending", "expired"], complete: ["accepted", "completed"] } as const
 type End = keyof typeof ends
 
@@ -107,7 +107,7 @@ const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
   }).pipe(Effect.scoped, Effect.mapError(broken))
 
 /**
- * Offers and accepts through the API of `processes` processes: as fast as they go, or at a steady rate. `counted` counts
+ * Offers and accepts through the API of `processes` processes: at full speed, or at a steady rate. `counted` counts
  * statements as well, at the cost of time.
  */
 const commanded = (
@@ -137,7 +137,7 @@ const commanded = (
       return driven.fault === null ? driven : yield* broken(driven.fault)
     })
     yield* drive({ from: 0, count: 300, rate: null })
-    // Plans that were made while there was no transfer hold none of the indexes.
+    // Plans that were made while there was no transfer use none of the indexes.
     yield* world.sql`analyze`
     const measured = Effect.map(
       drive({ from: 300, count, rate }),
@@ -162,7 +162,7 @@ const looked = (run: Run, beside: number): Effect.Effect<Look, BenchError> =>
 
 interface Contender {
   readonly measure: (run: Run, sizes: Sizes) => Measured
-  /** The contender that does the same as bare statements. */
+  /** The contender that makes the same transitions as bare statements. */
   readonly of?: string
 }
 
@@ -260,7 +260,7 @@ const tablesOf = (
   ]
 }
 
-/** `only` names the contenders, for work on one of them. */
+/** `only` names the contenders to run, for work on one of them. */
 export const transitions = (only?: ReadonlyArray<string>): Claim => ({
   name: "transitions",
   title: "Transitions of transfers, with all that belongs to each",

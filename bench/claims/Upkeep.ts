@@ -1,6 +1,6 @@
 /**
- * Long work at size: a replay in bulk and the cancelling of a deleted webhook, through the API, with counts that are
- * looked at while it runs; a day that is dropped while somebody reads; and tables under load for UPKEEP_MINUTES.
+ * Long work at size: a bulk replay and the cancelling of a deleted webhook, through the API, with counts that are
+ * compared while it runs; a partition dropped during a read; and tables under load for UPKEEP_MINUTES.
  */
 import { Clock, Effect, Schedule } from "effect"
 import process from "node:process"
@@ -40,14 +40,14 @@ const past = (hook: Hook, rows: number, key: string) =>
   })
 
 interface Look {
-  /** What differs between the counts and what is there: nothing, always. */
+  /** The difference between the counts and the rows, which must always be none. */
   readonly wrong: number
   readonly state: string | null
   /** Deliveries that the newest job has done. */
   readonly done: number
 }
 
-/** The counts against the deliveries, and the newest job, in one snapshot. */
+/** The counts beside the counted deliveries, and the newest job, in one snapshot. */
 const look = ({ sql }: World) =>
   Effect.map(
     sql<Look>`
@@ -101,7 +101,7 @@ const jobs = (run: Run, hook: Hook, key: string, rows: number) =>
     const program = yield* Product.start(run.servers, world, { ROLES: "api,actors,timers,relay" }, run.profile)
     const url = `${yield* Product.ready(program)}/v1/webhooks/${hook.id}`
     const before = yield* sizesOf(world.sql, tables)
-    // Paused, so that what is replayed waits.
+    // Paused, so that replayed deliveries wait.
     yield* world.sql`update webhooks set is_active = false, version = version + 1 where id = ${hook.id}::uuid`
     yield* world.sql`update webhook_lanes set paused = true where webhook_id = ${hook.id}::uuid`
     const body = { since: new Date(Date.now() - 30 * 3_600_000).toISOString(), status: "delivered" }
@@ -113,7 +113,9 @@ const jobs = (run: Run, hook: Hook, key: string, rows: number) =>
     return { replayed, cancelled, before, between, after: yield* sizesOf(world.sql, tables) }
   }).pipe(Effect.scoped, Effect.mapError(failed))
 
-/** A day of `rows` deliveries is dropped, of which every `of`th still waits; how long that takes, and holds up a reader. */
+/**
+ * Drops a day of `rows` deliveries, every `of`th of which still waits; measures the drop, and the delay of a reader.
+ */
 const dropped = (run: Run, hook: Hook, of: number) =>
   Effect.gen(function* () {
     const { owner, reads } = yield* Database

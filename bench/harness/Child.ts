@@ -1,7 +1,7 @@
 /**
- * A program under measurement, in a process of its own. It speaks JSON lines on standard output, `{"event": …}`, and is
- * told things by lines on its standard input; whatever else it prints is kept for the error message. It gets an explicit
- * environment, and SIGTERM, then SIGKILL, when the scope closes.
+ * A measured program in a process of its own. It reports by JSON lines on standard output, `{"event": …}`, and takes
+ * orders by lines on standard input; any other output is kept for the error message. It gets an explicit environment,
+ * and SIGTERM, then SIGKILL, when the scope closes.
  */
 import { Effect, Schema } from "effect"
 import { spawn } from "node:child_process"
@@ -14,7 +14,7 @@ export class BenchError extends Schema.TaggedError<BenchError>()("BenchError", {
 
 export interface Child {
   readonly pid: number
-  /** Milliseconds on this process's monotonic clock at which it was started. */
+  /** The time of its start, in milliseconds of this process's monotonic clock. */
   readonly startedAt: number
   readonly tell: (line: string) => Effect.Effect<void>
   /** The next event of this name, which may have come already; each is given out once. */
@@ -29,13 +29,13 @@ export interface ChildOptions {
   /** From the repository's root. */
   readonly module: string
   readonly env?: Readonly<Record<string, string>>
-  /** What runs the module, where it is not this runtime. */
+  /** The runtime of the module, where it is not this one. */
   readonly command?: ReadonlyArray<string>
 }
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..")
 
-/** How Deno runs a module here, without asking a registry; the program as `deno task start` runs it. */
+/** Deno's arguments for a module, without access to a registry; the program's as in `deno task start`. */
 export const denoRun = (module: string): ReadonlyArray<string> => [
   ...["run", "-A", "--node-modules-dir=manual", "--no-lock"],
   ...(module === "src/main.ts" ? ["--v8-flags=--max-semi-space-size=16"] : []),
@@ -81,10 +81,10 @@ const launch = ({ command, env, module }: ChildOptions) =>
     }
     createInterface({ input: child.stdout }).on("line", hear)
     createInterface({ input: child.stderr }).on("line", hear)
-    // A program that ended takes no more orders; its end is reported by whoever waits for it.
+    // A program that ended takes no more orders; its end is reported by the caller that waits for it.
     child.stdin.on("error", () => {})
     const exited = new Promise<void>((resolve) =>
-      // Not "close": what it started itself may hold its streams open.
+      // Not "close": a grandchild may hold its streams open.
       child.once("exit", () => {
         ended = true
         wake()
@@ -130,7 +130,7 @@ const launch = ({ command, env, module }: ChildOptions) =>
     return { child, exited, handle }
   })
 
-/** Starts a program; it is gone when the scope closes. */
+/** Starts a program; it is ended when the scope closes. */
 export const start = (options: ChildOptions) =>
   Effect.acquireRelease(launch(options), ({ child, exited }) =>
     Effect.sync(() => void child.kill("SIGTERM")).pipe(

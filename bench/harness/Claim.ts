@@ -1,4 +1,4 @@
-/** What a claim is: something that can be measured in rounds, and what it found. */
+/** A claim: a measurement in rounds, and its finding. */
 import type { Effect, Scope } from "effect"
 import type { Table } from "./Figures.ts"
 import type { BenchError } from "./Child.ts"
@@ -6,9 +6,9 @@ import type { Servers } from "./Servers.ts"
 
 export interface Finding {
   readonly tables: ReadonlyArray<Table>
-  /** What a reader has to know about how it was measured, a sentence each. */
+  /** How it was measured, a sentence each. */
   readonly notes: ReadonlyArray<string>
-  /** Every round's figures, for whoever wants another statistic. */
+  /** Every round's figures, for other statistics. */
   readonly raw: unknown
 }
 

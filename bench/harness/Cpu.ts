@@ -1,4 +1,4 @@
-/** What processes used, by the kernel's own account. Linux only; elsewhere every figure is null. */
+/** CPU and memory of processes, from the kernel. Linux only; elsewhere every figure is null. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 
 const ticksASecond = 100
@@ -35,7 +35,7 @@ export const cpuMillis = (pid: number, children = false): number | null => {
   return ticks * 1000 / ticksASecond
 }
 
-/** Milliseconds of CPU that the main thread of a process has used so far: the only one that runs our code. */
+/** Milliseconds of CPU that the main thread of a process, the only one that runs our code, has used so far. */
 export const mainThreadMillis = (pid: number): number | null => {
   const stat = statOf(pid, `/proc/${pid}/task/${pid}/stat`)
   return stat === null ? null : stat.own * 1000 / ticksASecond
@@ -51,7 +51,7 @@ const statusMegabytes = (pid: number, line: RegExp): number | null => {
 /** Resident memory of a process in MB (10^6 bytes). */
 export const rssMegabytes = (pid: number): number | null => statusMegabytes(pid, /^VmRSS:\s+(\d+) kB/m)
 
-/** The most that it ever was, or since `forgetPeak`. */
+/** Its peak, ever or since `forgetPeak`. */
 export const peakMegabytes = (pid: number): number | null => statusMegabytes(pid, /^VmHWM:\s+(\d+) kB/m)
 
 export const forgetPeak = (pid: number): void => {

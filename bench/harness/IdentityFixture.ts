@@ -1,7 +1,7 @@
 /**
- * Institutions with sponsors, administrators, projects and Access that waits for review; one institution with a thousand
- * reviews in every state; and people whose own account is read. Access versions, grant Events, reviews and evidence are
- * made by the program's own services.
+ * Institutions with sponsors, administrators, projects and Access that waits for review; one institution with a
+ * thousand reviews in every state; and people whose own account is read. Access versions, grant events, reviews and
+ * evidence are made by the program's own services.
  */
 import { Effect, Layer, References } from "effect"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
@@ -13,22 +13,22 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { inTransaction } from "../../services/platform/database/Transact.ts"
 import { silent } from "./LifecycleFixture.ts"
 
-/** Whose tokens people come with. */
+/** The issuer of people's tokens. */
 export const issuer = "https://people.bench.example"
 
 export const institutions = 100
 /** Sponsors, and administrators, of each institution. */
 export const seats = 4
 export const operators = 20
-/** Those whose account is read, one a connection. */
+/** People whose account is read, one a connection. */
 export const readers = 32
 /** The institution that is listed. */
 export const listed = "listed"
-/** Administrators of it. */
+/** Its administrators. */
 export const listers = 8
 
 export const institutionId = (n: number): string => `institution-${n % institutions}`
-/** Of the institution of number n, one of its two. */
+/** One of the two of institution n. */
 export const projectId = (n: number): string => `project-${n % institutions}-${Math.floor(n / institutions) % 2}`
 export const sponsor = (n: number): string => `sponsor-${n % institutions}-${Math.floor(n / institutions) % seats}`
 export const administrator = (n: number): string =>
@@ -102,7 +102,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
 const listedSponsor = (n: number) => `listed-sponsor-${n % seats}`
 const listedProject = (n: number) => `listed-project-${n % listedProjects}`
 
-/** Proposals, of ten: three that wait, five that were approved, one revoked afterwards and one before. */
+/** Of ten proposals, three wait and five were approved, one of them revoked afterwards, and one was revoked before. */
 const reviewed = (rows: ReadonlyArray<Granted>) =>
   Effect.gen(function* () {
     const service = yield* AccessReviews
@@ -140,7 +140,7 @@ const theListed = Effect.gen(function* () {
   }))
   yield* granted(rows)
   yield* reviewed(rows.slice(0, reviews))
-  // Some were removed since, some left, one sponsor is none any more, and products know of different parts of it.
+  // Some Accesses were removed since, some people left, one sponsor lost the role, and products know different parts.
   yield* sql`update access set removed = true where institution_id = ${listed} and id like '%7'`
   yield* sql`update institution_memberships set state = 'ended'
     where institution_id = ${listed} and role = 'member' and person_id like '%13'`
@@ -166,7 +166,7 @@ const theReaders = Effect.gen(function* () {
   ))
 })
 
-/** All of it; `count` is how many Accesses wait for a review. */
+/** Writes all of it; `count` is the number of Accesses that wait for a review. */
 export const fill = (count: number) =>
   Effect.gen(function* () {
     const { owner: sql } = yield* Database
@@ -196,6 +196,6 @@ export const fill = (count: number) =>
       Layer.provide(Layer.mergeAll(Positions.layer, Roles.layer, Audit.layer)),
       Layer.provide(silent),
     )),
-    // As the program without a collector.
+    // As in the program without a collector.
     Effect.provideService(References.TracerEnabled, false),
   )

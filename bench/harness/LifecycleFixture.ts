@@ -1,6 +1,6 @@
 /**
- * Launched projects of one institution, each with a service of its own that may do everything, and histories of theirs,
- * told by the same `Positions` that the program's decisions go through.
+ * Launched projects of one institution, each with a service of its own that may do everything, and their histories,
+ * appended by the same `Positions` as the program's decisions.
  */
 import { Effect, Layer, References } from "effect"
 import { type Fact, Positions } from "../../services/lifecycle/Positions.ts"
@@ -8,7 +8,7 @@ import { Bells } from "../../services/platform/messaging/Bells.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { inTransaction } from "../../services/platform/database/Transact.ts"
 
-/** Whose tokens the services come with. */
+/** The issuer of the services' tokens. */
 export const issuer = "https://services.bench.example"
 export const installedVersion = "1.0.0"
 
@@ -58,7 +58,7 @@ const access = (project: number, k: number, version: number) => ({
 
 const reason = (code: string) => ({ reason_admin: { en: `${code}_BY_ADMINISTRATOR` } })
 
-/** The first fact about person `k` in a project. */
+/** The first event about person `k` in a project. */
 export const granted = (project: number, k: number): Fact => ({
   kind: "access-granted",
   projectId: projectId(project),
@@ -98,7 +98,7 @@ export const lived = (project: number, n: number): Fact => {
   }
 }
 
-/** Nobody waits for what a fixture writes. */
+/** Wake-up signals that do nothing: no process waits for a fixture's rows. */
 export const silent = Layer.succeed(Bells, {
   ring: () => Effect.void,
   ringUnsafe: () => {},
@@ -106,7 +106,7 @@ export const silent = Layer.succeed(Bells, {
   wait: () => Effect.never,
 })
 
-/** Tells `count` facts, `together` of them a transaction. */
+/** Appends `count` events, `together` of them a transaction. */
 export const tell = (count: number, together: number, factOf: (n: number) => Fact) =>
   Effect.gen(function* () {
     const positions = yield* Positions
@@ -116,6 +116,6 @@ export const tell = (count: number, together: number, factOf: (n: number) => Fac
     }
   }).pipe(
     Effect.provide(Positions.layer.pipe(Layer.provide(silent))),
-    // As the program without a collector.
+    // As in the program without a collector.
     Effect.provideService(References.TracerEnabled, false),
   )

@@ -1,4 +1,4 @@
-/** The services that follow projects: an issuer with a key set of its own, tokens for them, and requests with these. */
+/** The services that follow projects: an issuer with a key set of its own, their tokens, and requests with these. */
 import { Effect } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from "jose"
 import { randomUUID } from "node:crypto"
@@ -7,7 +7,7 @@ import { listenBelow } from "../programs/speak.ts"
 import { BenchError } from "./Child.ts"
 import * as Fixture from "./LifecycleFixture.ts"
 
-/** What LIFECYCLE_ISSUERS is to be, and the access token of a project's service, good for a day. */
+/** The value of LIFECYCLE_ISSUERS, and the access token of a project's service, good for a day. */
 export interface Services {
   readonly issuers: string
   readonly token: (project: number) => Effect.Effect<string>
@@ -42,7 +42,7 @@ export const services = Effect.gen(function* () {
   } satisfies Services
 })
 
-/** One request; anything but the status that is asked for is an error. */
+/** One request; any status but the expected one is an error. */
 export const asked = Effect.fnUntraced(function* (
   url: URL,
   options: { readonly token?: string; readonly body?: unknown; readonly status?: number } = {},
@@ -66,7 +66,7 @@ export const asked = Effect.fnUntraced(function* (
   return yield* new BenchError({ message: `${url.pathname}: ${answered} ${text.slice(0, 400)}` })
 })
 
-/** The thumbprints that the program serves keys for. */
+/** The thumbprints of the keys that the program serves. */
 export const pins = (url: string) =>
   Effect.map(asked(new URL("/v1/lifecycle/jwks", url)), (text): ReadonlyArray<string> => {
     const { keys } = JSON.parse(text) as { readonly keys: ReadonlyArray<{ readonly kid: string }> }

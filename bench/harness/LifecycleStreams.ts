@@ -15,7 +15,7 @@ export const pushStreams = (url: string, services: Services, projects: number, e
     { concurrency: 4, discard: true },
   )
 
-/** A poll stream (RFC 8936) of project `n`: the path to poll. */
+/** Makes a poll stream (RFC 8936) of project `n`; returns the path to poll. */
 export const pollStream = Effect.fnUntraced(function* (url: string, services: Services, n: number) {
   const text = yield* asked(streamsOf(url), { token: yield* services.token(n), body: {}, status: 201 })
   return new URL(JSON.parse(text).delivery.endpoint_url).pathname

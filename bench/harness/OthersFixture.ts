@@ -1,12 +1,12 @@
 /**
- * What others leave behind as an installation grows: rows of every table that a list reads, of other accounts and other
- * institutions, written by the set.
+ * The rows of others in a growing installation: in every table that a list reads, of other accounts and institutions,
+ * written by bulk statements.
  */
 import { Effect } from "effect"
 import type { World } from "./Servers.ts"
 
 const at = "timestamptz '2025-01-01'"
-/** A UUID of its own for each name; and one of version 7, k milliseconds before noon of 20 November 2026. */
+/** A UUID for each name; and one of version 7, k milliseconds before noon of 20 November 2026. */
 const id = (name: string, k = "k") => `md5('${name}' || (${k}))::uuid`
 const dated = (name: string) =>
   `(lpad(to_hex(1795176000000 - k), 12, '0') || '7' || substr(md5('${name}' || k), 1, 3) || '8' ||
@@ -18,7 +18,7 @@ const project = "'other-project-' || (k / 10)"
 const person = "'other-person-' || k"
 const sha = `'sha256:' || encode(${hash}, 'hex')`
 
-/** Statements over rows `k`; those that are of ten or of a thousand others say so. */
+/** Statements over rows `k`; tables with fewer rows take every tenth or thousandth `k`. */
 const statements: ReadonlyArray<string> = [
   `insert into accounts (id, version, removed, updated_at, email, name, plan, platform_admin, status)
     select ${account}, 1, false, ${at}, k || '@other.example', 'Other', 'business', false, 'active' from rows where k % 10 = 0`,

@@ -9,7 +9,7 @@ export const algorithms = ["RS256", "ES256"] as const
 export type Algorithm = (typeof algorithms)[number]
 
 export interface PeopleTokens {
-  /** What MANAGEMENT_ISSUERS is to be. */
+  /** The value of MANAGEMENT_ISSUERS. */
   readonly issuers: string
   /** The key set as JSON, and the private keys, each with its `kid` and `alg`. */
   readonly jwks: string

@@ -21,7 +21,7 @@ export const environment = (servers: Servers, world: World, env: Readonly<Record
   WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
   LOG_FORMAT: "json",
   LOG_LEVEL: "warn",
-  // So many that they are never met; requests are counted all the same.
+  // Limits that are never reached; requests are counted all the same.
   MAIL_READ_RATE: "10000000",
   MAIL_WRITE_RATE: "10000000",
   ...env,
@@ -30,8 +30,8 @@ export const environment = (servers: Servers, world: World, env: Readonly<Record
 const profiled = [process.execPath, ...Child.denoRun("src/main.ts"), "--cpu-prof", "--cpu-prof-dir=bench/results/tmp"]
 
 /**
- * Starts it; it may be at work before it says that it is ready. With `profile` it leaves a CPU profile when it ends, on
- * this runtime; `command` is what runs it where that is not this runtime.
+ * Starts the program; it may be working before it says that it is ready. With `profile` it leaves a CPU profile when it
+ * ends, on this runtime; `command` is its runtime where that is not this one.
  */
 export const start = (
   servers: Servers,
@@ -46,11 +46,11 @@ export const start = (
     ...(command === undefined ? {} : { command }),
   })
 
-/** Waits until it is ready and gives its address ("" without the role `api`). */
+/** Waits until it is ready and returns its address ("" without the role `api`). */
 export const ready = (program: Child.Child) =>
   Effect.map(program.line(/^bailiwick ready/), (line) => /http:\S+/.exec(line)?.[0] ?? "")
 
-/** The pools of a program, for what is measured without one. */
+/** The pools of a program, for measurements of services without one. */
 export const databaseOf = (world: World) =>
   Database.layer({
     url: Redacted.make(world.databaseUrl),

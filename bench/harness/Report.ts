@@ -14,7 +14,7 @@ export interface Conditions {
   readonly postgres: string
   readonly nats: string
   readonly rounds: number
-  /** The machine's load average after the claim: far above the number of cores, others were at work on it. */
+  /** The machine's load average after the claim: far above the number of cores, other work disturbed it. */
   readonly load: number
 }
 
@@ -80,7 +80,7 @@ const page = (results: Results): string =>
     "",
   ].join("\n")
 
-/** Writes what was found beside what earlier runs found of other claims; a quick run leaves the committed files alone. */
+/** Writes the findings beside those of earlier runs of other claims; a quick run leaves the committed files alone. */
 export const save = (found: Results, quick: boolean): string => {
   const folder = join(root, "bench", "results", ...(quick ? ["tmp"] : []))
   mkdirSync(folder, { recursive: true })

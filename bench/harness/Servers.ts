@@ -1,6 +1,6 @@
 /**
  * The real PostgreSQL (fsync on, the settings that users get) and nats-server, started once a claim; each measurement
- * takes a database and a broker account of its own from them, so no round sees what another left behind.
+ * takes a database and a broker account of its own from them, so no round sees another one's rows.
  */
 import { PgClient } from "@effect/sql-pg"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
@@ -30,11 +30,13 @@ export interface World {
   readonly natsUrl: string
   /** As the owner. */
   readonly sql: PgClient.PgClient
-  /** Counts the statements of connections that are made from now on; it costs a few percent, so not where time is measured. */
+  /**
+   * Counts statements of connections made from now on; costs a few percent, so it is not used where time is measured.
+   */
   readonly count: Effect.Effect<void, BenchError>
   /** Since the servers started; the statements are those of the program's role that were counted. */
   readonly used: Effect.Effect<DatabaseUse, BenchError>
-  /** Blocks that counted statements touched so far, of all roles, found in memory or read. */
+  /** Blocks that counted statements of all roles touched so far, found in memory or read. */
   readonly blocks: Effect.Effect<number, BenchError>
 }
 
@@ -50,7 +52,7 @@ export interface Servers {
   /** A folder of this run. */
   readonly home: string
   readonly versions: { readonly postgres: string; readonly nats: string }
-  /** A new database, a copy of `template` or empty, and a new broker account; gone when the scope closes. */
+  /** A new database, a copy of `template` or empty, and a new broker account; deleted when the scope closes. */
   readonly world: (template?: string) => Effect.Effect<World, BenchError, Scope.Scope>
   /** A migrated database to copy from, filled by `fill`. */
   readonly template: (name: string, fill: Effect.Effect<unknown, unknown, Database>) => Effect.Effect<void, BenchError>
@@ -58,7 +60,7 @@ export interface Servers {
   readonly cpu: () => { readonly postgres: number; readonly nats: number }
 }
 
-/** What each of `count` things took between two looks. */
+/** The cost of each of `count` operations between two readings. */
 export const costOf = (before: DatabaseUse, after: DatabaseUse, count: number): DatabaseUse => ({
   statements: (after.statements - before.statements) / count,
   walBytes: (after.walBytes - before.walBytes) / count,
@@ -125,7 +127,7 @@ export const start = Effect.gen(function* () {
           (select sum(fsyncs)::int from pg_stat_io where object = 'wal') as fsyncs`,
       ([row]) => row!,
     ).pipe(
-      // A backend tells its figures a second after it became idle at the latest.
+      // A backend reports its figures within a second of becoming idle.
       Effect.delay("1500 millis"),
       Effect.mapError(failed),
     )

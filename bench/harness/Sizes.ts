@@ -1,4 +1,4 @@
-/** What tables take on disk and what of it is dead, a table's partitions together. */
+/** Sizes of tables on disk and their dead rows, a table's partitions together. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 

@@ -1,4 +1,4 @@
-/** What the timers' worker asks when there is nothing to do. */
+/** The queries of the timers' worker when there is nothing to do. */
 import { Effect, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"
@@ -14,7 +14,7 @@ export interface Look {
   readonly next: number
 }
 
-/** What it costs to see that nothing is due, beside so many timers that are not. */
+/** The cost of finding that nothing is due, beside this many timers that are not. */
 export const looks = (world: World, beside: number) =>
   Effect.gen(function* () {
     yield* pending(world.sql, beside)

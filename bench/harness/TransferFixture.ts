@@ -1,10 +1,10 @@
-/** Accounts with a workspace and an API key each, their domains, and transfers whose time comes at a given moment. */
+/** Accounts with a workspace and an API key each, their domains, and transfers that are due at a given moment. */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { World } from "./Servers.ts"
 
-/** The domain of number n is owned by account n mod `accounts`, and goes to an account half of them away. */
+/** The domain of number n belongs to account n mod `accounts`, and goes to an account half of them away. */
 export const accounts = 2_000
 export const recipientOf = (n: number): number => n + accounts / 2
 
@@ -14,11 +14,11 @@ const idOf = (prefix: string, n: number) => `${prefix}0000-0000-7000-8000-${n.to
 
 export const accountId = (n: number): string => idOf("aaaa", n % accounts)
 export const workspaceId = (n: number): string => idOf("bbbb", n % accounts)
-/** Of the transfer that `due` makes of domain n. */
+/** The transfer that `due` makes of domain n. */
 export const transferId = (n: number): string => idOf("eeee", n)
 export const domainId = (n: number): string => idOf("dddd", n)
 export const emailOf = (n: number): string => `${n % accounts}@example.com`
-/** An API key of account n; its hash stands in the database. */
+/** An API key of account n; its hash is in the database. */
 export const keyOf = (n: number): string => `mail_k_${String(n % accounts).padStart(43, "0")}`
 
 /** Accounts, workspaces, memberships and keys, and `domains` domains. */
@@ -48,8 +48,8 @@ export const fill = (domains: number) =>
   })
 
 /**
- * Transfers of the first `count` domains, from each owner to the other account, whose timer is due at `at`: offers that
- * expire, or accepted ones that complete.
+ * Transfers of the first `count` domains, from each owner to the other account, whose timers are due at `at`: offers
+ * that expire, or accepted ones that complete.
  */
 export const due = (sql: World["sql"], status: "pending" | "accepted", count: number, at: Date) =>
   Effect.gen(function* () {
@@ -73,7 +73,7 @@ export const due = (sql: World["sql"], status: "pending" | "accepted", count: nu
       from generate_series(0, ${count - 1}::int) n`
   })
 
-/** Timers that are far from due, of transfers that nobody asks for. */
+/** Timers that are far from due, of transfers that no statement asks for. */
 export const pending = (sql: World["sql"], count: number) =>
   sql`insert into timers (aggregate_id, kind, due_at, not_before)
     select ${sql.literal(uuid("ffff", "n"))}::text, 'transfer.expire', t.at, t.at

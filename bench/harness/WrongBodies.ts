@@ -1,6 +1,6 @@
 /** Bodies of nearly 256 KiB that are refused, each wrong in another way, and the endpoints that they are sent to. */
 
-/** Who sends it: an account of the free plan, an active person, a lifecycle service, or a client without a credential. */
+/** The sender: an account of the free plan, an active person, a lifecycle service, or a client without a credential. */
 export type Sender = "account" | "person" | "service" | "anonymous"
 
 export interface WrongBody {

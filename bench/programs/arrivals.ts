@@ -1,6 +1,6 @@
 /**
- * What of a lifecycle arrives, and when: by a subscriber of JetStream and by a receiver of push (RFC 8935). Arrivals are
- * only noted while time is measured; what came is looked at afterwards.
+ * Arrivals of a lifecycle's messages and their times: at a subscriber of JetStream and at a receiver of push (RFC
+ * 8935). While time is measured arrivals are only recorded; their contents are checked afterwards.
  */
 import { DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
@@ -16,7 +16,7 @@ export interface Arrival {
   readonly at: number
 }
 
-/** Notes what comes; `different(n)` resolves when so many different messages have come since the last `clear`. */
+/** Records arrivals; `different(n)` resolves when n different messages have come since the last `clear`. */
 const noting = () => {
   let noted: Array<Arrival> = []
   let wanted = Infinity
@@ -44,7 +44,7 @@ const noting = () => {
     },
     clear: () => void (noted = []),
     noted: (): ReadonlyArray<Arrival> => noted,
-    // A message that comes twice is the same bytes.
+    // A repeated message has the same bytes.
     different: async (count: number, seconds: number) => {
       for (;;) {
         const missing = count - new Set(noted.map(({ text }) => text)).size
@@ -73,7 +73,7 @@ export const connected = (natsUrl: string): Promise<NatsConnection> => {
   return connect({ servers: url.host, user: url.username, pass: url.password })
 }
 
-/** A subscriber of everything that LIFECYCLE gets from now on. */
+/** A subscriber of all new messages on LIFECYCLE. */
 export const subscriber = async (nc: NatsConnection) => {
   const arrivals = noting()
   const consumer = await jetstream(nc).consumers.get("LIFECYCLE", { deliver_policy: DeliverPolicy.New })
@@ -93,7 +93,7 @@ const ordered = (events: ReadonlyArray<VerifiedEvent>, project: string) =>
     }
   })
 
-/** Fails where a message is not what a product would believe, or where one of a project came out of its order. */
+/** Fails where a product would refuse a message, or where a project's messages came out of order. */
 export const believed = async (
   { baseUrl, issuer, seen }: {
     readonly baseUrl: string
@@ -107,7 +107,7 @@ export const believed = async (
   for (const [audience, messages] of histories) {
     const pins = { issuer, audience, keys, now: () => Date.now() / 1_000 }
     const events: Array<VerifiedEvent> = []
-    // What comes again is the same bytes.
+    // A repeated message has the same bytes.
     for (const text of new Set(messages.map(({ text }) => text))) events.push(await verifyEvent(text, pins))
     ordered(events, audience)
   }

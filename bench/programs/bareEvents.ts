@@ -1,4 +1,4 @@
-/** The yardstick of reading: plain node:http that serves the rows of a page from PostgreSQL, and asks nobody anything. */
+/** The yardstick of reading: plain node:http that serves the rows of a page from PostgreSQL without any checks. */
 import "../../src/process/HideAsyncHooks.ts"
 import { createServer } from "node:http"
 import postgres from "postgres"

@@ -1,6 +1,6 @@
 /**
- * The yardstick of signing: RS256 over the payloads that the program would sign, from memory, and nothing else. An order
- * is a line of JSON: how, and how many at once. The last signature of each order is verified.
+ * The yardstick of signing: RS256 over the payloads that the program would sign, from memory, and nothing else. An
+ * order is a line of JSON: how, and how many at once. The last signature of each order is verified.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { CompactSign } from "jose"

@@ -1,4 +1,6 @@
-/** The yardstick of a snapshot: select the state, write it as JSON, sign it; each line on standard input is one. */
+/**
+ * The yardstick of a snapshot: select the state, write it as JSON, sign it; each line on standard input asks for one.
+ */
 import { CompactSign } from "jose"
 import { generateKeyPairSync } from "node:crypto"
 import postgres from "postgres"

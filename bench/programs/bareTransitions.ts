@@ -1,7 +1,7 @@
 /**
- * The yardstick of transitions: each is one SQL statement, sent by a loop that does nothing else. It moves the row under
- * its version, raises the domain's fence, rewrites the timer, writes both audit records and the message of the stream.
- * An order is a line of JSON: which transition, of which numbers.
+ * The yardstick of transitions: each is one SQL statement, sent by a loop that does nothing else. It moves the row
+ * under its version, raises the domain's fence, rewrites the timer, writes both audit records and the message of the
+ * stream. An order is a line of JSON: which transition, of which numbers.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import postgres from "postgres"
@@ -36,7 +36,7 @@ const fence = (set: string) =>
     update domains set revision = revision + 1${set} where id = $2::uuid returning revision
   )`
 
-/** $1 the transfer, $2 the domain, $3 whom it comes to, $4 their workspace. */
+/** $1 the transfer, $2 the domain, $3 the new owner, $4 the new owner's workspace. */
 const settled = (status: string, set: string, domain: string) => `
   with ${fence(domain)}, t as (
     update transfers set version = version + 1, status = '${status}'${set}

@@ -1,7 +1,7 @@
 /**
  * People who offer domains and accept them, over keep-alive connections, in a process of its own. An order is a line of
- * JSON: as fast as `connections` go, each with one command at a time, or at a steady rate, where a command's latency
- * counts from the moment at which it was to be sent. Any answer but 200 ends it.
+ * JSON: at the full speed of `connections`, each with one command at a time, or at a steady rate, where a command's
+ * latency counts from the moment at which it was to be sent. Any answer but 200 ends the process.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { Agent, request } from "node:http"
@@ -16,7 +16,7 @@ export interface Order {
   readonly from: number
   readonly count: number
   readonly connections: number
-  /** Commands a second; null: as fast as they go. */
+  /** Commands a second; null: full speed. */
   readonly rate: number | null
 }
 

@@ -1,9 +1,9 @@
 /**
- * What institutions decide in the course of a day, at a steady rate, over keep-alive connections in a process of its own:
- * of ten writes three reviews are proposed, two approved and one revoked, two people ask for Access and two are made. Each
- * has an idempotency key. When each is to be sent is fixed beforehand, and its latency counts from that moment.
+ * A day's decisions of institutions at a steady rate, over keep-alive connections in a process of its own: of ten
+ * writes three propose a review, two approve and one revokes one, two ask for Access and two make a person. Each has an
+ * idempotency key. The time of each is fixed beforehand, and its latency counts from that moment.
  *
- * An order is a line of JSON; any answer but the documented success ends it.
+ * An order is a line of JSON; any answer but the documented success ends the process.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { randomUUID } from "node:crypto"
@@ -64,7 +64,7 @@ interface Review {
   readonly n: number
 }
 
-/** What was made and waits for its next decision; whoever comes too early waits for it. */
+/** Objects that wait for their next decision; a decision that comes too early waits for one. */
 const queue = () => {
   const held: Array<Review> = []
   const waiting: Array<(review: Review) => void> = []
@@ -145,7 +145,7 @@ const failed = (error: unknown): Decided => ({ fault: String(error), rate: 0, p5
 createInterface({ input: process.stdin })
   .on("line", async (line) => say("decided", { ...await decide(JSON.parse(line)).catch(failed) }))
   .on("close", () => process.exit(0))
-// Who signs in is no part of what is measured.
+// Signing in is not part of the measurement.
 for (let n = 0; n < Fixture.institutions * Fixture.seats; n++) {
   await Promise.all([tokenOf(Fixture.sponsor(n)), tokenOf(Fixture.administrator(n))])
 }

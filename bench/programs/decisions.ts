@@ -1,7 +1,8 @@
 /**
- * Decides at a steady rate, as the program's own transitions do: each decision is a transaction that tells one fact
- * through `Positions`. It receives the same facts, by JetStream and by push, so that one clock measures from the return
- * of COMMIT to the arrival. As the yardstick it publishes and POSTs each fact itself, unsigned, right after its commit.
+ * Decides at a steady rate, as the program's own transitions do: each decision is a transaction that appends one event
+ * through `Positions`. It receives the same events, by JetStream and by push, so that one clock measures from the
+ * return of COMMIT to the arrival. As the yardstick it publishes and POSTs each event itself, unsigned, right after its
+ * commit.
  *
  * Orders are lines of JSON: `open` connects to a world, `play` decides.
  */
@@ -33,14 +34,14 @@ export interface Open {
 
 export interface Play {
   readonly order: "play"
-  /** Number of the first fact of each project, new in each order; over how many projects; how many facts in all. */
+  /** Number of the first event of each project, new in each order; over how many projects; how many events in all. */
   readonly from: number
   readonly projects: number
   readonly count: number
   /** A second. */
   readonly rate: number
   readonly pushed: boolean
-  /** Where the keys are, and `iss`: what came is verified. Null: it is the yardstick's. */
+  /** The address of the keys, and `iss`, to verify arrivals. Null: the arrivals are the yardstick's. */
   readonly verify: { readonly baseUrl: string; readonly issuer: string } | null
 }
 
@@ -49,10 +50,10 @@ export interface Played {
   /** Milliseconds, ascending. */
   readonly jetstream: ReadonlyArray<number>
   readonly push: ReadonlyArray<number>
-  /** On the way there, by what the program wrote down: until it had signed, and until the broker had acknowledged. */
+  /** Stages on the way, by the program's own rows: until the signature, and until the broker's acknowledgement. */
   readonly signed: ReadonlyArray<number>
   readonly published: ReadonlyArray<number>
-  /** Decisions a second that were committed. */
+  /** Decisions committed a second. */
   readonly rate: number
 }
 
@@ -85,7 +86,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
       ownerUrl: Redacted.make(ownerUrl),
       maxConnections: 16,
     })),
-    // As the program without a collector.
+    // As in the program without a collector.
     Layer.provideMerge(Layer.succeed(References.TracerEnabled, false)),
   ))
   const nc = await connected(natsUrl)

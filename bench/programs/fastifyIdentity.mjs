@@ -57,7 +57,7 @@ const reviewList = object({
   ...{ institution_id: text, as_of: time, reviews: list(review), candidates: list(candidate) },
 })
 
-// With REMEMBER: what was verified is not verified again for a minute.
+// With REMEMBER: a verified token is not verified again for a minute.
 const remembered = process.env.REMEMBER === "true" ? new Map() : null
 const verified = async (token) => {
   const key = remembered && createHash("sha256").update(token).digest("base64")

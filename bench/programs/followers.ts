@@ -1,7 +1,6 @@
 /**
  * Products that catch up with a project's history through the SDK, in a process of their own: into SQLite, into
- * PostgreSQL, or, as yardsticks, pages that are read and thrown away, and pages that are verified and thrown away. An
- * order is a line of JSON.
+ * PostgreSQL or, as yardsticks, pages that are only read, or read and verified. An order is a line of JSON.
  */
 import pg from "pg"
 import process from "node:process"
@@ -49,7 +48,7 @@ const optionsOf = ({ baseUrl, projectId, token }: Order, signal: AbortSignal) =>
   token: () => Promise.resolve(token),
 })
 
-/** Every page in turn; `each` gets what a page holds. */
+/** Reads every page in turn; `each` gets a page's contents. */
 const pages = async (order: Order, each: (sets: ReadonlyArray<string>) => Promise<void>): Promise<number> => {
   const remote = transmitter(optionsOf(order, new AbortController().signal))
   let [events, cursor, more] = [0, order.cursor, true]
@@ -74,7 +73,7 @@ const verified = (order: Order) => {
   })
 }
 
-/** Follows until `ended` holds; counts what was applied. */
+/** Follows until `ended` holds; counts the applied events. */
 const followed = async <Tx>(order: Order, store: Store<Tx>, ended: (notice: Notice) => boolean): Promise<number> => {
   const { audience, installedVersion, issuer, pins } = order
   const stop = new AbortController()
@@ -102,7 +101,7 @@ const followed = async <Tx>(order: Order, store: Store<Tx>, ended: (notice: Noti
   return events
 }
 
-/** A product that knows a history's beginning and nothing more. */
+/** A product at the beginning of a history, without any state. */
 const begun = async <Tx>({ cursor, pins, projectId }: Order, store: Store<Tx>) => {
   const nothing = { jti: "begun", issuedAt: 0, epoch: 1, position: 0, cursor, chainHead: genesis, state: {} }
   await store.transact(() => Ledger.swap(projectId, { ...nothing, keySet: pins }))

@@ -1,4 +1,4 @@
-/** What the peer of the identity reads asks PostgreSQL: who calls, what they are there, then the rows, by hand. */
+/** The queries of the identity reads' peer: the caller, the caller's roles, then the rows, written by hand. */
 
 export const caller = `select p.id from identities i
   join people named on named.id = i.person_id
@@ -47,7 +47,7 @@ export const roles = `select m.role, ${effective("$3")} as effective
   from institutions i join institution_memberships m on m.institution_id = i.id and not m.removed
   where i.id = $1 and not i.removed and m.person_id = $2 and m.state <> 'ended'`
 
-/** Of the many rows of one institution, what is the same for all of a sponsor's or a holder's is asked for once. */
+/** Of the many rows of one institution, values common to a sponsor's or a holder's rows are queried once. */
 export const reviews = `with sponsors as (
     select distinct m.person_id from institution_memberships m
     join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null

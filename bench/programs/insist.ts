@@ -1,5 +1,6 @@
 /**
- * A client in a process of its own that repeats one body over keep-alive connections, after any answer. An order is a line of JSON: it ends after `count` answers or after `seconds`.
+ * A client in a process of its own that repeats one body over keep-alive connections, after any answer. An order is a
+ * line of JSON: it ends after `count` answers or after `seconds`.
  */
 import { Agent, request } from "node:http"
 import process from "node:process"
@@ -24,7 +25,7 @@ export interface Insisted {
   readonly statuses: Readonly<Record<string, number>>
   /** Bytes of the longest answer's body. */
   readonly bytes: number
-  /** Milliseconds from the first byte sent to the last that was answered. */
+  /** Milliseconds from the first byte sent to the end of the last answer. */
   readonly p50: number
 }
 

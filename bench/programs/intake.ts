@@ -1,4 +1,4 @@
-/** The peers' way in: events from JetStream in batches of up to 500, acknowledged once their jobs are committed. */
+/** The peers' intake: events from JetStream in batches of up to 500, acknowledged once their jobs are committed. */
 import "../../src/process/HideAsyncHooks.ts"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"

@@ -1,6 +1,6 @@
 /**
  * A keep-alive client in a process of its own: each connection sends one fixed GET, or one fixed POST, waits for the
- * whole answer, and sends it again. An order is a line of JSON; any answer but 200 ends it.
+ * whole answer, and sends it again. An order is a line of JSON; any answer but 200 ends the process.
  */
 import { connect } from "node:net"
 import process from "node:process"

@@ -1,4 +1,4 @@
-/** The loop of both yardsticks: POSTs what lies in memory, 64 in flight. */
+/** The loop of both yardsticks: POSTs deliveries from memory, 64 in flight. */
 import "../../src/process/HideAsyncHooks.ts"
 import process from "node:process"
 import { eventOf, type Hook } from "../harness/Fixture.ts"

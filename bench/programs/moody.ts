@@ -1,4 +1,4 @@
-/** Receivers that refuse the first attempt of every tenth delivery and take everything else. */
+/** Receivers that refuse the first attempt of every tenth delivery and accept everything else. */
 import { createServer } from "node:http"
 import process from "node:process"
 import { listenBelow, say } from "./speak.ts"

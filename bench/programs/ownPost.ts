@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { Outbound } from "../../services/platform/Outbound.ts"
 import { headersOf, type Job } from "./post.ts"
 
-/** It lives as long as the process. */
+/** Lives as long as the process. */
 const outbound = Effect.runSync(Scope.provide(
   Effect.map(
     Layer.build(Outbound.layer({

@@ -44,7 +44,7 @@ export const post = async (job: Job): Promise<void> => {
   if (response.statusCode >= 300) throw new Error(`answered ${response.statusCode}`)
 }
 
-/** Who listens to an event, from memory: more than a peer would get for nothing. */
+/** The webhooks of an event, from memory: an advantage that a real peer would not have. */
 export const listeners = (hooks: ReadonlyArray<Hook>) => {
   const known = new Map(hooks.map((hook) => [`${hook.accountId} ${hook.event}`, hook]))
   return (event: Event): Job => {

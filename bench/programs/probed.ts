@@ -1,7 +1,7 @@
 /**
- * The program with a look inside, for the soak. SIGUSR2 collects all garbage and reports one line `probe`: the live heap
- * and the resident memory in bytes, and the longest time in milliseconds that the event loop stood still since the last
- * report (without the collection that the report itself asks for). Needs `--expose-gc`.
+ * The program with a memory probe, for the soak. SIGUSR2 collects all garbage and reports one line `probe`: the live
+ * heap and the resident memory in bytes, and the longest time in milliseconds that the event loop stood still since the
+ * last report (without the collection that the report itself asks for). Needs `--expose-gc`.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import process from "node:process"

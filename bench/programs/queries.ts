@@ -1,4 +1,4 @@
-/** What both peers ask PostgreSQL: one statement for the credential, then the endpoint's own, as one writes them by hand. */
+/** The queries of both peers: one statement for the credential, then the endpoint's own, as written by hand. */
 import { createHash } from "node:crypto"
 
 export const hashOf = (authorization: string | undefined | null): Buffer =>

@@ -1,6 +1,6 @@
 /**
  * Senders alone: signs and POSTs deliveries from memory, by one way or another. An order is a line of JSON: which way,
- * how many in flight and in all. The answer says how long it took and how much CPU this process used meanwhile.
+ * how many in flight and in all. The answer has the time, and the CPU that this process used meanwhile.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { Effect, Scope } from "effect"
@@ -33,7 +33,7 @@ const policy = AddressPolicy.make({
   ownPorts: [],
 })
 
-/** How deliveries went out before they had a sender of their own. */
+/** The way in which deliveries went out before they had a sender of their own. */
 const dispatch = Effect.runSync(Scope.provide(
   Effect.flatMap(
     Connector.make({

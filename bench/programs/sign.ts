@@ -4,7 +4,7 @@ import { importJWK, type JWK, SignJWT } from "jose"
 import { randomUUID } from "node:crypto"
 import { issuer } from "../harness/IdentityFixture.ts"
 
-/** Whom a token is for, and by which client it was asked for. */
+/** The subject of a token, and the client that requested it. */
 export interface Meant {
   readonly audience: string
   readonly clientId: string

@@ -1,7 +1,7 @@
 /**
  * The receivers of the bench, in a process of their own: plain node:http servers that read each request and answer 200.
- * `expect N` begins a count; the line `done` follows when N different deliveries (by their `webhook-id`) have arrived, and
- * `count` is answered with how many requests have arrived since and how many deliveries these were.
+ * `expect N` begins a count; the line `done` follows when N different deliveries (by their `webhook-id`) have arrived,
+ * and `count` is answered with the number of requests since, and of different deliveries.
  */
 import { createServer } from "node:http"
 import process from "node:process"
@@ -10,7 +10,7 @@ import { listenBelow, now, say } from "./speak.ts"
 
 /** The time before this arrival is spent on starting and compiling; the rate after it is shown beside the whole. */
 const warm = 5_000
-/** The rate up to this share of the deliveries is the steady one; what follows is the tail. */
+/** The rate up to this share of the deliveries is the steady one; the rest is the tail. */
 const most = 0.95
 
 let expected = 0

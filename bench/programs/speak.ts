@@ -1,8 +1,8 @@
-/** What the bench's programs have in common: how they report, what time it is, and where they listen. */
+/** Common parts of the bench's programs: reports, the clock, and their ports. */
 import type { Server } from "node:net"
 import process from "node:process"
 
-/** One event for the bench, as a line of JSON. */
+/** Reports one event to the bench, as a line of JSON. */
 export const say = (event: string, fields: Readonly<Record<string, unknown>>) =>
   void process.stdout.write(`${JSON.stringify({ event, ...fields })}\n`)
 

@@ -1,6 +1,6 @@
 /**
  * Clients of Server-Sent Events that only listen, in a process of their own. An order is a line of JSON; `opened` is
- * said when all have had their first bytes, and whatever ends a stream after that is a fault.
+ * reported when all have had their first bytes, and any later end of a stream is a fault.
  */
 import { connect } from "node:net"
 import process from "node:process"

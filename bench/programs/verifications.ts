@@ -1,6 +1,6 @@
 /**
- * Verifies access tokens, each another one: by the program's own verifier, which has seen none of them or all of them
- * before, or by bare jose. An order is a line of JSON; so many at a time.
+ * Verifies access tokens, each a different one: by the program's own verifier, which has cached none or all of them, or
+ * by bare jose. An order is a line of JSON; so many at a time.
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { Effect, References } from "effect"
@@ -43,7 +43,7 @@ const all: Readonly<Record<Algorithm, ReadonlyArray<string>>> = {
 const source = fixedKeys(jwks)
 const fresh = () =>
   Effect.runSync(Effect.scoped(accessTokens({ audience: "service-management", issuers: () => ({ keys: source }) })))
-/** As the program without a collector. */
+/** As in the program without a collector. */
 const run = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.runPromise(Effect.provideService(effect, References.TracerEnabled, false))
 
@@ -68,7 +68,7 @@ const lanes = async (tokens: ReadonlyArray<string>, verify: (token: string) => P
 const own = (tokens: ReadonlyArray<string>, { verify }: ReturnType<typeof fresh>) =>
   run(Effect.forEach(tokens, verify, { concurrency: atOnce, discard: true }))
 
-/** One round over the tokens; gives how to go on. */
+/** Prepares a way to verify; returns one round over the tokens. */
 const ways: Readonly<Record<Way, (tokens: ReadonlyArray<string>) => () => Promise<unknown>>> = {
   "first seen": (tokens) => () => own(tokens, fresh()),
   "seen before": (tokens) => {

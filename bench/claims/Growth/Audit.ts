@@ -1,4 +1,4 @@
-/** The audit with ever more records of one month: changes of objects, and refusals that stand together in one record. */
+/** The audit with ever more records of one month: changes of objects, and refusals that share a record. */
 import { Effect, Layer, Stream } from "effect"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
 import { AuditLog, type AuditQuery } from "../../../services/platform/observability/AuditLog.ts"
@@ -7,7 +7,7 @@ import { CurrentRequest, ofClient } from "../../../services/platform/observabili
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type Area, idOf, numbered, uuidOf } from "./Area.ts"
 
-/** Of each object there are as many records. */
+/** Records of each object. */
 const perObject = 10
 
 const fill = (rows: number) =>

@@ -1,6 +1,6 @@
 /**
- * Ever more deliveries of as many webhooks: events, deliveries and attempts of a day, remembered events, a backlog of
- * retries that wait for later, and some that are due.
+ * Ever more deliveries of as many webhooks: events, deliveries and attempts of a day, remembered event ids, a backlog
+ * of retries due later, and some due now.
  */
 import { Effect, Layer } from "effect"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -25,7 +25,7 @@ import { keysFileOf } from "../../harness/Product.ts"
 import { type Area, idOf, platform } from "./Area.ts"
 
 const hooks = hooksOn([9, 10, 11, 12])
-/** One webhook of which there are few deliveries beside all others. */
+/** One webhook with few deliveries among all others. */
 const [few] = hooksOn([13])
 const dueEach = 250
 const atOnce = 5
@@ -40,7 +40,7 @@ const fill = (rows: number, run: Parameters<Area["fill"]>[1]) =>
     yield* (yield* Partitions).upkeep
     const now = Date.now()
     const midnight = Math.floor(now / 86_400_000) * 86_400_000
-    // Of yesterday and today, so that neither is empty just after midnight.
+    // Of yesterday and today, so that neither partition is empty just after midnight.
     const began = midnight - 12 * 3_600_000
     const step = (now - began) / rows
     const source = owner`(
@@ -77,7 +77,7 @@ const fill = (rows: number, run: Parameters<Area["fill"]>[1]) =>
         case when n <= ${
       2 * dueEach * hooks.length
     } then at else at + interval '1 day' end from ${source} where ${isLate}`
-    // As many that carry no time of theirs, of before there were days and since.
+    // As many again whose ids carry no time, from before the daily partitions and since.
     yield* owner`
       insert into seen_events (account_id, key, seen_on) select account_id, md5(id::text)::uuid, at::date from ${source}`
     yield* owner`

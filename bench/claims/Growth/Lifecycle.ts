@@ -1,4 +1,4 @@
-/** Ever longer histories of as many projects, signed and delivered, and streams that have come to their end. */
+/** Ever longer histories of as many projects, signed and delivered, and streams that have read them to the end. */
 import { Effect, Layer } from "effect"
 import { reading } from "../../../services/lifecycle/ConsumptionReading.ts"
 import { Messages } from "../../../services/lifecycle/Messages.ts"
@@ -19,7 +19,7 @@ const fill = Effect.fnUntraced(function* (rows: number) {
   const { owner } = yield* Database
   yield* fillProjects(projects)
   const now = Date.now()
-  // Over the last eighty days: none is over.
+  // Over the last eighty days: none is old enough to be pruned.
   const step = 80 * 86_400_000 / rows
   const source = owner`(
     select n, ${owner.literal(idOf("ms", "n"))} as id, 'project-' || n % ${projects} as project_id,

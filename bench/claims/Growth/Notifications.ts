@@ -1,4 +1,4 @@
-/** Ever more notifications of as many accounts, of which some were read, and some only coalesce. */
+/** Ever more notifications of as many accounts, some of them read, some hidden and kept for coalescing. */
 import { Effect, Layer } from "effect"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { changes } from "../../../services/notifications/Live/Changes.ts"
@@ -14,7 +14,7 @@ import { Mails } from "../../../services/platform/mail/Mails.ts"
 import { type Area, idOf, numbered, platform, uuidOf } from "./Area.ts"
 
 const accounts = 2_000
-/** Accounts that statements ask for: they have as many however many the others have. */
+/** The accounts that statements ask for: their number of notifications stays the same. */
 const steady = 50
 const each = 100
 
@@ -32,7 +32,7 @@ const fill = Effect.fnUntraced(function* (rows: number) {
     insert into inboxes (account_id, epoch, version, total, unread)
     select ${owner.literal(numbered("n"))}, 'bench', ${rows}, ${each}, ${each / 2}
     from generate_series(0, ${accounts - 1}::bigint) n`
-  // One of a hundred is not shown, and was said within the last day.
+  // One of a hundred is hidden, and was announced within the last day.
   yield* owner`
     insert into notifications (id, account_id, shown, version, category, severity, title, body, href, count, coalesce_key,
       created_at, read_at)

@@ -1,4 +1,4 @@
-/** The outbox with ever more rows that were published and are kept, and timers that wait. */
+/** The outbox with ever more published rows that are kept, and waiting timers. */
 import { Effect, Layer } from "effect"
 import { requestTimers } from "../../../services/requests/RequestRows.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
@@ -21,7 +21,7 @@ const fill = Effect.fnUntraced(function* (rows: number) {
       select n, case n % 2 when 0 then ${now}::bigint - n % 6000 * 1000000 else ${now}::bigint - n % 600 * 1000 end as ms
       from generate_series(1, ${rows}::bigint) n
     ) x`
-  // Requests run out before any transfer does.
+  // Timers of requests are due before any timer of a transfer.
   yield* owner`
     insert into timers (aggregate_id, kind, due_at, not_before)
     select 'request-' || n, ${requestTimers[0]!}, t, t
@@ -75,7 +75,8 @@ const statements: Area["statements"] = (world, run) =>
             select gen_random_uuid(), 'MAIL_OUT', 'mailer.v1.send', '{}', to_timestamp(0), to_timestamp(0), to_timestamp(0)
             from generate_series(1, 100)`,
           run: () => relay.purge,
-          // Each is found by its stream, locked, found by its key and deleted; of a small table they are read with all others.
+          // Each row is found by its stream, locked, found by its key and deleted; in a small table all rows are read
+          // at once.
           descents: 500,
         },
         { name: "timers: look", run: () => timers.untilNext(transferTimers, 1_000), descents: 1 },

@@ -1,4 +1,4 @@
-/** Ever more people with sessions and receipts of theirs, and limits of as many. */
+/** Ever more people with sessions and receipts, and as many rate limits. */
 import { Effect, Layer } from "effect"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { Sightings } from "../../../services/people/Sightings.ts"

@@ -1,4 +1,6 @@
-/** Two reads of the identity API beside the same in Fastify + pg + jose on Node, over the same rows, in the same round. */
+/**
+ * Two reads of the identity API beside the same in Fastify + pg + jose on Node, over the same rows, in the same round.
+ */
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import * as Child from "../../harness/Child.ts"
@@ -34,7 +36,7 @@ interface Driven {
   readonly fault: string | null
 }
 
-/** What was driven, and microseconds of CPU for each answer. */
+/** The driver's figures, and microseconds of CPU for each answer. */
 interface Figures extends Driven {
   readonly program: number
   readonly postgres: number
@@ -44,7 +46,7 @@ type Round = Readonly<Record<string, Readonly<Record<Name, Figures>>>>
 
 const seconds = ({ quick }: Run) => quick ? 2 : 4
 
-/** What an answer says but for the moment at which it was asked. */
+/** The answer's contents without the time of its reading. */
 const answer = (port: number, path: string, token: string) =>
   Effect.tryPromise({
     try: async () => {
@@ -66,7 +68,7 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
   const program = yield* Product.start(run.servers, world, {
     ROLES: "api,actors,timers",
     MANAGEMENT_ISSUERS: tokens.issuers,
-    // So many that it is never met; requests are counted all the same.
+    // A limit that is never reached; requests are counted all the same.
     MANAGEMENT_READ_RATE: "10000000",
   }, run.profile)
   const url = new URL(yield* Product.ready(program))

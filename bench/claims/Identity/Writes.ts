@@ -1,4 +1,4 @@
-/** Decisions through the API at steady rates: how long each takes, from the moment at which it was to be sent. */
+/** Decisions through the API at steady rates: the latency of each, from the moment at which it was to be sent. */
 import { Effect } from "effect"
 import * as Child from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
@@ -11,12 +11,12 @@ import type { Decided, Order } from "../../programs/decide.ts"
 
 /** Writes a second. */
 export const rates = [100, 200, 300, 500]
-/** Writes before the first rate, this many a second: who is measured has been at work for a while. */
+/** Writes before the first rate, this many a second, which warm the program up. */
 const warming = 800
 const warmingRate = 200
 
 export const secondsEach = ({ quick }: Run): number => quick ? 4 : 10
-/** Accesses that are reviewed on the way: three of ten writes propose one. */
+/** Accesses that are reviewed on the way: three of ten writes propose a review. */
 export const accessesOf = (run: Run): number =>
   Math.ceil(0.3 * (warming + secondsEach(run) * rates.reduce((sum, rate) => sum + rate, 0))) + 10
 
@@ -28,7 +28,7 @@ interface Figures extends Decided {
 
 export type Round = ReadonlyArray<Figures>
 
-/** What drives writes through a program on a database of its own; with `counted` their statements are counted, too. */
+/** Drives writes through a program on a database of its own; with `counted` their statements are counted, too. */
 const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boolean) =>
   Effect.gen(function* () {
     const { servers } = run
@@ -38,7 +38,7 @@ const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boole
     const program = yield* Product.start(servers, world, {
       ROLES: "api,actors,relay,timers",
       MANAGEMENT_ISSUERS: tokens.issuers,
-      // So many that it is never met; requests are counted all the same.
+      // A limit that is never reached; requests are counted all the same.
       MANAGEMENT_WRITE_RATE: "10000000",
     }, run.profile)
     const port = Number(new URL(yield* Product.ready(program)).port)
@@ -58,7 +58,7 @@ const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boole
       return { ...decided, program: each("program"), postgres: each("postgres") } satisfies Figures
     })
     yield* drive(warmingRate, warming)
-    // Plans that were made while there was no review hold none of the indexes.
+    // Plans that were made while there was no review use none of the indexes.
     yield* world.sql`analyze`.pipe(Effect.orDie)
     return { world, drive }
   })
@@ -70,7 +70,7 @@ export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
     Effect.scoped,
   )
 
-/** What one write takes of PostgreSQL, in a run of its own since counting takes time. */
+/** PostgreSQL's cost of one write, in a run of its own since counting takes time. */
 export const writeCost = (run: Run, template: string, tokens: PeopleTokens) =>
   Effect.gen(function* () {
     const { drive, world } = yield* driver(run, template, tokens, true)
@@ -97,7 +97,7 @@ export const writesTable = (rounds: ReadonlyArray<Round>): Table => ({
   }),
 })
 
-/** The highest of the rates that was kept up: answered as fast as sent, the last one percent within a second. */
+/** The highest sustained rate: answered as fast as sent, the last one percent within a second. */
 export const sustained = (rounds: ReadonlyArray<Round>): ReadonlyArray<string> => {
   if (rounds.length === 0) return []
   const kept = rates.filter((rate, i) => {

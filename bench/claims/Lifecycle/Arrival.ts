@@ -1,6 +1,7 @@
 /**
- * From the return of COMMIT to the arrival of the signed message, by JetStream and by push, at a steady rate of decisions
- * over many projects; beside it a program that publishes and POSTs the same facts itself, unsigned, after each commit.
+ * From the return of COMMIT to the arrival of the signed message, by JetStream and by push, at a steady rate of
+ * decisions over many projects; beside it a program that publishes and POSTs the same events itself, unsigned, after
+ * each commit.
  */
 import { Effect } from "effect"
 import type * as Decisions from "../../programs/decisions.ts"
@@ -41,7 +42,7 @@ export interface Figures {
   readonly program: number
   readonly postgres: number
   readonly nats: number
-  /** Decisions a second that were committed. */
+  /** Decisions committed a second. */
   readonly rate: number
 }
 

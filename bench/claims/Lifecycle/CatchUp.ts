@@ -1,7 +1,7 @@
 /**
- * A consumer that is far behind: the SDK follows a history from its beginning into SQLite and into PostgreSQL, each page in one
- * transaction, acknowledged after it, once a second at most; beside it the same pages read, and read and verified, and thrown
- * away.
+ * A consumer that is far behind: the SDK follows a history from its beginning into SQLite and into PostgreSQL, each
+ * page in one transaction, acknowledged after it, once a second at most. Beside it the same pages only read, and read
+ * and verified.
  */
 import { Effect } from "effect"
 import { join } from "node:path"
@@ -39,7 +39,7 @@ export type Round = Readonly<Record<string, Figures>>
 const once = (run: Run, history: History, name: string, how: Followers.Order["how"]) =>
   Effect.gen(function* () {
     const { events, services, world } = history
-    // Who has acknowledged a later place is told so, and would take itself for restored.
+    // A consumer with a later acknowledged position is told so, and would take its own database for a restored one.
     yield* world.sql`delete from lifecycle_consumers where project_id = ${projectId(told)}`
     const program = yield* serve(run, history, "api")
     const url = yield* Product.ready(program)

@@ -1,6 +1,6 @@
 /**
- * A world with two long histories: one whose messages are signed, by the program itself, and one of many accesses that
- * all stand. What is read from it changes nothing that the next round reads.
+ * A world with two long histories: one of events that the program itself signed, and one of many active Accesses.
+ * Reading it changes nothing that the next round reads.
  */
 import { Effect } from "effect"
 import type { Run } from "../../harness/Claim.ts"
@@ -10,11 +10,11 @@ import * as Product from "../../harness/Product.ts"
 import type { World } from "../../harness/Servers.ts"
 import { settled } from "./Signing.ts"
 
-/** The project that events are read of, and the one whose snapshot is taken. */
+/** The project whose events are read, and the one whose snapshot is taken. */
 export const told = 0
 export const standing = 1
 
-/** What messages name as their issuer; the program itself listens elsewhere. */
+/** The issuer in the messages; the program itself listens elsewhere. */
 const publicUrl = "http://127.0.0.1:8080"
 export const issuer = new URL("/lifecycle", publicUrl).href
 
@@ -25,7 +25,7 @@ export interface History {
   readonly services: Services
 }
 
-/** The program as it serves this history. */
+/** The program, configured to serve this history. */
 export const serve = (run: Run, { services, world }: Pick<History, "services" | "world">, roles: string) =>
   Product.start(
     run.servers,

@@ -1,4 +1,7 @@
-/** A page of a thousand signed events, by cursor and by poll (RFC 8936), beside plain node:http that serves the same rows. */
+/**
+ * A page of a thousand signed events, by cursor and by poll (RFC 8936), beside plain node:http that serves the same
+ * rows.
+ */
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
@@ -66,7 +69,7 @@ const contenders = Effect.fnUntraced(function* (run: Run, history: History) {
     return yield* new BenchError({ message: "pages: the answers differ, or are no whole page" })
   }
 
-  // From the beginning, not from when the stream was made.
+  // From the beginning of the history, not from the stream's creation.
   const polled = yield* pollStream(url, services, told)
   yield* world.sql`update lifecycle_streams set epoch = 1, position = 0 where project_id = ${projectId(told)}`
   const body = JSON.stringify({ maxEvents: pageSize, returnImmediately: true })

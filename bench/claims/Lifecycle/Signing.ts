@@ -1,6 +1,6 @@
 /**
- * Signed messages a second, sustained: facts of many projects that commit at one moment, until the last of their messages
- * is stored and acknowledged by the broker; beside it RS256 alone over the same payloads on the same cores.
+ * Signed messages a second, sustained: events of many projects that commit at one moment, until the last message is
+ * stored and acknowledged by the broker; beside it RS256 alone over the same payloads on the same cores.
  */
 import { Effect, Schedule } from "effect"
 import type { Order } from "../../programs/bareSigning.ts"
@@ -31,7 +31,7 @@ export interface Figures {
 
 export type Round = Readonly<Record<string, Figures>>
 
-/** Waits until everything that was told is signed, and published where `relayed`. */
+/** Waits until every event is signed, and published where `relayed`. */
 export const settled = (world: World, relayed: boolean) =>
   world.sql<{ readonly behind: boolean }>`
     select exists (
@@ -55,7 +55,7 @@ const messages = (world: World) =>
     ([row]) => row!.n,
   )
 
-/** Facts of `projects` projects, all in one transaction: they are there at once. */
+/** Appends events of `projects` projects in one transaction: they appear at once. */
 const facts = (world: World, projects: number, from: number, count: number) =>
   tell(count, count, (n) => lived(n % projects, from + Math.floor(n / projects))).pipe(
     Effect.provide(Product.databaseOf(world)),
@@ -66,7 +66,7 @@ const signed = (run: Run, world: World, projects: number, count: number) =>
     const program = yield* Product.start(run.servers, world, { ROLES: "lifecycle,relay" }, run.profile)
     yield* Product.ready(program)
     const nc = yield* broker(world.natsUrl)
-    // A fifth of it to warm up: the first batches pay for starting and compiling.
+    // A fifth of the events to warm up: the first batches pay for starting and compiling.
     const warm = Math.ceil(count / 5 / projects) * projects
     yield* facts(world, projects, 0, warm)
     yield* settled(world, true)
@@ -90,7 +90,7 @@ const signed = (run: Run, world: World, projects: number, count: number) =>
     } satisfies Figures
   }).pipe(Effect.scoped)
 
-/** RS256 over the payloads of the same facts. */
+/** RS256 over the payloads of the same events. */
 const bare = (world: World) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
@@ -112,7 +112,7 @@ const bare = (world: World) =>
     return figures
   }).pipe(Effect.scoped)
 
-/** One round: the program, then the yardsticks over what it signed. */
+/** One round: the program, then the yardsticks over the messages that it signed. */
 export const signing = (run: Run, template: string, projects: number, count: number, round: number) =>
   Effect.gen(function* () {
     const world = yield* run.servers.world(template)

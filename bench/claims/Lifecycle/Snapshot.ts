@@ -1,4 +1,4 @@
-/** A snapshot of a project with many accesses: how long it takes and what memory, beside a bare select, JSON and signature. */
+/** A snapshot of a project with many Accesses: its time and memory, beside a bare select, JSON and signature. */
 import { Effect } from "effect"
 import { join } from "node:path"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
@@ -27,7 +27,7 @@ export interface Figures {
 
 export type Round = Readonly<Record<string, Figures>>
 
-/** What it takes in the process `pid`. */
+/** Time and memory of a snapshot in the process `pid`. */
 const measured = Effect.fnUntraced(function* <E>(pid: number, seconds: Effect.Effect<number, E>) {
   const before = rssMegabytes(pid) ?? NaN
   yield* Effect.sync(() => forgetPeak(pid))
@@ -59,7 +59,7 @@ const byHand = ({ accesses, world }: History) =>
     return yield* measured(program.pid, made)
   }).pipe(Effect.scoped)
 
-/** The second snapshot of a program that runs: the first pays for compiling. */
+/** The second snapshot of a running program: the first pays for compiling. */
 const byProgram = (run: Run, history: History, round: number) =>
   Effect.gen(function* () {
     const { accesses, services } = history

@@ -8,12 +8,11 @@
  * first signature differs from node:crypto's is not used. A key is freed once nothing can sign with it any more.
  */
 import { type KeyObject, sign } from "node:crypto"
+import { call, libCrypto } from "../../platform/security/LibCrypto.ts"
 
-const call = (result: string, ...parameters: ReadonlyArray<string>) => ({ parameters, result })
 const digestSign = call("i32", "pointer", "buffer", "buffer", "buffer", "usize")
 
 const symbols = {
-  OPENSSL_init_crypto: call("i32", "u64", "pointer"),
   BIO_new_mem_buf: call("pointer", "buffer", "i32"),
   BIO_free: call("i32", "pointer"),
   PEM_read_bio_PrivateKey: call("pointer", "pointer", "pointer", "pointer", "pointer"),
@@ -30,7 +29,6 @@ const symbols = {
 type Pointer = object | null
 
 interface Library {
-  readonly OPENSSL_init_crypto: (options: bigint, settings: null) => number
   readonly BIO_new_mem_buf: (bytes: Uint8Array, length: number) => Pointer
   readonly BIO_free: (bio: Pointer) => number
   readonly PEM_read_bio_PrivateKey: (bio: Pointer, key: null, callback: null, data: null) => Pointer
@@ -44,27 +42,6 @@ interface Library {
 }
 
 type Signing = [context: Pointer, out: Uint8Array, length: Uint8Array, input: Uint8Array, inputLength: bigint]
-
-/** The part of Deno's namespace that is used here; the sources are checked without Deno's types. */
-interface Deno {
-  readonly build: { readonly os: string }
-  readonly permissions: { readonly querySync: (of: { readonly name: "ffi" }) => { readonly state: string } }
-  readonly dlopen: (name: string, of: typeof symbols) => { readonly symbols: Library }
-}
-
-/** OPENSSL_INIT_NO_ATEXIT: a thread may still be signing when the process ends. */
-const noCleanup = 0x80000n
-
-const loaded = (): Library | null => {
-  const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
-  if (deno?.build.os !== "linux" || deno.permissions.querySync({ name: "ffi" }).state !== "granted") return null
-  try {
-    const { symbols: found } = deno.dlopen("libcrypto.so.3", symbols)
-    return found.OPENSSL_init_crypto(noCleanup, null) === 1 ? found : null
-  } catch {
-    return null
-  }
-}
 
 /** Loaded once a process; undefined until it is first used, null where it cannot be loaded. */
 let library: Library | null | undefined
@@ -90,7 +67,7 @@ export type Rs256 = (input: Uint8Array) => Promise<Uint8Array>
 
 /** The signing function of an RSA key by OpenSSL; null where OpenSSL cannot be loaded or does not take the key. */
 export const openSsl = (key: KeyObject): Rs256 | null => {
-  if (library === undefined) library = loaded()
+  if (library === undefined) library = libCrypto<Library>(symbols)
   if (library === null || key.asymmetricKeyType !== "rsa") return null
   const { EVP_DigestSignInit, EVP_MD_CTX_free, EVP_MD_CTX_new, EVP_sha256, signBeside, signNow } = library
   const own = read(library, key)

@@ -116,7 +116,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       const { owner } = yield* Database
       const [kept] = yield* owner<{ options: ReadonlyArray<string> }>`
         select reloptions as options from pg_class where relname = 'deliveries_p20260312'`
-      assert.deepStrictEqual(kept!.options, ["fillfactor=70"])
+      assert.deepStrictEqual(kept!.options, ["fillfactor=40"])
     }))
 
   it.effect("a day goes when its retention is over: the delivered vanish, what waits and dead letters do not", () =>

@@ -25,6 +25,20 @@ layer(Layer.fresh(world()))("settleDelivered", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
+  it.effect("leaves every delivery of a batch on its page", () =>
+    Effect.gen(function* () {
+      const { accountId, id } = yield* webhook()
+      const { tasks } = yield* take(Array.from({ length: 500 }, () => event(accountId)))
+      const { sql } = yield* Database
+      const pages = sql<{ id: string; page: string }>`
+        select id::text as id, (ctid::text::point)[0]::text as page from deliveries
+        where webhook_id = ${id}::uuid order by id`
+      const before = yield* pages
+      const at = yield* now
+      assert.lengthOf(yield* settleDelivered(sql, tasks.map((task) => resultOf(task, at))), 500)
+      assert.deepStrictEqual(yield* pages, before)
+    }))
+
   it.effect("keeps of each its own address and answer, whatever they say", () =>
     Effect.gen(function* () {
       const { accountId, id } = yield* webhook()

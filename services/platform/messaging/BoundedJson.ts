@@ -12,7 +12,19 @@ export interface JsonFault {
 export const maxBytes = 65_536
 export const maxDepth = 32
 
+/** Whether there are more than so many brackets that open, in strings or not: with fewer, none lies deep. */
+const hasMany = (text: string): boolean => {
+  let count = 0
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      if (++count > maxDepth) return true
+    }
+  }
+  return false
+}
+
 const isDeep = (text: string): boolean => {
+  if (!hasMany(text)) return false
   let depth = 0
   let quoted = false
   for (let i = 0; i < text.length; i++) {

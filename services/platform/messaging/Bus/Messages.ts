@@ -1,39 +1,47 @@
-import type { MsgHdrs, NatsConnection } from "@nats-io/transport-node"
+import type { Msg, NatsConnection } from "@nats-io/transport-node"
 
-/** What a handler gets. Exactly one of `ack`, `nak`, `term` counts, the first; each only writes to the socket. */
+const encoder = new TextEncoder()
+/** Nearly every message is answered so. */
+const acknowledgement = encoder.encode("+ACK")
+
+/**
+ * What a handler gets. Exactly one of `ack`, `nak`, `term` counts, the first; each only writes to the socket. Headers and
+ * the broker's figures are read when they are asked for: of an event in good order nobody does.
+ */
 export class BusMessage {
   readonly subject: string
   readonly data: Uint8Array
-  /** The position in the stream. */
-  readonly seq: number
-  /** How many times it was handed out, this time included. */
-  readonly deliveries: number
-  /** When the broker stored it, Unix milliseconds. */
-  readonly storedAtMillis: number
-  readonly #headers: MsgHdrs | undefined
-  readonly #reply: string
+  readonly #message: Msg
   readonly #nc: NatsConnection
   #settled = false
 
-  constructor(nc: NatsConnection, subject: string, data: Uint8Array, headers: MsgHdrs | undefined, reply: string) {
-    // $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanos>.<pending>[.<token>]
-    const parts = reply.split(".")
-    const at = parts.length === 9 ? 4 : 6
-    this.subject = subject
-    this.data = data
-    this.deliveries = Number(parts[at])
-    this.seq = Number(parts[at + 1])
-    this.storedAtMillis = Math.floor(Number(parts[at + 3]) / 1e6)
-    this.#headers = headers
-    this.#reply = reply
+  constructor(nc: NatsConnection, message: Msg) {
+    this.subject = message.subject
+    this.data = message.data
+    this.#message = message
     this.#nc = nc
+  }
+
+  /** How many times it was handed out, this time included. */
+  get deliveries(): number {
+    return this.#figure(0)
+  }
+
+  /** The position in the stream. */
+  get seq(): number {
+    return this.#figure(1)
+  }
+
+  /** When the broker stored it, Unix milliseconds. */
+  get storedAtMillis(): number {
+    return Math.floor(this.#figure(3) / 1e6)
   }
 
   /** The first value of a header, names compared without case, or null. */
   header(name: string): string | null {
-    if (this.#headers === undefined) return null
-    const key = this.#headers.keys().find((key) => key.toLowerCase() === name.toLowerCase())
-    return key === undefined ? null : this.#headers.get(key)
+    const { headers } = this.#message
+    const key = headers?.keys().find((key) => key.toLowerCase() === name.toLowerCase())
+    return headers === undefined || key === undefined ? null : headers.get(key)
   }
 
   get text(): string {
@@ -46,7 +54,7 @@ export class BusMessage {
 
   /** The message is remembered elsewhere: the broker may forget it. Only after the write that remembers it. */
   ack(): void {
-    this.#answer("+ACK")
+    this.#answer(acknowledgement)
   }
 
   /** Hand it out again, to anyone, no earlier than `delayMillis` from now (earlier after the broker's restart). */
@@ -64,14 +72,20 @@ export class BusMessage {
     if (!this.#settled) this.#send("+WPI")
   }
 
-  #answer(word: string): void {
+  /** $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanos>.<pending>[.<token>] */
+  #figure(index: number): number {
+    const parts = (this.#message.reply ?? "").split(".")
+    return Number(parts[(parts.length === 9 ? 4 : 6) + index])
+  }
+
+  #answer(word: string | Uint8Array): void {
     if (this.#settled) return
     this.#settled = true
     this.#send(word)
   }
 
-  #send(word: string): void {
+  #send(word: string | Uint8Array): void {
     // On a closed connection the answer is lost, and the message comes again: consumers are idempotent.
-    if (!this.#nc.isClosed()) this.#nc.publish(this.#reply, word)
+    if (!this.#nc.isClosed()) this.#nc.publish(this.#message.reply ?? "", word)
   }
 }

@@ -74,7 +74,7 @@ export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: nu
         if (error !== null) return end(error.message)
         heard = performance.now()
         if (msg.subject === inbox) return onStatus(msg)
-        buffer.push(new BusMessage(nc, msg.subject, msg.data, msg.headers, msg.reply ?? ""))
+        buffer.push(new BusMessage(nc, msg))
         asked = Math.max(0, asked - 1)
         filled.openUnsafe()
         if (asked === 0) ask()

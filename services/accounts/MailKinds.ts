@@ -27,25 +27,32 @@ export const mailKinds = Effect.gen(function* () {
   const outbox = yield* Outbox
   const bells = yield* Bells
 
-  // A transfer that moves a domain holds its row, and then takes its credentials; two feeds that bring a domain and a
-  // credential of it at once see each other's rows only one after the other.
-  const holdOwnership = Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
-    if (domainIds.length === 0) return
-    yield* sql`select from domains where id = any(${domainIds}::uuid[]) order by id for share`
-    yield* lock(sql, "smtpOwnership")
-  })
+  // Two feeds that bring a domain and a credential of it at once see each other's rows only one after the other.
+  const compareInTurn = lock(sql, "smtpOwnership")
+
+  // A transfer that moves a domain revokes the credentials that it loaded, under the domain's revision. Raised here, that
+  // makes one begin anew which has not seen the credential.
+  const raiseDomains = (domainIds: ReadonlyArray<string>) =>
+    sql`
+      update domains d set revision = d.revision + 1
+      from (select id from domains where id = any(${domainIds}::uuid[]) order by id for update) held
+      where d.id = held.id`
 
   const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<Told>) {
     const known = yield* sql<{ domain_id: string }>`
       select distinct domain_id::text from smtp_credentials
       where id = any(${lines.map(({ id }) => id)}::uuid[]) and domain_id is not null`
     const named = lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["domain_id"])])
-    yield* holdOwnership([...new Set([...known.map(({ domain_id }) => domain_id), ...named])])
+    const domainIds = [...new Set([...known.map(({ domain_id }) => domain_id), ...named])]
+    if (domainIds.length > 0) yield* Effect.andThen(raiseDomains(domainIds), compareInTurn)
   })
 
   const revokeForeign = (column: "id" | "domain_id") =>
     Effect.fnUntraced(function* (ids: ReadonlyArray<string>, now: Date) {
-      if (column === "domain_id") yield* holdOwnership(ids)
+      if (column === "domain_id" && ids.length > 0) {
+        yield* sql`select from domains where id = any(${ids}::uuid[]) order by id for share`
+        yield* compareInTurn
+      }
       const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
         update smtp_credentials c set locally_revoked_at = ${now}
         from domains d

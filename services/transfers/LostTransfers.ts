@@ -17,7 +17,7 @@ import { type DkimKey, keyOf } from "./DkimKeys.ts"
 import { Changes } from "./Transfers/Changes.ts"
 import type { TransferEvent } from "./Transfers/TransferCommands.ts"
 import { move, revoke, revokedFrom } from "./Transfers/Completion.ts"
-import { facts } from "./Transfers/Facts.ts"
+import { domainColumns, domainOf, type DomainRow } from "./Transfers/Facts.ts"
 import { rows, type Stored } from "./Transfers/Rows.ts"
 import type { TransferState } from "./Transfers/TransferState.ts"
 import { transact } from "./Transfers/Transact.ts"
@@ -72,9 +72,15 @@ export const lostTransfers = Effect.gen(function* () {
   const mails = yield* Mails
   const tokens = yield* OneShotTokens
   const moving = { sql, outbox: yield* Outbox }
-  const { lockDomain } = facts(sql)
   const { byId, lockById } = rows(sql)
   const run = transact(sql)
+
+  const lockDomain = (id: string) =>
+    Effect.map(
+      sql<DomainRow & { removed: boolean }>`
+        select ${sql.literal(domainColumns)}, removed from domains where id = ${id}::uuid for update`,
+      ([row]) => row === undefined || row.removed ? null : domainOf(row),
+    )
 
   /** Its domain and its row, locked; null where it is no longer live. */
   const locked = Effect.fnUntraced(function* (id: string) {

@@ -1,7 +1,7 @@
 /**
- * What is written of a transition, all in the transaction that decided it: the row under its version and the domain's
- * fence at once; timers, audit, mails, notices on both sides and the message of the stream TRANSFERS at its end. The
- * message's place in its domain's order is the fence's value, so each transition raises it once.
+ * What is written of a transition: the row under its version and the domain's fence; timers, audit, mails, notices on both
+ * sides and the message of the stream TRANSFERS with them. The message's place in its domain's order is the fence's value,
+ * so each transition raises it once.
  */
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -10,17 +10,17 @@ import { Notifications, type Reach, type Reachable } from "../../notifications/N
 import type { Notice } from "../../notifications/Notice.ts"
 import { Audit, type AuditEntry } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
-import type { Fence } from "../../platform/database/FencedWrite.ts"
+import { type Conflict, type Fence, raised } from "../../platform/database/FencedWrite.ts"
 import { Mails } from "../../platform/mail/Mails.ts"
 import { Outbox } from "../../platform/messaging/Outbox.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { dropKeys } from "../DkimKeys.ts"
 import { addressed, type Circumstances, mailedBy, mailsOf, plain } from "./Addressees.ts"
 import type { TransferEvent, Transition } from "./TransferCommands.ts"
+import { messagesOf, moved, type Moving, revoking } from "./Completion.ts"
 import { noticesOf } from "./TransferNotices.ts"
 import { rows, type Stored, type Tokens } from "./Rows.ts"
 import { timersOf, type TransferState, viewOf } from "./TransferState.ts"
-import { Conflict } from "./Transact.ts"
 
 export interface Change {
   /** What was loaded under the lock; null: a new transfer. */
@@ -48,6 +48,10 @@ export interface FencedChange extends Change {
   readonly revision: bigint
   /** Where its parties are reached. */
   readonly reach: Reach
+  /** The domain's live transfer, which ends by it, before it. */
+  readonly ended?: Change | null
+  /** The domain moves with it. */
+  readonly moving?: Moving | null
 }
 
 /** A change that changes something. */
@@ -81,7 +85,10 @@ export class Changes extends Context.Service<Changes, {
   readonly write: (
     ...changes: ReadonlyArray<Change>
   ) => Effect.Effect<ReadonlyArray<Telling>, SqlError.SqlError | Conflict>
-  /** The same of one change by a fenced write: its last fences, and what gathers all else, the notices too. */
+  /**
+   * The same of one change by a fenced write: its last fences (domain, transfers, credentials), and what gathers all else,
+   * the notices too.
+   */
   readonly fenced: (change: FencedChange) => {
     readonly fences: ReadonlyArray<Fence>
     readonly gather: Effect.Effect<void, SqlError.SqlError>
@@ -98,7 +105,7 @@ export class Changes extends Context.Service<Changes, {
       const notifications = yield* Notifications
       const outbox = yield* Outbox
       const timers = yield* Timers
-      const { fences, write: put } = rows(sql)
+      const { fence, write: put } = rows(sql)
 
       const madeOf = (change: Change): ReadonlyArray<Made> => {
         const { events: [event], state } = change.after
@@ -152,16 +159,25 @@ export class Changes extends Context.Service<Changes, {
       })
 
       const fenced = (change: FencedChange) => {
-        const [made] = madeOf(change)
-        if (made === undefined) return { fences: [], gather: Effect.void }
-        const { reach, revision } = change
-        const { state } = made
+        const { ended, moving, now, reach, revision } = change
+        const made = [...(ended ? madeOf(ended) : []), ...madeOf(change)]
+        if (made.length === 0) return { fences: [], gather: Effect.void }
+        const { domainId: id } = change.after.state
         return {
-          fences: fences({ tokens: {}, ...made, revision }),
-          gather: Effect.andThen(
-            record([made], new Map([[state.domainId, revision + 1n]]), reach),
-            notifications.tell(reach, noticesFor(made)),
-          ),
+          fences: [
+            moving
+              ? moved(sql, moving, made.length, now)
+              : raised(sql, "domains", "revision", { id, version: revision }),
+            ...made.map((one) => fence({ tokens: {}, ...one })),
+            ...(moving ? revoking(sql, moving, now) : []),
+          ],
+          gather: Effect.gen(function* () {
+            for (const [i, one] of made.entries()) {
+              yield* record([one], new Map([[id, revision + BigInt(i + 1)]]), reach)
+            }
+            if (moving) yield* outbox.add(...messagesOf(moving, made.length, now))
+            yield* notifications.tell(reach, made.flatMap(noticesFor))
+          }),
         }
       }
 

@@ -4,6 +4,7 @@
  * table remembers how the last start had it, so that any process that starts finds out.
  */
 import { Clock, Context, Effect, Layer, Result } from "effect"
+import type { Statement } from "effect/sql"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Changes } from "./Changes.ts"
@@ -20,7 +21,9 @@ interface Flag {
 }
 
 export class Feature extends Context.Service<Feature, {
-  /** Whether anything may complete now, as the database has it. In the deciding transaction, after its locks. */
+  /** SQL of whether anything may complete now. */
+  readonly allowed: Statement.Fragment
+  /** The same, as the database has it. In the deciding transaction, after its locks. */
   readonly on: Effect.Effect<boolean>
 }>()("bailiwick/services/transfers/Feature") {
   static readonly layer = (enabled: boolean) =>
@@ -75,15 +78,15 @@ export class Feature extends Context.Service<Feature, {
         if (enabled) yield* Effect.repeat(resume, { until: (done) => done })
         else yield* sql`update transfer_feature set enabled = false, resuming_until = null`
 
+        // Nor while it is not known what was stopped before this database took another's place.
+        const allowed = enabled
+          ? sql`(select f.enabled and i.state = 'open' from transfer_feature f cross join installation i)`
+          : sql`false`
         return Feature.of({
-          on: enabled
-            ? Effect.map(
-              // Nor while it is not known what was stopped before this database took another's place.
-              sql<{ allowed: boolean }>`
-                select f.enabled and i.state = 'open' as allowed from transfer_feature f cross join installation i`,
-              ([flag]) => flag!.allowed,
-            ).pipe(Effect.orDie)
-            : Effect.succeed(false),
+          allowed,
+          on: Effect.map(sql<{ allowed: boolean }>`select ${allowed} as allowed`, ([row]) => row!.allowed).pipe(
+            Effect.orDie,
+          ),
         })
       }),
     )

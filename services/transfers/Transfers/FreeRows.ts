@@ -1,6 +1,6 @@
 /**
- * What settling many transfers reads, locked like any decision's facts (Facts.ts: the same order), but never waited for:
- * a row in somebody else's hands is left out, and whatever needs it is left to be settled by itself.
+ * What settling many transfers reads, locked in the global order (docs/lock-order.md), but never waited for: a row in
+ * somebody else's hands is left out, and whatever needs it is left to be settled by itself.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"

@@ -10,6 +10,8 @@ import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { type Fence, held, raised, type Version } from "../../platform/database/FencedWrite.ts"
 import { type RateLimit, type RateWindow, windowOf } from "../../platform/security/RateLimits.ts"
+import type { DkimKey } from "../DkimKeys.ts"
+import { type Credential, foreignTo } from "./Completion.ts"
 import { type Account, blockersOf, counts, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
@@ -96,6 +98,29 @@ export const loads = (sql: PgClient.PgClient) => {
         row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
     )
 
+  /** The account's workspaces, the oldest first. */
+  const workspaceSeats = (accountId: Statement.Fragment) =>
+    sql`(select json_agg(m) from (
+      select m.id, m.version, m.role, json_build_object('id', w.id, 'version', w.version) as workspace
+      from workspace_memberships m join workspaces w on w.id = m.workspace_id
+      where m.account_id = ${accountId} and not m.removed and not w.removed
+      order by w.created_at, w.id, m.id) m) as seats`
+
+  /**
+   * `x` has a domain's owner and the account that an address belongs to, the oldest where the feed gave it to several; `t`
+   * the domain's live transfer. (Of a limit of rows the planner would make a walk through all accounts by id.)
+   */
+  const opening = (domainId: string, email: string) =>
+    sql`x as materialized (
+        select (array(select a.id from accounts a
+            where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
+            order by a.id))[1] as target_id,
+          (select account_id from domains where id = ${domainId}::uuid) as owner_id,
+          (select workspace_id from domains where id = ${domainId}::uuid) as workspace_id
+      ), t as materialized (
+        select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')
+      )`
+
   const seatsIn = (callerId: string, workspaceId: Statement.Fragment) =>
     sql`(select json_agg(m) from (
       select id, version, role from workspace_memberships
@@ -104,8 +129,7 @@ export const loads = (sql: PgClient.PgClient) => {
   return {
     /**
      * A domain and its live transfer where it has one; the caller's seat in its workspace; what stands in the way of an
-     * offer; the account that an address belongs to, the oldest where the feed gave it to several; what was taken of the
-     * limit. (Of a limit of rows the planner would make a walk through all accounts by id.)
+     * offer; the account that an address belongs to; what was taken of the limit.
      */
     forInitiate: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string, limit: RateLimit) {
       const now = yield* Clock.currentTimeMillis
@@ -117,15 +141,7 @@ export const loads = (sql: PgClient.PgClient) => {
           readonly target_id: string | null
         }
       >`
-        with x as materialized (
-          select (array(select a.id from accounts a
-              where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
-              order by a.id))[1] as target_id,
-            (select account_id from domains where id = ${domainId}::uuid) as owner_id,
-            (select workspace_id from domains where id = ${domainId}::uuid) as workspace_id
-        ), t as materialized (
-          select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')
-        )
+        with ${opening(domainId, email)}
         select t.*, x.target_id::text as target_id, ${domain(sql`${domainId}::uuid`)}, ${isHeld},
           ${people(sql`${callerId}::uuid, x.owner_id, x.target_id`)}, ${seatsIn(callerId, sql`x.workspace_id`)},
           (select json_agg(b) from (${blockersOf(sql, domainId)}) b) as blockers,
@@ -140,6 +156,59 @@ export const loads = (sql: PgClient.PgClient) => {
         blockers: { broadcasts: of("broadcast"), scheduledEmails: of("scheduled_email") },
       }
     }),
+
+    /**
+     * A domain and its live transfer where it has one; the account that an address belongs to, with its workspaces; the
+     * SMTP credentials that it would not take over.
+     */
+    forForce: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string) {
+      const [row] = yield* sql<
+        Row & Common & {
+          readonly credentials: ReadonlyArray<Credential>
+          readonly seats: ReadonlyArray<WorkspaceSeat> | null
+          readonly target_id: string | null
+        }
+      >`
+        with ${opening(domainId, email)}
+        select t.*, x.target_id::text as target_id, ${domain(sql`${domainId}::uuid`)}, ${isHeld},
+          ${
+        people(sql`${callerId}::uuid, x.owner_id, x.target_id, t.source_user_id::uuid, t.initiated_by::uuid,
+            t.target_user_id::uuid`)
+      }, ${workspaceSeats(sql`x.target_id`)}, ${foreignTo(sql, sql`${domainId}::uuid`, sql`x.target_id`)} as credentials
+        from x left join t on true`
+      const { credentials, seats, target_id: targetId, ...found } = row!
+      return {
+        ...{ ...commonOf(found), credentials, targetId, seats: seats ?? [] },
+        live: found.id === null ? null : storedOf(found),
+      }
+    }),
+
+    /**
+     * A transfer and its domain, and its parties; its recipient's workspaces; the SMTP credentials that the recipient would
+     * not take over; the key that was made for it; whether `allowed`.
+     */
+    forClock: (id: string, allowed: Statement.Fragment) =>
+      Effect.map(
+        transfer<{
+          readonly allowed: boolean
+          readonly credentials: ReadonlyArray<Credential>
+          readonly key: DkimKey | null
+          readonly seats: ReadonlyArray<WorkspaceSeat> | null
+        }>(
+          id,
+          null,
+          sql`, ${workspaceSeats(sql`t.target_user_id::uuid`)}, ${allowed} as allowed,
+            ${foreignTo(sql, sql`t.domain_id::uuid`, sql`t.target_user_id::uuid`)} as credentials,
+            (select row_to_json(k) from (
+              select algorithm, selector, public_key as "publicKey" from dkim_keys
+              where domain_id = t.domain_id::uuid and transfer_id = t.id::uuid) k) as key`,
+        ),
+        (found) => {
+          if (found === null) return null
+          const { allowed, credentials, key, seats } = found.row
+          return { ...found, allowed, credentials, key, seats: seats ?? [] }
+        },
+      ),
 
     /** A transfer and its domain, and its parties. */
     forStop: (id: string) => transfer(id, null, sql``),
@@ -168,12 +237,7 @@ export const loads = (sql: PgClient.PgClient) => {
         }>(
           id,
           callerId,
-          sql`, (select json_agg(m) from (
-              select m.id, m.version, m.role, json_build_object('id', w.id, 'version', w.version) as workspace
-              from workspace_memberships m join workspaces w on w.id = m.workspace_id
-              where m.account_id = ${callerId}::uuid and not m.removed and not w.removed
-              order by w.created_at, w.id, m.id) m) as seats,
-            ${counts(sql, sql`${callerId}::uuid`)}`,
+          sql`, ${workspaceSeats(sql`${callerId}::uuid`)}, ${counts(sql, sql`${callerId}::uuid`)}`,
         ),
         (found) => {
           if (found === null) return null
@@ -198,20 +262,14 @@ export const standing = (
   sql: PgClient.PgClient,
   { accounts, arrival, seats = [], workspaces = [] }: Standing,
 ): ReadonlyArray<Fence> => {
-  const counted = arrival === undefined ? [] : [
-    raised(
-      sql,
-      "accounts",
-      "arrivals",
-      { id: arrival.id, version: arrival.arrivals },
-      sql`version = ${arrival.version}`,
-    ),
-  ]
+  const hold = (table: string, rows: ReadonlyArray<Version>) => rows.length === 0 ? [] : [held(sql, table, rows)]
+  const others = hold("workspaces", workspaces).concat(hold("workspace_memberships", seats))
+  if (arrival === undefined) return [...hold("accounts", accounts), ...others]
+  const { arrivals, id, version } = arrival
   return [
-    ...[["accounts", accounts] as const, ["workspaces", workspaces] as const, ["workspace_memberships", seats] as const]
-      .flatMap(([table, rows], i) => [
-        ...(rows.length === 0 ? [] : [held(sql, table, rows)]),
-        ...(i === 0 ? counted : []),
-      ]),
+    ...hold("accounts", accounts.filter((account) => account.id < id)),
+    raised(sql, "accounts", "arrivals", { id, version: arrivals }, sql`version = ${version}`),
+    ...hold("accounts", accounts.filter((account) => account.id > id)),
+    ...others,
   ]
 }

@@ -5,8 +5,7 @@ import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneShotTokens.ts"
 import type { TransferState } from "./TransferState.ts"
-import { type Fence, raised } from "../../platform/database/FencedWrite.ts"
-import { Conflict } from "./Transact.ts"
+import { Conflict, type Fence } from "../../platform/database/FencedWrite.ts"
 
 export interface Row {
   readonly id: string
@@ -199,16 +198,16 @@ export const rows = (sql: PgClient.PgClient) => {
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
         order by id desc limit 1`),
 
-    /** The fences of one change, which write its row: the domain at the revision that was read, the row at its version. */
-    fences: (change: Written & { readonly revision: bigint }): ReadonlyArray<Fence> => {
-      const { before, revision, state } = change
-      return [raised(sql, "domains", "revision", { id: state.domainId, version: revision }), {
+    /** The fence of one change, which writes its row: a new one, or at the version that was read. */
+    fence: (change: Written): Fence => {
+      const { before } = change
+      return {
         rows: 1,
         statement: (earlier) =>
           before === null
             ? sql`${inserted([newRow(change)])} where ${earlier} returning 1`
             : sql`${updated([rewrite(before, change)])} and ${earlier} returning 1`,
-      }]
+      }
     },
 
     /**

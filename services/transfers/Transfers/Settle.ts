@@ -1,23 +1,24 @@
 /**
  * What the clock decided is written down: an offer that ran out expires, a transfer whose safety window is over moves
- * its domain. Whoever comes first does it, the timer or a command; whoever comes second finds it done.
+ * its domain. Whoever comes first does it, the timer or a command; whoever comes second finds it done. One load, one
+ * decision, one write, as every command (docs/transfers.md).
  */
-import { Clock, Data, Effect, Result } from "effect"
+import { Array, Clock, Data, Effect, Result } from "effect"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { Database } from "../../platform/database/Database.ts"
+import { faultPoint } from "../../platform/Faults.ts"
+import { holds, repeated, writeFenced } from "../../platform/database/FencedWrite.ts"
 import { Ids } from "../../platform/Ids.ts"
-import { Outbox } from "../../platform/messaging/Outbox.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { Vault } from "../../platform/security/Vault.ts"
-import { type DkimAlgorithm, keepPair, keyOf, makePair } from "../DkimKeys.ts"
+import { type DkimAlgorithm, type DkimKey, type DkimPair, keepPair, makePair } from "../DkimKeys.ts"
 import { Changes } from "./Changes.ts"
-import { move, revoke, revokedFrom } from "./Completion.ts"
-import { facts } from "./Facts.ts"
+import type { Transition } from "./TransferCommands.ts"
+import { revokedFrom } from "./Completion.ts"
 import { Feature } from "./Feature.ts"
-import { locked } from "./Locked.ts"
+import { loads, standing } from "./Load.ts"
 import { rows } from "./Rows.ts"
 import { isDue, type TransferState } from "./TransferState.ts"
-import { transact } from "./Transact.ts"
 import { transition } from "./TransferTransition.ts"
 
 /** The clock has moved on what a command is about, and nobody has written it down. */
@@ -42,67 +43,86 @@ export const settledFirst = <A, E, R, E2, R2>(
   )
 }
 
+/** What a settlement keeps from one attempt to the next. */
+interface Kept {
+  readonly commandId: string
+  /** Of a transfer that an older version accepted, which has no key yet: making one takes long, and nothing is locked. */
+  pair: DkimPair | null
+}
+
 export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
-  const { sql } = yield* Database
+  const { reads, sql } = yield* Database
   const changes = yield* Changes
   const feature = yield* Feature
   const ids = yield* Ids
-  const services = { sql, outbox: yield* Outbox }
   const vault = yield* Vault
   const timers = yield* Timers
-  const { lockAccounts, lockWorkspaces } = facts(sql)
-  const { byId, liveOf } = rows(sql)
-  const { lockTransfer } = locked(sql)
-  const run = transact(sql)
+  const load = loads(reads)
+  const { liveOf } = rows(reads)
+  type Loaded = NonNullable<Effect.Success<ReturnType<typeof load.forClock>>>
+
+  const write = Effect.fnUntraced(function* (
+    loaded: Loaded,
+    after: Transition,
+    { commandId, pair }: Kept,
+    key: DkimKey | null,
+    now: number,
+  ) {
+    const { credentials, domain, people, reach, revision, seats, stored: before } = loaded
+    const { state } = after
+    const { domainId, id: transferId } = state
+    const completed = state.status === "completed"
+    const { fences, gather } = changes.fenced({
+      ...{ before, after, actor: "system", commandId, now, revision, reach },
+      circumstances: completed ? { key, revoked: revokedFrom(credentials, state) } : {},
+      moving: completed ? { domain: domain!, to: { state, key }, credentials } : null,
+    })
+    const seat = completed ? seats.find(({ workspace }) => workspace.id === state.targetOrgId)! : null
+    const recipient = before.state.status === "accepted" ? people.get(state.targetUserId) : undefined
+    const all = [
+      ...standing(sql, {
+        accounts: recipient === undefined ? [] : [recipient],
+        ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
+      }),
+      holds(sql, feature.allowed),
+      ...fences,
+    ]
+    if (!Array.isArrayNonEmpty(all)) return
+    const kept = pair === null ? Effect.void : keepPair(sql, vault, pair, { domainId, transferId, now })
+    yield* writeFenced(
+      sql,
+      all,
+      gather.pipe(Effect.andThen(kept), Effect.andThen(faultPoint("transfer.clock.written"))),
+    )
+    yield* faultPoint("transfer.clock.committed")
+  })
+
+  const once = Effect.fnUntraced(function* (id: string, kept: Kept) {
+    const loaded = yield* load.forClock(id, feature.allowed)
+    // A timer whose transfer is unknown goes with it.
+    if (loaded === null) yield* timers.set(id, [])
+    const now = yield* Clock.currentTimeMillis
+    if (loaded === null || !loaded.allowed || !isDue(loaded.stored.state, now)) return false
+    const { domain, people, seats, stored: { state } } = loaded
+    const recipientActive = people.get(state.targetUserId)?.active ?? false
+    const workspaces = [...new Set(seats.map(({ workspace }) => workspace.id))]
+    const after = Result.getOrThrow(transition(state, { _tag: "Tick", domain, recipientActive, workspaces }, now))
+    const rotates = after.state.status === "completed" && after.state.rotateDkim
+    if (rotates && loaded.key === null) kept.pair ??= yield* makePair(algorithm)
+    const pair = rotates && loaded.key === null ? kept.pair : null
+    yield* write(loaded, after, { ...kept, pair }, rotates ? loaded.key ?? pair : null, now)
+    return true
+  })
 
   /** Gives whether the state moved. */
-  const settle = Effect.fn("Transfers.settle")(function* (read: TransferState) {
-    // Before the transaction: a key pair takes long to make. And for nothing while nothing may move.
-    const rotates = read.status === "accepted" && read.rotateDkim && (yield* feature.on)
-    const prepared = rotates ? yield* keyOf(sql, read).pipe(Effect.orDie) : null
-    // A transfer that an older version accepted has no key yet.
-    const pair = rotates && prepared === null ? yield* makePair(algorithm) : null
-    const key = prepared ?? pair
-    const commandId = yield* ids.next
-    return yield* run(
-      "clock",
-      Effect.gen(function* () {
-        const accounts = yield* lockAccounts([read.targetUserId], "share")
-        const workspaces = yield* lockWorkspaces(read.targetUserId)
-        const found = yield* lockTransfer(read.id)
-        if (found === null || !(yield* feature.on)) return false
-        const { domain, stored } = found
-        const now = yield* Clock.currentTimeMillis
-        const recipientActive = accounts.get(read.targetUserId)?.active ?? false
-        const after = Result.getOrThrow(
-          transition(stored.state, { _tag: "Tick", domain, recipientActive, workspaces }, now),
-        )
-        const { events, state } = after
-        if (events.length === 0) return false
-        if (state.status === "completed" && state.rotateDkim && key === null) return false
-        const completed = state.status === "completed" ? [state] : []
-        const revoked = yield* revoke(sql, completed, now)
-        const { domainId, id: transferId } = state
-        if (completed.length > 0 && pair !== null) yield* keepPair(sql, vault, pair, { domainId, transferId, now })
-        const notices = yield* changes.write({
-          before: stored,
-          after,
-          actor: "system",
-          commandId,
-          revision: domain?.revision ?? null,
-          circumstances: { revoked: revokedFrom(revoked, state), key: completed.length > 0 ? key : null },
-          now,
-        })
-        yield* move(services, completed.map((state) => ({ state, key })), revoked, now)
-        yield* changes.tell(notices)
-        return true
-      }),
-    )
+  const settle = Effect.fn("Transfers.settle")(function* (id: string) {
+    const kept: Kept = { commandId: yield* ids.next, pair: null }
+    return yield* repeated({ turn: id, finds: true }, once(id, kept))
   })
 
   /** Settles what was read, where the clock says so. */
   const ifDue = Effect.fnUntraced(function* (state: TransferState | null) {
-    return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state))
+    return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state.id))
   })
 
   return {
@@ -112,12 +132,8 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
       const live = yield* liveOf(domainId).pipe(Effect.orDie)
       return yield* ifDue(live?.state ?? null)
     }),
-    /** Of one transfer; a timer whose transfer is unknown goes with it. */
-    transfer: Effect.fnUntraced(function* (id: string) {
-      const stored = yield* byId(id).pipe(Effect.orDie)
-      if (stored === null) yield* timers.set(id, []).pipe(Effect.orDie)
-      return yield* ifDue(stored?.state ?? null)
-    }),
+    /** Of one transfer. */
+    transfer: settle,
   }
 })
 export type Settling = Effect.Success<ReturnType<typeof settling>>

@@ -6,14 +6,12 @@
  * it finds that it was done.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { faultPoint, type TransferStep } from "../../platform/Faults.ts"
+import { Conflict } from "../../platform/database/FencedWrite.ts"
 import { gathered } from "../../platform/database/Gathered.ts"
-
-/** What was read before the locks is no longer so. */
-export class Conflict extends Data.TaggedError("Conflict") {}
 
 const again = new Set(["DeadlockError", "SerializationError", "ConnectionError", "UniqueViolation"])
 

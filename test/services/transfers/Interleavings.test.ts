@@ -1,7 +1,7 @@
 /**
- * Two commands at once, their round trips in any order: what they answer and leave behind is what they would have, one
- * after the other in the order in which they ended. Each is stopped between its load and its write; what is one
- * transaction comes whole.
+ * Two commands at once, a force and the clock among them, their round trips in any order: what they answer and leave
+ * behind is what they would have, one after the other in the order in which they ended. Each is stopped between its load
+ * and its write; what is one transaction comes whole.
  */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
@@ -44,6 +44,11 @@ interface Stage {
 
 const limited = { domain_limit: 1 }
 
+const credentialLine = (id: string, domainId: string, owner: Person) => ({
+  kind: "smtp_credential",
+  ...{ id, domain_id: domainId, account_id: owner.id, username: "sender" },
+})
+
 /** Carol administers Alice's workspace; Bob has room for one domain. */
 const stage = Effect.gen(function* () {
   const made = names.map((name): [Name, Person] => {
@@ -66,6 +71,7 @@ const stage = Effect.gen(function* () {
     ),
     seatLine(carol, people.alice.workspaceId, people.carol.id, "admin"),
     ...domains.map((id) => domainLine(id, people.alice)),
+    credentialLine(randomUUID(), domains[0], people.alice),
   )
   return { people, domains, seats: { bob, carol }, offered: [] } satisfies Stage
 })
@@ -109,12 +115,21 @@ const accepting = (n: number, byToken = false): Action => ({ offered, people }) 
 const stopping: Action = ({ offered }) =>
   Effect.flatMap(Transfers, (transfers) => codeOf(transfers.stop({ ...command(), transferId: offered[0]! })))
 
+const forcing = (n: number, to: Name, rotateDkim = false): Action => ({ domains, people }) =>
+  codeOf(force(people.root.id, domains[n]!, people[to].email, rotateDkim))
+const settling = (n: number): Action => ({ offered }) =>
+  Effect.flatMap(Transfers, (transfers) => Effect.as(Effect.orDie(transfers.settle(offered[n]!)), "settled"))
+
 /** Read, decide, write: two round trips. */
 const ofFresh: Readonly<Record<string, Action>> = {
   "alice offers to bob": offering("alice", 0, "bob"),
   "carol offers to eve": offering("carol", 0, "eve"),
   "bob offers to eve": offering("bob", 0, "eve"),
   "alice offers the other": offering("alice", 1, "bob"),
+  "force to eve": forcing(0, "eve"),
+  "force to eve with a new key": forcing(0, "eve", true),
+  "force to bob": forcing(0, "bob"),
+  "force the other to bob": forcing(1, "bob"),
 }
 const ofOffered: Readonly<Record<string, Action>> = {
   ...ofFresh,
@@ -125,6 +140,8 @@ const ofOffered: Readonly<Record<string, Action>> = {
   "alice cancels": byParty("cancel", "alice", 0),
   "carol cancels": byParty("cancel", "carol", 0),
   stop: stopping,
+  "the clock": settling(0),
+  "the clock of the other": settling(1),
 }
 
 const told = (line: (stage: Stage) => Record<string, unknown>): Action => (stage) =>
@@ -132,9 +149,6 @@ const told = (line: (stage: Stage) => Record<string, unknown>): Action => (stage
 
 /** One transaction each: they come whole. */
 const whole: Readonly<Record<string, Action>> = {
-  "force to eve": ({ domains, people }) => codeOf(force(people.root.id, domains[0], people.eve.email, false)),
-  "force to bob": ({ domains, people }) => codeOf(force(people.root.id, domains[0], people.bob.email, false)),
-  "force the other to bob": ({ domains, people }) => codeOf(force(people.root.id, domains[1], people.bob.email, false)),
   "the domain is eve's": told(({ domains, people }) => domainLine(domains[0], people.eve)),
   "the domain is not verified": told(({ domains, people }) =>
     domainLine(domains[0], people.alice, { verified_at: null })
@@ -152,12 +166,18 @@ const whole: Readonly<Record<string, Action>> = {
     removed: true,
   })),
   "carol loses her seat": told(({ seats: { carol: id } }) => ({ kind: "workspace_membership", id, removed: true })),
+  "alice has another credential": told(({ domains, people }) => credentialLine(randomUUID(), domains[0], people.alice)),
+  "eve has a credential": told(({ domains, people }) => credentialLine(randomUUID(), domains[0], people.eve)),
+  "eve's workspace is removed": told(({ people }) => ({
+    kind: "workspace",
+    id: people.eve.workspaceId,
+    removed: true,
+  })),
+  "eve is disabled": told(({ people }) => accountLine(people.eve.id, { plan: "pro", status: "disabled" })),
   "alice is disabled": told(({ people }) => accountLine(people.alice.id, { plan: "pro", status: "disabled" })),
 }
 const ofLive: Readonly<Record<string, Action>> = {
   ...whole,
-  "the clock": ({ offered }) =>
-    Effect.flatMap(Transfers, (transfers) => Effect.as(Effect.orDie(transfers.settle(offered[0]!)), "settled")),
   "the clock, of many": ({ offered }) =>
     Effect.flatMap(Transfers, (transfers) => Effect.as(transfers.settleMany(offered), "settled")),
 }
@@ -182,6 +202,13 @@ const remains = Effect.fnUntraced(function* ({ domains, offered, people, seats }
         from outbox where stream = 'TRANSFERS' and aggregate_id::uuid = ${d}),
       (select json_agg(json_build_array(m.kind, m.recipient))
         from mails m join transfers t on t.id::text = m.subject_id where t.domain_id = ${d}),
+      (select json_agg(json_build_array(domain_id, account_id, removed, locally_revoked_at))
+        from smtp_credentials where domain_id = ${d}),
+      (select json_agg(json_build_array(domain_id, transfer_id is not null)) from dkim_keys where domain_id = ${d}),
+      (select json_agg(json_build_array(id, arrivals)) from accounts where id = any(${accounts}::uuid[])),
+      (select json_agg(json_build_array(split_part(subject, '.', 3), o.account_id, o.revision))
+        from outbox, json_to_record(payload::json) o(id text, domain_id text, account_id text, revision text)
+        where stream = 'DIRECTORY' and coalesce(o.domain_id, o.id) = any(${[...domains]}::text[])),
       (select json_agg(json_build_array(account_id, title, version))
         from notifications where account_id = any(${accounts}::uuid[]))
     )::text as text`
@@ -276,5 +303,15 @@ layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavin
         )
       )
       yield* Effect.forEach(Array.from({ length: lanes }), () => lane, { concurrency: lanes, discard: true })
+    }))
+
+  it.effect("whoever takes a domain revokes a credential that came between load and write", () =>
+    Effect.gen(function* () {
+      const credential = whole["alice has another credential"]!
+      for (const [setup, name] of [["fresh", "force to eve"], ["due", "the clock"]] as const) {
+        const moves = [ofOffered[name]!, credential] as const
+        const { outcome } = yield* scene(setup, moves, [0, 1, 0])
+        assert.strictEqual(outcome, (yield* scene(setup, moves, [1, 0, 0])).outcome, name)
+      }
     }))
 })

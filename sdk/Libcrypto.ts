@@ -83,7 +83,7 @@ let shared: Shared | null | undefined
 const abandoned = new FinalizationRegistry<() => void>((free) => free())
 
 /** The power of a number of exactly the modulus's length, in as many bytes; null where it is not below the modulus. */
-export type Power = (number: Uint8Array) => Uint8Array | null
+export type Power = (number: Uint8Array) => Buffer | null
 
 /** The bytes that are given out are overwritten by the next call. Null where OpenSSL cannot be had. */
 export const powers = (modulus: Uint8Array): Power | null => {
@@ -101,7 +101,7 @@ export const powers = (modulus: Uint8Array): Power | null => {
     free()
     return null
   }
-  const bytes = new Uint8Array(length)
+  const bytes = Buffer.alloc(length)
   const raised: Power = (number) => {
     if (number.length !== length || library.BN_bin2bn(number, length, base) === null) return null
     if (library.BN_cmp(base, own) >= 0) return null

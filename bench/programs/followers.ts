@@ -118,6 +118,7 @@ const over = async <A>(order: Order, work: <Tx>(store: Store<Tx>) => Promise<A>)
     return await work(store).finally(() => pool.end())
   }
   const database = new DatabaseSync(order.database)
+  database.exec("pragma journal_mode = wal; pragma synchronous = full")
   const store = sqliteStore(database)
   await store.prepare()
   return await work(store).finally(() => database.close())

@@ -24,6 +24,8 @@ const token = required("LIFECYCLE_TOKEN")
 const pins = required("LIFECYCLE_PINS").split(",")
 
 const database = new DatabaseSync(process.env["PRODUCT_DB"] ?? "product.db")
+// One write to the disk a commit; with less than `full` a power failure would take back what was acknowledged.
+database.exec("pragma journal_mode = wal; pragma synchronous = full")
 // The product's own table, changed in the transactions in which it is told.
 database.exec(
   "create table if not exists visits_ended (jti text primary key, type text not null)",

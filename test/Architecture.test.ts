@@ -128,6 +128,11 @@ describe("Architecture", () => {
     assert.isNotEmpty(breaches(product, (to) => to === "@simplewebauthn/server"))
   })
 
+  it("undici's index is loaded by nobody: what is used of it is in UndiciParts", () => {
+    const whole = product.filter(({ text }) => /^import (?!type).*"undici"/m.test(text))
+    assert.deepStrictEqual(whole.map(({ path }) => path), [])
+  })
+
   it("advisory locks are taken by their names", () => {
     const takers = saying(product, /\bpg_(try_)?advisory_/).filter((path) => !path.startsWith("migrations/"))
     assert.deepStrictEqual(takers, ["services/platform/database/AdvisoryLocks.ts"])

@@ -6,9 +6,10 @@
  * with a hundred thousand host names holds no more than that, a new Agent takes over, and the old one closes as its last
  * exchange ends. Ages of connections would do for the first; undici compares them all, twice a request.
  */
-import { Agent, type buildConnector, type Dispatcher } from "undici"
+import type { buildConnector, Dispatcher } from "undici"
 import { Clock, Effect } from "effect"
 import { counted } from "../MapSizes.ts"
+import { Agent } from "./UndiciParts.ts"
 
 const maxOrigins = 1_024
 const maxAgeMillis = 300_000
@@ -16,7 +17,7 @@ const maxAgeMillis = 300_000
 /** A scoped dispatcher for HTTP/1.1 without pipelining, redirects, decompression, proxies or retries. */
 export const make = Effect.fnUntraced(function* (connect: buildConnector.connector) {
   const clock = yield* Clock.Clock
-  const agents = new Set<Agent>()
+  const agents = new Set<Dispatcher>()
   const origins = new Set<string>()
   yield* counted("origins, trusted", () => origins.size)
   const open = () => {
@@ -38,7 +39,7 @@ export const make = Effect.fnUntraced(function* (connect: buildConnector.connect
   let openedAt = clock.currentTimeMillisUnsafe()
   yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([...agents].map((agent) => agent.destroy()))))
 
-  const retire = (agent: Agent) => {
+  const retire = (agent: Dispatcher) => {
     const forget = () => void agents.delete(agent)
     agent.close().then(forget, forget)
   }

@@ -4,7 +4,7 @@
  * The lookup gives the socket the very list that was checked, so a name that changes its answer changes nothing.
  * Literals never reach the lookup: `UrlCheck` has judged them, and the peer's address is checked like any other.
  */
-import { buildConnector } from "undici"
+import type { buildConnector } from "undici"
 import { type LookupFunction, Socket } from "node:net"
 import { Effect } from "effect"
 import { BoundedMap } from "../BoundedMap.ts"
@@ -12,6 +12,7 @@ import { counted } from "../MapSizes.ts"
 import { type AddressPolicy, isLocalhost } from "./AddressPolicy.ts"
 import { connecting, Failure, isUntrusted } from "./Failure.ts"
 import type { Resolved } from "./Names.ts"
+import { buildConnector as connectorOf } from "./UndiciParts.ts"
 
 export type Names = (hostname: string) => Promise<ReadonlyArray<Resolved>>
 
@@ -43,7 +44,7 @@ const checkedLookup = ({ names, policy, resolved }: Checked): LookupFunction => 
 /** A connector whose unfinished sockets `stop` can end: its callers know a socket only once it is connected. */
 const stoppable = (options: buildConnector.BuildOptions) => {
   const unfinished = new Set<Socket>()
-  const build = buildConnector(options)
+  const build = connectorOf(options)
   const connect: buildConnector.connector = (target, callback) => {
     const socket: unknown = build(target, (...made) => {
       if (socket instanceof Socket) unfinished.delete(socket)

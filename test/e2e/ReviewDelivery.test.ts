@@ -5,13 +5,13 @@ import { randomUUID } from "node:crypto"
 import { grant } from "../services/lifecycle/World.ts"
 import { type Answer, pushed } from "../services/lifecycle/StreamWorld.ts"
 import { ask, done, send } from "../src/http/identity/Ask.ts"
+import { reason } from "../support/Fixtures.ts"
 import { access, institution, member, owner, person, project } from "../support/TestIdentity.ts"
 import { management } from "../support/TestManagement.ts"
 import { serviceTokenFor } from "../support/TestTokens.ts"
 import { until } from "./support/until.ts"
 
 const program = management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })
-const reason = "as we agreed on Monday"
 
 layer(program, { excludeTestServices: true })("A review's delivery", (it) => {
   it.effect(

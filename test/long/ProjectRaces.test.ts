@@ -20,7 +20,6 @@ import {
   own,
   projectRow,
   propose,
-  reason,
   services,
   sign,
   website,
@@ -29,6 +28,7 @@ import {
   type World,
   world,
 } from "../services/access/RequestWorld.ts"
+import { reason } from "../support/Fixtures.ts"
 import { access } from "../support/TestIdentity.ts"
 
 /** Refusals that the loser of a race may get. */

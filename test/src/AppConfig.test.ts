@@ -3,6 +3,7 @@ import { ConfigProvider, Effect } from "effect"
 import { isAbsolute } from "node:path"
 import { fileURLToPath } from "node:url"
 import { load, originAt, roles } from "../../src/AppConfig.ts"
+import { hour } from "../support/Fixtures.ts"
 
 const here = fileURLToPath(import.meta.url)
 
@@ -10,8 +11,6 @@ const from = (env: Record<string, string>) =>
   load.pipe(Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env)))
 const faultsOf = (env: Record<string, string>) =>
   Effect.map(Effect.flip(from(env)), ({ message }) => message.split("\n"))
-
-const hour = 3_600_000
 
 /** Wrong values for each variable. */
 const wrong: Record<string, ReadonlyArray<string>> = {

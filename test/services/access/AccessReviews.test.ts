@@ -7,29 +7,15 @@ import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { fenced } from "../../../services/platform/database/FencedCommand.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { day, reason, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, institution, member, person, tell } from "../../support/TestIdentity.ts"
 import { verified } from "./EvidenceChain.ts"
-import {
-  approve,
-  day,
-  list,
-  noon,
-  on,
-  propose,
-  rawAccess,
-  reason,
-  revoke,
-  said,
-  services,
-  start,
-  tagOf,
-  world,
-} from "./ReviewWorld.ts"
+import { approve, list, on, propose, rawAccess, revoke, said, services, world } from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
   it.effect("a review records exactly what was decided, and changes nothing of the Access", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const before = yield* rawAccess(w.accessId)
       const proposed = yield* propose(w)
@@ -62,7 +48,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("each review decision takes two round trips to the database, and so does a list", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const reviews = yield* AccessReviews
       const { sql } = yield* Database
@@ -88,7 +74,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("a review's evidence and decision cannot be rewritten, not even by the owner of the tables", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       yield* approve(on(w, w.ada, review_id))
@@ -112,7 +98,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("an approval that waits too long for the Access's lock fails with that, not as a dead transaction", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
@@ -140,7 +126,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("events name the person by the product's subject and are filed under the merged person", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
@@ -160,7 +146,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("a proposal takes the current active version and its own grant event only", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const reviews = yield* AccessReviews
       const proposal = { access_id: w.accessId, access_version: 1, reason, personId: w.sam, institutionId: w.fern }
@@ -185,7 +171,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("fifty concurrent proposals make one review, and two concurrent approvals approve it once", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const outcomes = yield* Effect.all(Array.from({ length: 50 }, () => tagOf(propose(w))), { concurrency: 50 })
       assert.strictEqual(outcomes.filter((tag) => tag === "done").length, 1)
@@ -196,7 +182,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("an approval is refused to an administrator who loses the role while it waits", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
@@ -219,7 +205,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("a caller without the role is told which one is missing; a person from outside gets 404", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const [late, invited, ended, plain, stranger] = yield* Effect.all(Array.from({ length: 5 }, () => person()))
       yield* member(w.fern, late!, "administrator", { effective_from: "2099-01-01T00:00:00Z" })
@@ -247,7 +233,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("the proposing Sponsor may revoke a review while it is proposed, and not after", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const one = yield* propose(w)
       assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, one.review_id))), "done")
@@ -263,7 +249,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
     })))
 
   it.effect("a review expires without being rewritten, and its validity lists every reason", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const validity = Effect.map(list(w, w.ada), ({ reviews }) => reviews[0]!.validity)

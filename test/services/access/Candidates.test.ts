@@ -9,8 +9,9 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
-import { approve, day, noon, on, propose, reason, revoke, said, services, start } from "./ReviewWorld.ts"
+import { approve, on, propose, revoke, said, services } from "./ReviewWorld.ts"
 
 const roles = ["sponsor", "administrator", "member"] as const
 const seats = ["none", "active", "invited", "suspended", "ended", "early", "over", "unaccepted"] as const
@@ -127,7 +128,7 @@ layer(services, { excludeTestServices: true })("What may be proposed", (it) => {
   it.effect(
     "blocked_by of a candidate is the proposal's own refusal, for every caller and Access version",
     () =>
-      noon(Effect.gen(function* () {
+      timed(Effect.gen(function* () {
         const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
         const property = fc.asyncProperty(situation, (given) => run(check(given)))
         yield* Effect.promise(() => fc.assert(property, { numRuns: 40, endOnFailure: true }))

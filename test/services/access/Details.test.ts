@@ -4,19 +4,16 @@ import { Effect } from "effect"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { issuer, person, project } from "../../support/TestIdentity.ts"
 import {
   askAccess,
   changeMembership,
-  day,
   own,
   projectRow,
   propose,
-  reason,
   services,
   sign,
-  start,
-  timed,
   website,
   workJobs,
   world,

@@ -4,13 +4,13 @@ import { TestClock } from "effect/testing"
 import { requestTemplates } from "../../../services/requests/RequestMail.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day, timed } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,
   askAccess,
   auditOf,
   codeOf,
-  day,
   decline,
   enroll,
   fire,
@@ -20,7 +20,6 @@ import {
   revokeInvitation,
   services,
   sign,
-  timed,
   tokenOf,
   world,
 } from "./RequestWorld.ts"

@@ -3,12 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
-import { approve, day, noon, on, propose, services, start, tagOf, world } from "./ReviewWorld.ts"
+import { approve, on, propose, services, world } from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
   it.effect("the database refuses an approval by the proposer, an alias or a dependent person", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { review_id } = yield* propose(w)
       const alias = yield* person()
@@ -28,7 +29,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
     })))
 
   it.effect("the approver is another person than the Sponsor, and independent of that person", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.sam, "administrator")
       const { review_id } = yield* propose(w)
@@ -49,7 +50,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
     })))
 
   it.effect("two persons are independent unless one alone made or approved the other within 90 days", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const { abe, ada, sam } = yield* world
       const alias = yield* person()
       const { sql } = yield* Database

@@ -7,21 +7,11 @@ import { Effect, type Layer } from "effect"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { institution, member, person } from "../../support/TestIdentity.ts"
-import {
-  acceptInvitation,
-  codeOf,
-  decided,
-  decline,
-  enroll,
-  reason,
-  services,
-  sign,
-  tokenOf,
-  world,
-} from "./RequestWorld.ts"
+import { acceptInvitation, codeOf, decided, decline, enroll, services, sign, tokenOf, world } from "./RequestWorld.ts"
 
 type Services = Layer.Success<typeof services>
 

@@ -4,8 +4,9 @@ import { Effect } from "effect"
 import { invitations } from "../../../services/decisions/Invitations.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { timed } from "../../support/Fixtures.ts"
 import { person } from "../../support/TestIdentity.ts"
-import { acceptInvitation, auditOf, codeOf, enroll, services, sign, timed, tokenOf, world } from "./RequestWorld.ts"
+import { acceptInvitation, auditOf, codeOf, enroll, services, sign, tokenOf, world } from "./RequestWorld.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Invitations", (it) => {
   it.effect("an invitation with a void link is mailed anew, once, and shows the delivery of the new mail", () =>

@@ -5,25 +5,22 @@ import { Policies } from "../../../services/decisions/Policies.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/Identity.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,
   askAccess,
   changeMembership,
   codeOf,
-  day,
   decline,
   enroll,
   membershipsOf,
   organization,
   own,
-  reason,
   requestRow,
   revokeInvitation,
   services,
   sign,
-  start,
-  timed,
   tokenOf,
   website,
   withdraw,

@@ -14,6 +14,7 @@ import { Requests } from "../../../services/decisions/Requests.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { day, reason, timed } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
 import { asked, noticed } from "../people/LinkSteps.ts"
@@ -21,14 +22,11 @@ import {
   askAccess,
   changeMembership,
   codeOf,
-  day,
   fire,
   organization,
-  reason,
   requestRow,
   services,
   sign,
-  timed,
   world,
 } from "./RequestWorld.ts"
 

@@ -6,10 +6,11 @@ import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, issuer, project } from "../../support/TestIdentity.ts"
-import { codeOf, decided, reason, services, type World, world } from "./RequestWorld.ts"
+import { codeOf, decided, services, type World, world } from "./RequestWorld.ts"
 
 type Services = Layer.Success<typeof services>
 

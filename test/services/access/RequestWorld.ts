@@ -1,7 +1,6 @@
 /** Fixture of tests of requests and policy reviews: their services, all real, and Fern, an institution to ask. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Policies } from "../../../services/decisions/Policies.ts"
@@ -22,6 +21,7 @@ import { Vault } from "../../../services/platform/security/Vault.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Projects } from "../../../services/projects/Projects.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
 import { tokens } from "../../support/TestTokens.ts"
 
@@ -47,15 +47,6 @@ export const services = Policies.layer.pipe(
   Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
   Layer.provideMerge(identity),
 )
-
-export const start = Date.parse("2026-03-01T12:00:00Z")
-export const hour = 3_600_000
-export const day = 24 * hour
-export const reason = "as we agreed on Monday"
-
-/** Runs with a test clock that begins at `start`; the services' own loops keep the real one. */
-export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
 
 /** Fern with a Sponsor and two administrators, and two operators; all of them from the feed. */
 export const world = Effect.gen(function* () {

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day, reason, timed } from "../../support/Fixtures.ts"
 import { access, member, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   acceptInvitation,
@@ -10,17 +11,14 @@ import {
   auditOf,
   changeMembership as change,
   codeOf,
-  day,
   decline,
   enroll,
   fire,
   membershipsOf,
   organization,
-  reason,
   requestRow,
   services,
   sign,
-  timed,
   tokenOf,
   told,
   world,

@@ -14,6 +14,7 @@ import { merging } from "../../../services/links/Links/Merging.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type Asked, Idempotency } from "../../../services/platform/security/Idempotency.ts"
+import { day, reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
@@ -25,9 +26,7 @@ const services = Layer.merge(AccessReviews.layer, Idempotency.layer).pipe(
   Layer.provideMerge(vault),
   Layer.provideMerge(identity),
 )
-const reason = "whatever happens"
 const runs = 45
-const day = 86_400_000
 
 const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, {

@@ -8,11 +8,12 @@ import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Idempotency } from "../../../services/platform/security/Idempotency.ts"
+import { reason, tagOf } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { tell } from "../../support/TestIdentity.ts"
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
-import { on, propose, reason, revoke, services, tagOf, type World, world } from "./ReviewWorld.ts"
+import { on, propose, revoke, services, type World, world } from "./ReviewWorld.ts"
 
 const all = Layer.provideMerge(vault, services)
 

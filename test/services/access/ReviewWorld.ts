@@ -1,20 +1,16 @@
 /** Fixture: an institution with a Sponsor, two administrators and one Access, and their commands on its reviews. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { TestClock } from "effect/testing"
 import type { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { listing } from "../../../services/access/AccessReviews/Listing.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, person, project } from "../../support/TestIdentity.ts"
 
 export const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))
-
-export const start = Date.parse("2026-03-01T12:00:00Z")
-export const day = 86_400_000
-export const reason = "quarterly review"
 
 export const world = Effect.gen(function* () {
   const [fern, sam, ada, abe, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
@@ -68,12 +64,5 @@ export const asAnew = Effect.fnUntraced(function* (personId: string, institution
   return written
 })
 
-export const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, { onFailure: ({ _tag }) => _tag, onSuccess: () => "done" })
-
 export const rawAccess = (accessId: string) =>
   Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)
-
-/** Runs with a test clock that begins at `start`; the services' own loops keep the real one. */
-export const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))

@@ -8,6 +8,7 @@ import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { day, reason, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { identity, institution, member, owner, person, project } from "../../support/TestIdentity.ts"
 
 const lifecycleIssuer = "https://services.example"
@@ -16,13 +17,6 @@ const services = ServiceGrants.layer({ issuers: [lifecycleIssuer] }).pipe(
   Layer.provide(Roles.layer),
   Layer.provideMerge(identity),
 )
-
-const start = Date.parse("2026-03-01T12:00:00Z")
-const day = 86_400_000
-const reason = "to keep in step"
-
-const noon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.andThen(TestClock.setTime(start), effect).pipe(Effect.provide(TestClock.layer()))
 
 const world = Effect.gen(function* () {
   const [fern, olga, ada, oz] = yield* Effect.all([institution(), person(), person(), person({ operator: true })])
@@ -63,12 +57,6 @@ const revoke = ({ portal }: World, personId: string, grantId: string) =>
 const list = ({ portal }: World, personId: string, limit = 100, afterId: string | null = null) =>
   Effect.flatMap(ServiceGrants, (grants) => grants.list({ personId, projectId: portal, limit, afterId }))
 
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
-
 const told = ({ portal }: World) =>
   Effect.flatMap(Database, ({ sql }) =>
     Effect.map(
@@ -79,7 +67,7 @@ const told = ({ portal }: World) =>
 
 layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
   it.effect("a grant is proposed by an owner, approved by another person, and revoked at once", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const proposed = yield* propose(w)
       assert.deepInclude(proposed, {
@@ -106,7 +94,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("the database refuses a grant that goes back in state or is approved by a dependent person", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const ends = (days: number) => new Date(start + days * day).toISOString()
       const { id } = yield* propose(w, { expires_at: ends(9) })
@@ -141,7 +129,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a refused approval says why", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       yield* member(w.fern, w.olga, "administrator")
       const { id } = yield* propose(w)
@@ -164,7 +152,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a moved project's grant is decided by its new institution, also while the approval waits", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { id } = yield* propose(w)
       const [moss, meg] = [yield* institution(), yield* person()]
@@ -195,7 +183,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a grant expires by the clock, at most a year on, and stays listed and revocable", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const at = (millis: number) => new Date(start + millis).toISOString()
       for (const expires_at of [at(-1), at(0), at(365 * day + 1)]) {
@@ -213,7 +201,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a grant must fit its project's environment when proposed and when approved", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.flip(effect).pipe(Effect.map((error) => error instanceof EnvironmentMismatch ? error : null))
@@ -238,7 +226,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("grants are shown to owners, administrators and operators only", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const [plain, stranger] = yield* Effect.all([person(), person()])
       yield* member(w.fern, plain, "member")
@@ -249,7 +237,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("grants end with their project", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const [one, two, three] = yield* Effect.all([propose(w), propose(w), propose(w)])
       yield* approve(w, w.ada, two.id)
@@ -265,7 +253,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a grant takes the issuer that it names, or the only configured one", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const among = (issuers: ReadonlyArray<string>, service_issuer?: string | null) =>
         propose(w, service_issuer === undefined ? {} : { service_issuer }).pipe(
@@ -294,7 +282,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
     })))
 
   it.effect("a grant is effective where its service can authenticate or has a push stream", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const stranger = "https://nobody.example"
       const { id } = yield* propose(w, { service_issuer: stranger })

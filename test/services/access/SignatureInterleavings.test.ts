@@ -8,6 +8,7 @@ import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Policies } from "../../../services/decisions/Policies.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { member, person, project } from "../../support/TestIdentity.ts"
@@ -20,7 +21,6 @@ import {
   decided,
   enroll,
   organization,
-  reason,
   requestRow,
   services,
   sign,

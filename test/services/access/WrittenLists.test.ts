@@ -8,12 +8,13 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Lists } from "../../../services/access/AccessReviews/Seen.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day, start, timed } from "../../support/Fixtures.ts"
 import { access, tell } from "../../support/TestIdentity.ts"
-import { approve, asAnew, day, noon, on, propose, services, start, world } from "./ReviewWorld.ts"
+import { approve, asAnew, on, propose, services, world } from "./ReviewWorld.ts"
 
 layer(services, { excludeTestServices: true })("A kept list of reviews", (it) => {
   it.effect("is made anew once anything in it changes", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       const { owner: sql } = yield* Database
       const { review_id: reviewId } = yield* propose(w)
@@ -70,7 +71,7 @@ layer(services, { excludeTestServices: true })("A kept list of reviews", (it) =>
     })))
 
   it.effect("is another one for a caller who may propose, and carries the time of its reading", () =>
-    noon(Effect.gen(function* () {
+    timed(Effect.gen(function* () {
       const w = yield* world
       for (const _ of ["written", "as it was"]) {
         for (const [who, blocked] of [[w.sam, []], [w.ada, ["role_required"]]] as const) {

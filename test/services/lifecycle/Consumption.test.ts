@@ -7,15 +7,10 @@ import { genesis } from "../../../services/platform/security/Canonical.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { access, link, person } from "../../support/TestIdentity.ts"
 import { measured } from "./StreamWorld.ts"
 import { everything, grant, pinsFor, scene, signAll, transmitter } from "./World.ts"
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
 
 /** Makes one more Access and signs its event. */
 const more = Effect.fnUntraced(function* (institution: string, project: string) {

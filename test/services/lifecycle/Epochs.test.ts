@@ -10,14 +10,9 @@ import { readInstallation } from "../../../services/platform/database/Installati
 import { genesis } from "../../../services/platform/security/Canonical.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { access, issuer, person } from "../../support/TestIdentity.ts"
 import { everything, grant, pinsFor, type Scene, scene, signAll, transmitter } from "./World.ts"
-
-const codeOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
 
 /** The installation's row as a promoted standby finds it: same data, another timeline, another run of the server. */
 const failOver = Effect.flatMap(
@@ -122,15 +117,15 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
 
       const old = encodeCursor({ epoch: before[0]!.epoch, position: 0 })
       const ask = { ...made.asking, limit: 10, waitMillis: 0 }
-      assert.strictEqual(yield* codeOf(events({ ...ask, after: old })), "CursorEpochChanged")
-      assert.strictEqual(yield* codeOf(events({ ...ask, after: undefined })), "CursorExpired")
+      assert.strictEqual(yield* tagOf(events({ ...ask, after: old })), "CursorEpochChanged")
+      assert.strictEqual(yield* tagOf(events({ ...ask, after: undefined })), "CursorExpired")
       assert.strictEqual(
-        yield* codeOf(acknowledge({ ...made.asking, cursor: old, installed_version: "1", chain_head: genesis })),
+        yield* tagOf(acknowledge({ ...made.asking, cursor: old, installed_version: "1", chain_head: genesis })),
         "CursorEpochChanged",
       )
 
       // The snapshot could contain Access that was revoked in the lost history.
-      assert.strictEqual(yield* codeOf(snapshot(made.asking)), "Held")
+      assert.strictEqual(yield* tagOf(snapshot(made.asking)), "Held")
       yield* open
       const token = yield* snapshot(made.asking)
       const pins = yield* pinsFor(made.project)
@@ -161,13 +156,13 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       const made = yield* scene
       yield* failOver
       // No process has noticed the fail-over yet: an activation must notice it itself and be refused.
-      assert.strictEqual(yield* codeOf(grant(made, "another")), "Held")
+      assert.strictEqual(yield* tagOf(grant(made, "another")), "Held")
       yield* change(made)
-      assert.strictEqual(yield* codeOf(grant(made, "another")), "Held")
+      assert.strictEqual(yield* tagOf(grant(made, "another")), "Held")
       const on = { personId: made.administrator, projectId: made.project, grantId: made.grantId }
       assert.strictEqual((yield* transact(revoke({ ...on, reason: "not wanted any more" }))).state, "revoked")
       yield* open
-      assert.strictEqual(yield* codeOf(grant(made, "another")), "done")
+      assert.strictEqual(yield* tagOf(grant(made, "another")), "done")
     }))
 
   it.effect("a new epoch voids mailed links and unfinished changes of credentials", () =>

@@ -10,6 +10,7 @@ import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { said } from "../access/ReviewWorld.ts"
 
@@ -21,8 +22,6 @@ const services = Layer.mergeAll(
   Layer.provide(Roles.layer),
   Layer.provideMerge(identity),
 )
-
-const reason = "whatever became of it"
 
 const world = Effect.gen(function* () {
   const [fern, olga, sam, ada, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])

@@ -8,9 +8,10 @@ import { Messages } from "../../../services/lifecycle/Messages.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { load } from "../../../src/AppConfig.ts"
+import { day } from "../../support/Fixtures.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { now, timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, expired, rotating, served, signedBy, states, work } from "./KeysWorld.ts"
+import { consumer, expired, rotating, served, signedBy, states, work } from "./KeysWorld.ts"
 import { everything, type Scene, scene, signAll, transmitter } from "./World.ts"
 
 /** Appends and signs one more event. */

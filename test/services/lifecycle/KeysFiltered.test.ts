@@ -8,9 +8,10 @@ import { lagging } from "../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, slow, work } from "./KeysWorld.ts"
+import { consumer, slow, work } from "./KeysWorld.ts"
 import { idsIn, poll, type Receiving, receiving, stream, streaming, subjects, tellAll } from "./StreamWorld.ts"
 import { capabilities, grant, type Scene } from "./World.ts"
+import { day } from "../../support/Fixtures.ts"
 
 const ground = KeyRotation.layer({ deadlineMillis: 14 * day }).pipe(Layer.provideMerge(streaming()))
 

@@ -6,8 +6,9 @@ import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/Own.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { timed } from "../transfers/TransferWorld.ts"
-import { consumer, day, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
+import { consumer, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
 import { everything, publicUrl, scene, signAll } from "./World.ts"
+import { day } from "../../support/Fixtures.ts"
 
 layer(rotating(), slow)("signing keys after a restore and of unread messages", (it) => {
   it.effect("the last key of the lost history signs here, earlier ones verify, and resuming happens once", () =>

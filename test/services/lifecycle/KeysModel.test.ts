@@ -15,9 +15,10 @@ import fc from "fast-check"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { day } from "../../support/Fixtures.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { noon, now } from "../transfers/TransferWorld.ts"
-import { consumer, day, expired, type KeyConsumer, rotating, work } from "./KeysWorld.ts"
+import { consumer, expired, type KeyConsumer, rotating, work } from "./KeysWorld.ts"
 import { grant, type Scene, scene, signAll } from "./World.ts"
 
 type Step =

@@ -12,8 +12,7 @@ import { keyRing } from "../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { now } from "../transfers/TransferWorld.ts"
 import { publicUrl, type Scene, signAll, transmitter } from "./World.ts"
-
-export const day = 86_400_000
+import { day } from "../../support/Fixtures.ts"
 
 /** Options of a file's layers; the timeout allows for making RSA keys. */
 export const slow = { excludeTestServices: true, timeout: "2 minutes" } as const

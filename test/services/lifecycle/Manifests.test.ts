@@ -5,6 +5,7 @@ import { Consumption } from "../../../services/lifecycle/Consumption.ts"
 import { type Piece, piecesOf, type Row } from "../../../services/lifecycle/SnapshotParts.ts"
 import { canonical, digestOf } from "../../../services/platform/security/Canonical.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { grant, scene, signAll, transmitter } from "./World.ts"
 
@@ -95,12 +96,6 @@ interface Manifest {
   readonly state_digest: string
   readonly parts?: ReadonlyArray<{ readonly digest: string; readonly bytes: number; readonly href: string }>
 }
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
 
 layer(transmitter, { excludeTestServices: true })("Manifests", (it) => {
   it.effect("a large state comes in parts that make its canonical JSON; the next snapshot reuses most parts", () =>

@@ -10,6 +10,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
 import { stream } from "./KeysWorld.ts"
@@ -18,12 +19,6 @@ import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
 const world = Layer.mergeAll(Retention.layer, AccessReviews.layer.pipe(Layer.provide(Roles.layer))).pipe(
   Layer.provideMerge(transmitter),
 )
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
 
 const positions = Effect.fnUntraced(function* (project: string) {
   const { sql } = yield* Database

@@ -30,12 +30,7 @@ import {
   typesIn,
 } from "./StreamWorld.ts"
 import { pinsFor, publicUrl, signAll } from "./World.ts"
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, {
-    onFailure: (error) => error instanceof Error ? error.name : String(error),
-    onSuccess: () => "done",
-  })
+import { tagOf } from "../../support/Fixtures.ts"
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
   it.effect("poll-only: a poll gives events by position, as signed, again until acknowledged", () =>

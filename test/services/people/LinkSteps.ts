@@ -4,8 +4,9 @@ import { Policies } from "../../../services/decisions/Policies.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { decided, reason } from "../access/RequestWorld.ts"
+import { decided } from "../access/RequestWorld.ts"
 
 export const prove = (personId: string, token: string) =>
   Effect.flatMap(Links, (links) => decided(links.prove({ personId, token })))

@@ -7,21 +7,19 @@ import { Requests } from "../../../services/decisions/Requests.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { day, hour, timed } from "../../support/Fixtures.ts"
 import { access, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import {
   askAccess,
   codeOf,
-  day,
   decline,
   fire,
-  hour,
   membershipsOf,
   organization,
   requestRow,
   services,
   sign,
-  timed,
   world,
 } from "../access/RequestWorld.ts"
 import { ask, asked, identitiesOf, linksTold, mailsAbout, object, prove } from "./LinkSteps.ts"

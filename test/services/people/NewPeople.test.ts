@@ -5,8 +5,9 @@ import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
-import { codeOf, reason, writer } from "../access/RequestWorld.ts"
+import { codeOf, writer } from "../access/RequestWorld.ts"
 import { identitiesOf } from "./LinkSteps.ts"
 
 const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId}`] }).pipe(

@@ -11,10 +11,9 @@ import { Effect, Redacted, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { StreamName } from "../../../schemas/bus/Streams.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import { day } from "../../support/Fixtures.ts"
 import { until } from "../../e2e/support/until.ts"
 import { TestBus } from "../../support/TestBus.ts"
-
-const day = 86_400_000
 
 const manager = (url: Redacted.Redacted) =>
   Effect.map(

@@ -8,6 +8,7 @@ import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
 import { type Asked, Idempotency, type Told } from "../../../services/platform/security/Idempotency.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { counting as statementsOf } from "../../support/Statements.ts"
 import { sizeOf } from "../../support/sizeOf.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -45,9 +46,6 @@ const counting = Effect.gen(function* () {
   )
   return { command, committed, runs }
 })
-
-const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
 
 layer(services, { excludeTestServices: true })("Idempotency", (it) => {
   it.effect("holds nothing of a key once no request with it is running, however the request ended", () =>

@@ -9,11 +9,10 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { bearer } from "../../support/TestTokens.ts"
-
-const reason = "as we agreed on Monday"
 
 /** A launched project with a client, a session of it, an approved and a proposed grant, and an open request. */
 const world = Effect.gen(function* () {

@@ -12,11 +12,9 @@ import {
   own,
   projectRow,
   propose,
-  reason,
   requestRow,
   services,
   sign,
-  timed,
   told,
   website,
   withdraw,
@@ -24,6 +22,7 @@ import {
   type World,
   world,
 } from "../access/RequestWorld.ts"
+import { reason, timed } from "../../support/Fixtures.ts"
 import { access, issuer, member, owner, person, tell } from "../../support/TestIdentity.ts"
 
 const jobsOf = Effect.fnUntraced(function* (projectId: string) {

@@ -8,6 +8,7 @@ import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedPr
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { member, owner, person, project } from "../../support/TestIdentity.ts"
 import {
   add,
@@ -19,7 +20,6 @@ import {
   newest,
   over,
   reason,
-  tagOf,
   work,
   world,
 } from "./ProviderWorld.ts"

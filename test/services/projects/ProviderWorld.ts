@@ -81,9 +81,6 @@ export const killedAt = (at: FaultPoint) =>
 export const decide = <E, R, E2, R2>(asking: Effect.Effect<Effect.Effect<Job, E, R>, E2, R2>) =>
   Effect.scoped(Effect.flatMap(asking, (settlement) => transact(settlement)))
 
-export const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.match(effect, { onFailure: (e) => e instanceof Error ? e.name : String(e), onSuccess: () => "done" })
-
 /** Runs a test beside a real provider of its own. */
 export const atProvider = <A, E>(
   test: (provider: Effect.Success<typeof oidcProvider>) => Effect.Effect<

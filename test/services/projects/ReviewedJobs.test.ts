@@ -7,6 +7,7 @@ import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedPr
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { tagOf } from "../../support/Fixtures.ts"
 import { project } from "../../support/TestIdentity.ts"
 import {
   add,
@@ -18,7 +19,6 @@ import {
   newest,
   over,
   reason,
-  tagOf,
   work,
   world,
 } from "./ProviderWorld.ts"

@@ -11,11 +11,9 @@ import {
   fire,
   projectRow,
   propose,
-  reason,
   requestRow,
   services as below,
   sign,
-  timed,
   told,
   website,
   withdraw,
@@ -23,6 +21,7 @@ import {
   type World,
   world,
 } from "../access/RequestWorld.ts"
+import { reason, timed } from "../../support/Fixtures.ts"
 import { access, person, tell } from "../../support/TestIdentity.ts"
 
 const services = Layer.provideMerge(Rollouts.layer, below)

@@ -12,6 +12,7 @@ import { apiKeys } from "../../../src/http/handlers/ApiKeys.ts"
 import { authenticated, presented } from "../../../src/http/auth/Credentials.ts"
 import { Refusals } from "../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { audited } from "../../support/Audited.ts"
 import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
 
@@ -52,7 +53,6 @@ const call = Effect.fnUntraced(function* (method: string, path: string, headers:
   })
 })
 
-const codeOf = ({ status, body }: Answer) => [status, (body as { readonly code?: string }).code]
 const create = (headers: Headers) =>
   Effect.map(
     call("POST", "/v1/api-keys/", headers, { name: "CI" }),

@@ -4,10 +4,11 @@ import { randomBytes } from "node:crypto"
 import { hashOf } from "../../../services/people/Authenticators/RecoveryCodes.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { create } from "../../support/SoftAuthenticator.ts"
 import { access, institution, person, project } from "../../support/TestIdentity.ts"
 import { actions, complete, confirm, creation, passkey, start, strong, totp, withApp } from "./CredentialWorld.ts"
-import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+import { asking, bodyOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("credential actions", (it) => {
   it.effect("a passkey is registered by its authenticator's answer to the challenge", () =>

@@ -2,10 +2,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { CredentialActions } from "../../../services/people/CredentialActions.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
 import { during } from "./identity/During.ts"
-import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+import { asking, bodyOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {
   it.effect("five wrong proofs end an intent", () =>

@@ -6,12 +6,13 @@ import { Callers } from "../../../services/people/Callers.ts"
 import { Sightings } from "../../../services/people/Sightings.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { audited } from "../../support/Audited.ts"
 import { account } from "../../support/TestAccounts.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { issuer, person, tell } from "../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
-import { bodyOf, call, codeOf, world } from "./MeWorld.ts"
+import { bodyOf, call, world } from "./MeWorld.ts"
 
 const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions"]
 const as = (token: string) => ({ authorization: `Bearer ${token}` })

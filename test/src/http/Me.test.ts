@@ -5,8 +5,9 @@ import { Retention } from "../../../services/people/Retention.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { Clients } from "../../../src/http/edge/Clients.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
-import { asking, bodyOf, codeOf, world } from "./MeWorld.ts"
+import { asking, bodyOf, world } from "./MeWorld.ts"
 
 const now = () => Math.floor(Date.now() / 1_000)
 

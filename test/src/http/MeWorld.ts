@@ -86,8 +86,6 @@ export const call = Effect.fnUntraced(function* (method: string, path: string, h
   })
 })
 
-export const codeOf = ({ body, status }: Answer) => [status, body.code]
-
 /** The answer's body, where it has this status. */
 export const bodyOf = (answer: Answer, status = 200) => {
   assert.strictEqual(answer.status, status, answer.text)

@@ -3,10 +3,10 @@ import { Effect, Schema } from "effect"
 import { defaultPreferences, NotificationList, NotificationView } from "../../../schemas/mail/Notification.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, notice } from "../../services/notifications/NotificationWorld.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { account, signedIn } from "../../support/TestAccounts.ts"
 import { type Answer, call, type Headers, served } from "./NotificationServer.ts"
 
-const codeOf = ({ body, status }: Answer) => [status, body.code]
 const faultsOf = ({ body }: Answer) =>
   (body.detail as ReadonlyArray<{ loc: unknown; type: string }>).map(({ loc, type }) => [loc, type])
 

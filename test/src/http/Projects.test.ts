@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { workJobs } from "../../services/access/RequestWorld.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import { type Answer, call, get, post, served } from "./RequestServer.ts"
@@ -11,8 +12,6 @@ const is = (answer: Answer, status: number, code?: string) => {
   assert.deepStrictEqual([answer.status, answer.body.code], [status, code], answer.text)
   return answer.body
 }
-
-const reason = "as we agreed on Monday"
 
 const approve = (personId: string, of: { readonly policy_review: { readonly review_id: string } }, role: string) =>
   Effect.map(

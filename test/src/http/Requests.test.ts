@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { tokenOf, workJobs, writer } from "../../services/access/RequestWorld.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
 import { type Answer, call, get, post, served } from "./RequestServer.ts"
@@ -12,8 +13,6 @@ const is = (answer: Answer, status: number, code?: string) => {
   assert.deepStrictEqual([answer.status, answer.body.code], [status, code], answer.text)
   return answer.body
 }
-
-const reason = "as we agreed on Monday"
 
 const approve = (personId: string, of: { readonly policy_review: { readonly review_id: string } }, role: string) =>
   post(personId, `/v1/policies/reviews/${of.policy_review.review_id}/approve`, { role, reason })

@@ -10,10 +10,11 @@ import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { document } from "../../../src/http/docs/Document.ts"
 import type { Server } from "../../../src/http/Server.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../support/TestTokens.ts"
-import { codeOf, done, type Headers, send } from "./identity/Ask.ts"
+import { done, type Headers, send } from "./identity/Ask.ts"
 import {
   add,
   audience,

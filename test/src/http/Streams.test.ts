@@ -4,8 +4,9 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { grant, scene } from "../../services/lifecycle/World.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { Logged, management } from "../../support/TestManagement.ts"
-import { codeOf, done, send } from "./identity/Ask.ts"
+import { done, send } from "./identity/Ask.ts"
 import {
   accessRevoked,
   add,

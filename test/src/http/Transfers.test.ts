@@ -14,6 +14,7 @@ import { Refusals } from "../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
 import { transfers } from "../../../src/http/handlers/Transfers.ts"
 import { domain, domainLine, feed, person, seat, service, tokenOf } from "../../services/transfers/TransferWorld.ts"
+import { codeOf } from "../../support/Fixtures.ts"
 import { sessions } from "../../support/TestAccounts.ts"
 
 const publicUrl = new URL("https://mail.example")
@@ -53,7 +54,6 @@ const call = Effect.fnUntraced(function* (method: string, path: string, headers:
   })
 })
 
-const codeOf = ({ body, status }: Answer) => [status, (body as { readonly code?: string }).code]
 const transferOf = (answer: Answer) => {
   assert.strictEqual(answer.status, 200, JSON.stringify(answer.body))
   return Schema.decodeUnknownSync(DomainTransfer)(answer.body)

@@ -4,9 +4,10 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation, type Standings } from "../../../services/lifecycle/KeyRotation.ts"
 import { LifecycleKeys } from "../../../src/workers/LifecycleKeys.ts"
-import { day, rotating, states } from "../../services/lifecycle/KeysWorld.ts"
+import { rotating, states } from "../../services/lifecycle/KeysWorld.ts"
 import { scene, signAll } from "../../services/lifecycle/World.ts"
 import { timed } from "../../services/transfers/TransferWorld.ts"
+import { day } from "../../support/Fixtures.ts"
 
 describe("the worker of keys", () => {
   it.live("publishes an announced key, switches from its time on, and retires the old key seven days later", () =>

@@ -4,11 +4,12 @@ import { Effect, type Layer } from "effect"
 import { Links } from "../../../../services/links/Links.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../../services/platform/database/FencedWrite.ts"
+import { reason } from "../../../support/Fixtures.ts"
 import { interleaved } from "../../../support/Interleaved.ts"
 import { counting } from "../../../support/Statements.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../support/TestTokens.ts"
-import { codeOf, decided, decline, reason, services, sign, world } from "../../access/RequestWorld.ts"
+import { codeOf, decided, decline, services, sign, world } from "../../access/RequestWorld.ts"
 import { ask, prove, settledNow } from "../LinkSteps.ts"
 
 type Services = Layer.Success<typeof services>

@@ -5,9 +5,10 @@ import { randomBytes } from "node:crypto"
 import { linkNoticeKind, requestTemplates } from "../../../../services/requests/RequestMail.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../../../../src/embedded/EmbeddedIssuer.ts"
+import { day, hour, timed } from "../../../support/Fixtures.ts"
 import { issuer, person } from "../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../support/TestTokens.ts"
-import { codeOf, day, fire, hour, requestRow, services, sign, timed, world } from "../../access/RequestWorld.ts"
+import { codeOf, fire, requestRow, services, sign, world } from "../../access/RequestWorld.ts"
 import { ask, asked, mailsAbout, noticed, prove } from "../LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("The day to object to a link", (it) => {

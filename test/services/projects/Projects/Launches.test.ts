@@ -7,6 +7,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { transact } from "../../../../services/platform/database/Transact.ts"
 import { missingOf } from "../../../../services/projects/Projects/Launches.ts"
 import { Rollouts } from "../../../../services/projects/Rollouts.ts"
+import { timed } from "../../../support/Fixtures.ts"
 import { institution, owner, project, tell } from "../../../support/TestIdentity.ts"
 import {
   fire,
@@ -15,7 +16,6 @@ import {
   requestRow,
   services,
   sign,
-  timed,
   website,
   workJobs,
   world,

@@ -4,9 +4,10 @@ import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { signingKeyChecks } from "../../../../src/cli/doctor/SigningKeyChecks.ts"
-import { consumer, day, rotating, slow, states, work } from "../../../services/lifecycle/KeysWorld.ts"
+import { consumer, rotating, slow, states, work } from "../../../services/lifecycle/KeysWorld.ts"
 import { scene } from "../../../services/lifecycle/World.ts"
 import { timed } from "../../../services/transfers/TransferWorld.ts"
+import { day } from "../../../support/Fixtures.ts"
 
 const looked = Effect.map(signingKeyChecks, (findings) => findings.map(({ level, says }) => `${level} ${says}`))
 

@@ -100,6 +100,3 @@ export const done = ({ body, status, text }: Answer) => {
   assert.isTrue(status >= 200 && status < 300, `${status} ${text}`)
   return body
 }
-
-/** `[404, "not_found"]`; a validation error has no code. */
-export const codeOf = ({ body, status }: Answer): readonly [number, string | null] => [status, body?.code ?? null]

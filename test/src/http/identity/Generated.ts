@@ -1,6 +1,7 @@
 /** Bodies generated from the document's own schemas: accepted ones, and ones wrong in one place. */
 import * as fc from "fast-check"
 import { type Operation, type Schema, spec } from "./Catalogue.ts"
+import { day } from "../../../support/Fixtures.ts"
 
 const resolved = (schema: Schema): Schema => {
   const { $ref, ...rest } = schema
@@ -19,7 +20,6 @@ const text = (min: number, max: number) =>
 /** A text of exactly this many code points, the longest in UTF-16. */
 export const long = (count: number) => "𝒳".repeat(count)
 
-const day = 86_400_000
 const formatted: Readonly<Record<string, fc.Arbitrary<string>>> = {
   "uri": fc.constantFrom(
     "https://portal.fern.example/",

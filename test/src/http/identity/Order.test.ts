@@ -6,9 +6,10 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { codeOf, reason } from "../../../support/Fixtures.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { as, ask, codeOf, done, send } from "./Ask.ts"
+import { as, ask, done, send } from "./Ask.ts"
 import { proposed } from "./Catalogue/institutions.ts"
 import { operations } from "./Catalogue.ts"
 import { held } from "./Held.ts"
@@ -54,7 +55,6 @@ const answers: Readonly<Record<Name, readonly [number, string | null]>> = {
 const impossible = new Set(["key place", "key role"])
 
 const operation = operations.find(({ operationId }) => operationId.endsWith(".approveAccessGrantReview"))!
-const reason = "as we agreed on Monday"
 
 const world = Effect.gen(function* () {
   const { institution, people, ...rest } = yield* stage

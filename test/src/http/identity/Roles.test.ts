@@ -2,10 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor } from "../../../support/TestTokens.ts"
-import { as, codeOf, type Headers, key, secret, send } from "./Ask.ts"
+import { as, type Headers, key, secret, send } from "./Ask.ts"
 import { type Asked, type Case, catalogue, operationOf, operations, pathOf } from "./Catalogue.ts"
 import { everybody, type Stage, stage, type Who } from "./Stage.ts"
 

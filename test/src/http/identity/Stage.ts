@@ -1,8 +1,8 @@
 /** An institution and people of every role and of none; all from the feed, so all are independent of each other. */
 import { Effect } from "effect"
+import { day } from "../../../support/Fixtures.ts"
 import { institution, member, owner, person, project } from "../../../support/TestIdentity.ts"
 
-const day = 86_400_000
 const at = (millis: number) => new Date(Date.now() + millis).toISOString()
 
 export const everybody = [

@@ -31,5 +31,3 @@ export interface Case {
   /** The status of a valid request. */
   readonly status: number
 }
-
-export const reason = "as we agreed on Monday"

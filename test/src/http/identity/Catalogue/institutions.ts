@@ -1,10 +1,11 @@
 /** Operations of an institution: reviews of Access, invitations, roles, websites, policy reviews; and people. */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { reason } from "../../../../support/Fixtures.ts"
 import { access, issuer, person } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../Ask.ts"
 import type { Stage } from "../Stage.ts"
-import { type Case, reason } from "./Case.ts"
+import { type Case } from "./Case.ts"
 
 const reviews = ({ institution }: Stage) => `/v1/institutions/${institution}/access-grant-reviews`
 

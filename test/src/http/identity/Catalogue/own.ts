@@ -5,10 +5,11 @@ import { invitationToken } from "../../../../../services/requests/RequestMail.ts
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { OneShotTokens } from "../../../../../services/platform/security/OneShotTokens.ts"
 import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
+import { reason } from "../../../../support/Fixtures.ts"
 import { institution, issuer, member, person, project } from "../../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../../support/TestTokens.ts"
 import { ask, done, secret } from "../Ask.ts"
-import { type Case, reason } from "./Case.ts"
+import { type Case } from "./Case.ts"
 
 const nothing = () => Effect.succeed({})
 const read = (operation: string): Case => ({

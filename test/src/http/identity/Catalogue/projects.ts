@@ -2,10 +2,11 @@
 import { Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
+import { reason } from "../../../../support/Fixtures.ts"
 import { owner, person, project } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../Ask.ts"
 import type { Stage } from "../Stage.ts"
-import { type Case, reason } from "./Case.ts"
+import { type Case } from "./Case.ts"
 
 const onProject = ({ project }: Stage) => ({ project_id: project })
 

@@ -1,6 +1,6 @@
 /**
- * What is told of deliveries over HTTP does not depend on where their first attempts are kept: in their own rows, or as
- * rows of `attempts`, as earlier programs wrote them all.
+ * The API shows the same attempts wherever the first one is kept: in the delivery's own row, or as rows of `attempts`,
+ * as earlier versions wrote all of them.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -17,7 +17,7 @@ const manners = {
   "/never": () => 503,
 } as const
 
-/** Each attempt that arrived, as it has to be told: its cycle begins with every first one. */
+/** The expected attempts, from the arrivals: each first attempt begins a new cycle. */
 const heard = (arrivals: ReadonlyArray<Arrival>) => {
   let cycle = 0
   return arrivals.map(({ answer, attempt }) => [attempt === 1 ? ++cycle : cycle, attempt, answer])

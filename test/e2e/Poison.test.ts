@@ -32,7 +32,7 @@ const raw = (url: string) =>
 
 const deep = (levels: number) => JSON.parse("[".repeat(levels) + "]".repeat(levels))
 
-describe("poison", () => {
+describe("unusable input", () => {
   it.live(
     "messages are set aside with their reasons, without delaying valid ones",
     () =>

@@ -48,7 +48,7 @@ const byId = (arrivals: ReadonlyArray<Arrival>) => {
   return found
 }
 
-describe("real input", () => {
+describe("a realistic load", () => {
   it.live(
     "arrives signed, each delivery once or as often as it was refused, and is accounted for",
     () =>

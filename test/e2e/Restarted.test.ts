@@ -18,7 +18,7 @@ const doubtMillis = 1_000
  */
 const inFlightMillis = 20_000
 
-describe("killed under load", () => {
+describe("a program, broker or database killed under load", () => {
   it.live("loses no accepted event, and repeats only deliveries in flight", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker

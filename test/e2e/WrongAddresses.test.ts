@@ -24,7 +24,7 @@ const unknown = {
 }
 
 layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })(
-  "an address that no webhook may have",
+  "a forbidden webhook address",
   (it) => {
     it.effect("is reported beside all other faults of the body, with the value sent", () =>
       Effect.gen(function* () {

@@ -95,7 +95,7 @@ const watched = Directory.layer(watchingProjects(identityKinds)).pipe(
   Layer.provideMerge(Layer.provideMerge(Rollouts.layer, services)),
 )
 
-layer(watched, { excludeTestServices: true, timeout: "120 seconds" })("Projects, by many at once", (it) => {
+layer(watched, { excludeTestServices: true, timeout: "120 seconds" })("Projects under concurrent commands", (it) => {
   it.effect("at rest each client matches its project, and no ended project has one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -48,7 +48,7 @@ const peakOf = (pid: number): number | null => {
   }
 }
 
-describe("killed on the way back", () => {
+describe("killed during recovery", () => {
   it.live("a killed restore is whole or not there, and recovery goes on where it was", () =>
     Effect.gen(function* () {
       const at = yield* world()

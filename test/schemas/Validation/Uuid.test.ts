@@ -18,7 +18,7 @@ const sentences: ReadonlyArray<readonly [string, string]> = [
   ["0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11-1", "invalid group count: expected 5, found 6"],
 ]
 
-describe("what is wrong with a UUID", () => {
+describe("the fault of a wrong UUID", () => {
   for (const [text, sentence] of sentences) {
     it(JSON.stringify(text), () =>
       assert.deepStrictEqual(uuidParsing(text), {
@@ -29,7 +29,7 @@ describe("what is wrong with a UUID", () => {
   }
 })
 
-describe("what is a UUID", () => {
+describe("a right UUID", () => {
   const hyphenated = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
   /** All forms that pydantic 2.13.5 accepts. */
   const forms = [

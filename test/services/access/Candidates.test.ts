@@ -124,7 +124,7 @@ const check = Effect.fnUntraced(function* (given: Situation) {
   }
 })
 
-layer(services, { excludeTestServices: true })("What may be proposed", (it) => {
+layer(services, { excludeTestServices: true })("The candidates of reviews", (it) => {
   it.effect(
     "blocked_by of a candidate is the proposal's own refusal, for every caller and Access version",
     () =>

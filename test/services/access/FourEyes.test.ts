@@ -46,7 +46,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
       yield* sql`update institution_memberships set approved_by = array[${w.abe}::text] where person_id = ${w.ada}`
       assert.strictEqual(yield* tagOf(approve(on(w, w.ada, review_id))), "done")
       const theirs = yield* propose({ ...w, accessId: yield* access(w.fern, w.portal, w.ada) })
-      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, theirs.review_id))), "done", "the beneficiary may")
+      assert.strictEqual(yield* tagOf(approve(on(w, w.ada, theirs.review_id))), "done", "the beneficiary may approve")
     })))
 
   it.effect("two persons are independent unless one alone made or approved the other within 90 days", () =>

@@ -151,7 +151,7 @@ const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent commands on an invitation", (it) => {
   for (const [name, [one, other, before]] of Object.entries(pairs)) {
-    it.effect(`${name} end as one after the other`, () =>
+    it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
           const at = yield* place

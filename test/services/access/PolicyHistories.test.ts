@@ -240,7 +240,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   assert.deepStrictEqual(incomplete, [])
 })
 
-layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy reviews, whatever happens", (it) => {
+layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy reviews in random histories", (it) => {
   it.effect("are signed by independent persons", () =>
     Effect.gen(function* () {
       const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())

@@ -100,7 +100,7 @@ const pairs = {
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent requests", (it) => {
   for (const [name, [one, other]] of Object.entries(pairs)) {
-    it.effect(`${name} end as one after the other`, () =>
+    it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(
           Effect.map(place, (at) => ({ commands: [one(at), other(at)] as const, state: stateOf(at) })),

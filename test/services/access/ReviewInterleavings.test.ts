@@ -107,7 +107,7 @@ layer(all, { excludeTestServices: true, timeout: "2 minutes" })(
   (it) => {
     for (const [name, [one, other]] of Object.entries(pairs)) {
       for (const proposed of [true, false]) {
-        it.effect(`${name} ${proposed ? "of a proposed review" : "after a revocation"} end as one after the other`, () =>
+        it.effect(`${name}, ${proposed ? "on a proposed review" : "after a revocation"}, end as if made one after the other`, () =>
           Effect.gen(function* () {
             const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
               const w = yield* world

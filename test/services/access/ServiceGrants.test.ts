@@ -142,7 +142,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       const made = (at: number) =>
         sql`update project_owners set made_by = ${w.ada}, created_at = ${new Date(at)} where project_id = ${w.portal}`
       yield* made(start - 90 * day + 1)
-      assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "FourEyesRequired", "who made the owner")
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "FourEyesRequired", "the owner was made by the approver")
       yield* made(start - 90 * day)
       yield* sql`update projects set rollout = 'hold' where id = ${w.portal}`
       assert.strictEqual(yield* tagOf(approve(w, w.ada, id)), "EnvironmentHeld")

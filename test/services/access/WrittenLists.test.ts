@@ -65,7 +65,7 @@ layer(services, { excludeTestServices: true })("A kept list of reviews", (it) =>
       for (const [what, change] of Object.entries(changes)) {
         yield* change
         const after = yield* asAnew(w.ada, w.fern)
-        assert.notDeepEqual({ ...after, as_of: "" }, { ...before, as_of: "" }, `nothing is different: ${what}`)
+        assert.notDeepEqual({ ...after, as_of: "" }, { ...before, as_of: "" }, `nothing changed: ${what}`)
         before = after
       }
     })))

@@ -35,7 +35,7 @@ const settled = (here: Receiving, service: string, state: string, attempts: numb
     (found) => found.state === state && found.attempts >= attempts,
   )
 
-layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })("A push that is not taken", (it) => {
+layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })("A push that is not accepted", (it) => {
   const cases: ReadonlyArray<readonly [name: string, answer: Answer, state: "failed" | "ambiguous"]> = [
     ["an answer that is not 202", 500, "failed"],
     ["a refusal", { err: "access_denied" }, "failed"],

@@ -51,7 +51,7 @@ const placeOf = Effect.fnUntraced(function* (eventId: string | null) {
   return event!.position
 })
 
-layer(services, { excludeTestServices: true })("The four facts", (it) => {
+layer(services, { excludeTestServices: true })("The four states of a decision", (it) => {
   it.effect("of a review: none of them implies another", () =>
     Effect.gen(function* () {
       const { accessId, ada, fern, line, portal, sam } = yield* world

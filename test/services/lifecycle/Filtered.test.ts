@@ -43,7 +43,7 @@ const lagOf = Effect.fnUntraced(function* ({ project, receiver }: Receiving) {
 
 const approved = (here: Receiving, service: string) => Effect.andThen(grant(here, service, ["events.read"]), signAll)
 
-layer(streaming(), { excludeTestServices: true })("A stream that leaves something out", (it) => {
+layer(streaming(), { excludeTestServices: true })("A filtered stream", (it) => {
   it.effect("pushed: an event that was sent is delivered, a filtered one is not, and neither counts as lag", () =>
     Effect.gen(function* () {
       yield* pushing

@@ -70,7 +70,7 @@ const readOn = Effect.fnUntraced(function* (own: KeyConsumer) {
       const [signs] = yield* sql<{ kid: string }>`
         select kid from lifecycle_project_keys where project_id = ${own.asking.projectId}`
       const at = (wanted: string) => keys.findIndex(({ kid }) => kid === wanted)
-      assert.isAtLeast(pinned.length, 3, "two are known beside the one that signs")
+      assert.isAtLeast(pinned.length, 3, "the pins hold the signing key and two more")
       assert.isAbove(at(signs!.kid), Math.max(...pinned.map(at)), String(error))
       own.pins.clear()
       for (const kid of used) own.pins.add(kid)

@@ -17,7 +17,7 @@ const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =
     (results) => results.map(({ _tag }) => _tag).sort(),
   )
 
-layer(rotating(), slow)("keys at the same moment", (it) => {
+layer(rotating(), slow)("Concurrent commands on keys", (it) => {
   it.effect("concurrent commands of the same kind make one announcement, one compromise, one switch", () =>
     Effect.gen(function* () {
       const rotation = yield* KeyRotation

@@ -27,7 +27,7 @@ const cutOf = (rows: ReadonlyArray<Row>) => {
 
 const whole = (pieces: ReadonlyArray<Piece>) => pieces.map(({ text }) => text).join("")
 
-describe("pieces of a state", () => {
+describe("parts of a state", () => {
   it("concatenate to the canonical JSON of any state", () => {
     const nothing = {
       access: [],

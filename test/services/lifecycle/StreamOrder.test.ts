@@ -70,7 +70,7 @@ layer(streaming({ failuresInARow: 100_000 }), { excludeTestServices: true })(`or
 })
 
 layer(streaming({ streamsAtOnce: 2, warmMillis: 60_000 }, shortDeadline), { excludeTestServices: true })(
-  "few places",
+  "few slots for streams",
   (it) => {
     it.effect("receivers that never answer, and idle streams, keep no other stream from being served", () =>
       Effect.gen(function* () {

@@ -214,7 +214,7 @@ layer(streaming({ failuresInARow: failures }), { excludeTestServices: true })("P
     }))
 })
 
-layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pushing with patience", (it) => {
+layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pushing without a breaker", (it) => {
   it.effect("a filtered stream keeps order per subject, and a refused event delays no other subject", () =>
     Effect.gen(function* () {
       yield* pushing
@@ -248,7 +248,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
 })
 
 layer(streaming({ failuresInARow: 10_000 }, shortDeadline), { excludeTestServices: true })(
-  "Pushing, by a deadline",
+  "Pushing with a short deadline",
   (it) => {
     it.effect("a receiver that fails, cuts and stalls gets every event in strict order", () =>
       Effect.gen(function* () {

@@ -28,7 +28,7 @@ const turns = (count: number) => Effect.repeat(turn(1_000), { times: count - 1 }
 /** Waits, in real time, until a loop has brought about `holds`. */
 const comes = (holds: () => boolean) =>
   Effect.repeat(Effect.map(turn(5), holds), { until: (held) => held, times: 2_000 }).pipe(
-    Effect.map((held) => assert.isTrue(held, "it did not come about")),
+    Effect.map((held) => assert.isTrue(held, "it did not happen")),
   )
 
 /** Whether a stream has sent its first counts: later changes are then sent as events. */

@@ -102,7 +102,7 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
 
   const take = (event: Told) => {
     if (event.name === "counts") assert.isAtLeast(event.version, version)
-    else assert.isAbove(event.version, version, "nothing comes twice")
+    else assert.isAbove(event.version, version, "an event was repeated")
     version = event.version
     lastId = event.id
     if (event.name === "read-all") { for (const id of known.keys()) known.set(id, true) }

@@ -163,7 +163,7 @@ layer(world, { excludeTestServices: true })(
         // A second process that noted the same sessions writes and reports nothing more.
         yield* noted
         yield* flush
-        while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+        while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
         const told = yield* sql<{ sid: string }>`
           select sub_id -> 'session' ->> 'id' as sid from lifecycle_events
           where project_id = ${portal} and kind = 'session-revoked'`

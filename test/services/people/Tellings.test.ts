@@ -45,7 +45,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       for (const id of many) yield* access(fern, id, busy)
       assert.lengthOf(yield* transact(tell(busy, happenings)), 4)
       assert.lengthOf(yield* told(busy), 4)
-      while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+      while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       assert.deepStrictEqual(
         (yield* told(busy)).map(({ kind, project_id }) => [project_id, kind]),
         many.toSorted().flatMap((id) => happenings.map(({ kind }) => [id, kind])),
@@ -63,7 +63,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       for (const id of heard) yield* access(fern, id, me)
       const sids = Array.from({ length: 19 }, (_, i) => `s${i}`)
       assert.lengthOf(yield* transact(tell(me, sids.map((sid) => ({ kind: "session-revoked", sid })))), 8)
-      while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+      while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       const { sql } = yield* Database
       const rows = yield* sql<{ project_id: string; sid: string; n: number }>`
         select project_id, sub_id -> 'session' ->> 'id' as sid, count(*) over (partition by xmin::text)::int as n

@@ -30,7 +30,7 @@ import {
   verify,
 } from "./StreamWorld.ts"
 
-layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of streams", (it) => {
+layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of stream management", (it) => {
   it.effect("a request without a token of the audience is 401, also with a good one in another place", () =>
     Effect.gen(function* () {
       const { ask, clientId, token } = yield* receiver()

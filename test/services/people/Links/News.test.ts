@@ -24,7 +24,7 @@ layer(identity, { excludeTestServices: true })("Events of links", (it) => {
       }))
       assert.lengthOf(yield* linksTold(projects), 2)
       assert.lengthOf(yield* sql`select from lifecycle_events where id = ${eventId}::uuid`, 1)
-      while (yield* jobs.work([worker])) { /* as Upkeep does */ }
+      while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       const heard = projects.map((id, i) => i % 2 === 0 ? [id, one, other] : [id, other, one])
       assert.sameDeepMembers(yield* linksTold(projects), heard)
     }))

@@ -178,7 +178,7 @@ describe("a connection", () => {
     }))
 })
 
-describe("bytes that no request asked for", () => {
+describe("unrequested bytes", () => {
   const forged = "HTTP/1.1 299 Forged\r\ncontent-length: 0\r\n\r\n"
 
   const sending: Readonly<Record<string, (socket: Socket) => void>> = {

@@ -28,7 +28,7 @@ export default defineConfig({
     // keeps outlives its file: tests count nothing from zero that another file may have counted.
     isolate: false,
     sequence: { sequencer: Interleaved },
-    globalSetup: ["test/support/globalSetup.ts"],
+    globalSetup: ["test/support/GlobalSetup.ts"],
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards

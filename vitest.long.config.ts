@@ -11,7 +11,7 @@ export default defineConfig({
     // One file at a time: what is killed at a moment must not starve before it.
     maxWorkers: 1,
     maxConcurrency: 4,
-    globalSetup: ["test/support/globalSetup.ts"],
+    globalSetup: ["test/support/GlobalSetup.ts"],
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards

@@ -156,11 +156,11 @@ describe("Architecture", () => {
       return imports.some((to) => /^(@effect\/|effect(\/|$))/.test(to) || reaches(to, seen))
     }
     const isEntry = ({ path, text }: Source) =>
-      /^bench\/programs\/|\/fixtures\//.test(path) || path.endsWith("globalSetup.ts") || /\brunMain\(/.test(text)
+      /^bench\/programs\/|\/fixtures\//.test(path) || path.endsWith("GlobalSetup.ts") || /\brunMain\(/.test(text)
     const entries = sources.filter((source) => isEntry(source) && reaches(source.path, new Set()))
     const late = entries.filter(({ imports }) => imports[0] !== hide).map(({ path }) => path)
     // The test of the hiding itself loads Effect both ways.
-    assert.deepStrictEqual(late.filter((path) => path !== "test/src/process/fixtures/turns.ts"), [])
+    assert.deepStrictEqual(late.filter((path) => path !== "test/src/process/fixtures/Turns.ts"), [])
     assert.isAbove(entries.length, 10)
     for (const config of ["vitest.config.ts", "vitest.long.config.ts"]) {
       assert.include(files.get(config)?.text ?? readFileSync(config, "utf8"), `setupFiles: ["${hide}"]`)

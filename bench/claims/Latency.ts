@@ -23,7 +23,7 @@ const contenders: Readonly<Record<string, Start>> = {
   "forwarder that records nothing": (_run, world, hooks) =>
     Effect.flatMap(
       Child.start({
-        module: "bench/programs/forward.ts",
+        module: "bench/programs/contenders/Forward.ts",
         env: { NATS_URL: world.natsUrl, HOOKS: JSON.stringify(hooks) },
       }),
       (program) => program.event("forwarding"),
@@ -53,7 +53,7 @@ export const latency: Claim = {
   title: "From publication to arrival, in milliseconds",
   measure: (run) =>
     Effect.gen(function* () {
-      const metronome = yield* Child.start({ module: "bench/programs/metronome.ts" })
+      const metronome = yield* Child.start({ module: "bench/programs/load/SteadyLoad.ts" })
       const { ports } = yield* metronome.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const hooks = hooksOn(ports)
       yield* run.servers.template(template, fill(hooks, Product.keysFileOf(run.servers)))

@@ -15,7 +15,7 @@ import { others } from "../harness/OthersFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import * as Product from "../harness/Product.ts"
 import type { World } from "../harness/Servers.ts"
-import { signer } from "../programs/sign.ts"
+import { signer } from "../programs/load/SignTokens.ts"
 import { deliveries } from "./Reads.ts"
 
 const template = "lists"

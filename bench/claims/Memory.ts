@@ -18,7 +18,7 @@ const failed = (cause: unknown) => new Child.BenchError({ message: String(cause)
 const pending = (run: Run, count: number) =>
   Effect.gen(function* () {
     const { servers } = run
-    const hole = yield* Child.start({ module: "bench/programs/blackHole.ts" })
+    const hole = yield* Child.start({ module: "bench/programs/receivers/BlackHole.ts" })
     const { ports } = yield* hole.event<{ readonly ports: ReadonlyArray<number> }>("ready")
     const hooks = hooksOn(ports)
     yield* servers.template("pending", fill(hooks, Product.keysFileOf(servers)))

@@ -8,7 +8,7 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { hashOf } from "../../services/authentication/Principals.ts"
 import { newKey } from "../../services/accounts/KeySecret.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
-import * as queries from "../programs/queries.ts"
+import * as queries from "../programs/contenders/ReadQueries.ts"
 import * as Child from "../harness/Child.ts"
 import { cpuMillis } from "../harness/Cpu.ts"
 import type { Claim, Run } from "../harness/Claim.ts"
@@ -99,11 +99,11 @@ export const reads: Claim = {
       const { authentication, keys, page, total } = queries
       const DATABASE_URL = world.databaseUrl
       const fastify = yield* Child.start({
-        module: "bench/programs/fastify.mjs",
+        module: "bench/programs/contenders/Fastify.mjs",
         command: yield* node24,
         env: { DATABASE_URL, QUERIES: JSON.stringify({ authentication, keys, page, total }) },
       })
-      const hono = yield* Child.start({ module: "bench/programs/hono.ts", env: { DATABASE_URL } })
+      const hono = yield* Child.start({ module: "bench/programs/contenders/Hono.ts", env: { DATABASE_URL } })
       const onNode = yield* fastify.event<{ readonly port: number; readonly version: string }>("listening")
       const onDeno = yield* hono.event<{ readonly port: number }>("listening")
       const contenders = {
@@ -124,7 +124,7 @@ export const reads: Claim = {
           return yield* new Child.BenchError({ message: `the answers to ${path} differ:\n${said}` })
         }
       }
-      const load = yield* Child.start({ module: "bench/programs/load.ts" })
+      const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
       const drive = Effect.fnUntraced(
         function* ({ pid, port }: { readonly pid: number; readonly port: number }, path: string) {
           const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: servers.cpu().postgres })

@@ -7,8 +7,8 @@ import { randomUUID } from "node:crypto"
 import { newKey } from "../../services/accounts/KeySecret.ts"
 import { hashOf } from "../../services/authentication/Principals.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import type { Insisted, Insistence } from "../programs/insist.ts"
-import { signer } from "../programs/sign.ts"
+import type { Insisted, Insistence } from "../programs/load/RepeatedBody.ts"
+import { signer } from "../programs/load/SignTokens.ts"
 import * as Child from "../harness/Child.ts"
 import type { Claim, Run } from "../harness/Claim.ts"
 import { median, rounded } from "../harness/Figures.ts"
@@ -74,7 +74,7 @@ const headersOf = (tokens: PeopleTokens, key: string) =>
   })
 
 const driving = Effect.gen(function* () {
-  const child = yield* Child.start({ module: "bench/programs/insist.ts" })
+  const child = yield* Child.start({ module: "bench/programs/load/RepeatedBody.ts" })
   return Effect.fnUntraced(function* (order: Insistence) {
     yield* child.tell(JSON.stringify(order))
     const insisted = yield* child.event<Insisted>("insisted")
@@ -157,7 +157,7 @@ export const refusals: Claim = {
       }))
 
       const beside = Effect.fnUntraced(function* (world: World, title: string | null) {
-        const load = yield* Child.start({ module: "bench/programs/load.ts" })
+        const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
         const seconds = run.quick ? 2 : 4
         const path = `/v1/webhooks/${hook!.id}/deliveries`
         const honest = Effect.gen(function* () {

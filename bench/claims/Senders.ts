@@ -5,7 +5,7 @@ import type { Claim, Finding } from "../harness/Claim.ts"
 import { median, rounded } from "../harness/Figures.ts"
 import { hooksOn } from "../harness/Fixture.ts"
 import { node24 } from "../harness/Node24.ts"
-import type { Order, Way } from "../programs/senders.ts"
+import type { Order, Way } from "../programs/measured/SenderRuns.ts"
 
 interface Figures {
   readonly rate: number
@@ -26,10 +26,10 @@ export const senders: Claim = {
   measure: (run) =>
     Effect.gen(function* () {
       const posts = run.quick ? 4_000 : 20_000
-      const sink = yield* Child.start({ module: "bench/programs/sink.ts", env: { SINK_PORTS: "4" } })
+      const sink = yield* Child.start({ module: "bench/programs/receivers/Sink.ts", env: { SINK_PORTS: "4" } })
       const { ports } = yield* sink.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const env = { HOOKS: JSON.stringify(hooksOn(ports)) }
-      const module = "bench/programs/senders.ts"
+      const module = "bench/programs/measured/SenderRuns.ts"
       const programs = {
         "here": yield* Child.start({ module, env }),
         "Node 24": yield* Child.start({ module, env, command: yield* node24 }),

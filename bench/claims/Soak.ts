@@ -84,7 +84,7 @@ const soak = ({ command, hooks, metronome, minutes, name, rate, rest, run }: Set
     const due = new Date(Date.now() + 10_000)
     yield* transfers(world.sql, minutes * 60, due)
     const program = yield* Child.start({
-      module: "bench/programs/probed.ts",
+      module: "bench/programs/measured/ProbedProgram.ts",
       env: Product.environment(run.servers, world),
       command,
     })
@@ -138,7 +138,7 @@ const metronomes = (names: ReadonlyArray<string>): Effect.Effect<
 > =>
   Effect.forEach(names, () =>
     Effect.gen(function* () {
-      const metronome = yield* Child.start({ module: "bench/programs/metronome.ts" })
+      const metronome = yield* Child.start({ module: "bench/programs/load/SteadyLoad.ts" })
       const { ports } = yield* metronome.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       return { metronome, hooks: hooksOn(ports) }
     }))

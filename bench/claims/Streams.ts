@@ -56,7 +56,7 @@ interface Held {
 /** Opens the streams and leaves them idle. */
 const hold = Effect.fnUntraced(function* (run: Run, pid: number, port: number, keys: ReadonlyArray<string>) {
   const path = "/v1/notifications/stream"
-  const clients = yield* Child.start({ module: "bench/programs/streams.ts" })
+  const clients = yield* Child.start({ module: "bench/programs/load/SseClients.ts" })
   yield* clients.event("ready")
   const idle = rssMegabytes(pid) ?? 0
   const began = performance.now()
@@ -106,7 +106,7 @@ const bare = (server: "node:http" | "Deno.serve", runtime: string, command?: Rea
   open: (run, keys) =>
     Effect.gen(function* () {
       const program = yield* Child.start({
-        module: "bench/programs/sse.ts",
+        module: "bench/programs/contenders/SseServers.ts",
         env: { SERVER: server },
         ...commanded(command),
       })

@@ -109,13 +109,13 @@ const bareOwn = "bare loop with our own sender"
 const boss = "pg-boss + undici"
 
 const contenders: Readonly<Record<string, Contender>> = {
-  [bare]: peer("bench/programs/bare.ts"),
-  [bareOwn]: peer("bench/programs/bareOwn.ts"),
+  [bare]: peer("bench/programs/contenders/Bare.ts"),
+  [bareOwn]: peer("bench/programs/contenders/BareOwn.ts"),
   "bailiwick": product(["all"]),
   "bailiwick on Node 24": product(["all"], node24),
   "bailiwick, delivery split off": product(["delivery", others]),
-  [boss]: peer("bench/programs/pgBoss.ts"),
-  "graphile-worker + undici": peer("bench/programs/graphileWorker.ts"),
+  [boss]: peer("bench/programs/contenders/PgBoss.ts"),
+  "graphile-worker + undici": peer("bench/programs/contenders/GraphileWorker.ts"),
 }
 
 /** The contenders of the long run, long enough for a queue of results to build up. */
@@ -226,7 +226,7 @@ export const throughput = (only?: ReadonlyArray<string>): Claim => ({
     Effect.gen(function* () {
       const events = run.quick ? 10_000 : 30_000
       const many = run.quick ? 20_000 : sustainedEvents
-      const sink = yield* Child.start({ module: "bench/programs/sink.ts", env: { SINK_PORTS: "4" } })
+      const sink = yield* Child.start({ module: "bench/programs/receivers/Sink.ts", env: { SINK_PORTS: "4" } })
       const { ports } = yield* sink.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const hooks = hooksOn(ports)
       yield* run.servers.template(template, fill(hooks, Product.keysFileOf(run.servers)))

@@ -13,8 +13,8 @@ import * as Product from "../harness/Product.ts"
 import { costOf, costTable, type DatabaseUse } from "../harness/Servers.ts"
 import { type Look, looks as look } from "../harness/TimerLooks.ts"
 import { due, fill } from "../harness/TransferFixture.ts"
-import type { Order as BareOrder } from "../programs/bareTransitions.ts"
-import type { Order } from "../programs/commands.ts"
+import type { Order as BareOrder } from "../programs/contenders/BareTransitions.ts"
+import type { Order } from "../programs/load/TransferLoad.ts"
 
 const template = "transitions"
 
@@ -93,7 +93,7 @@ const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
     yield* world.sql`vacuum analyze`
     yield* world.sql`checkpoint`
     const program = yield* Child.start({
-      module: "bench/programs/bareTransitions.ts",
+      module: "bench/programs/contenders/BareTransitions.ts",
       env: { DATABASE_URL: world.ownerUrl },
     })
     yield* program.event("ready")
@@ -128,7 +128,7 @@ const commanded = (
       () => Product.start(run.servers, world, env, run.profile),
     )
     const urls = yield* Effect.forEach(programs, Product.ready)
-    const client = yield* Child.start({ module: "bench/programs/commands.ts" })
+    const client = yield* Child.start({ module: "bench/programs/load/TransferLoad.ts" })
     yield* client.event("ready")
     const drive = Effect.fnUntraced(function* (order: Omit<Order, "ports" | "connections">) {
       const ports = urls.map((url) => Number(new URL(url).port))

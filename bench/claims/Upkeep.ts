@@ -157,7 +157,7 @@ const retained = (run: Run, hook: Hook, of: number) =>
 const loaded = (run: Run, seconds: number) =>
   Effect.gen(function* () {
     const { servers } = run
-    const moody = yield* Child.start({ module: "bench/programs/moody.ts" })
+    const moody = yield* Child.start({ module: "bench/programs/receivers/FlakyReceivers.ts" })
     const { ports } = yield* moody.event<{ readonly ports: ReadonlyArray<number> }>("ready")
     const hooks = hooksOn(ports)
     yield* servers.template("load", fill(hooks, Product.keysFileOf(servers)))

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from "jose"
 import { randomUUID } from "node:crypto"
 import { createServer } from "node:http"
-import { listenBelow } from "../programs/speak.ts"
+import { listenBelow } from "../programs/ChildProtocol.ts"
 import { BenchError } from "./Child.ts"
 import * as Fixture from "./LifecycleFixture.ts"
 

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from "jose"
 import { createServer } from "node:http"
-import { listenBelow } from "../programs/speak.ts"
+import { listenBelow } from "../programs/ChildProtocol.ts"
 import { issuer } from "./IdentityFixture.ts"
 
 export const algorithms = ["RS256", "ES256"] as const

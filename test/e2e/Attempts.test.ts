@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mailEvent } from "./support/Feed.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 

@@ -8,11 +8,11 @@ import { Context, Effect, Layer, Queue, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { randomUUID } from "node:crypto"
 import { join } from "node:path"
-import { serve } from "../services/platform/Outbound/servers.ts"
+import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
 import { home as emptyHome } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { instance } from "./support/Instance.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { type World, world } from "./support/World.ts"
 
 interface Told {

@@ -6,7 +6,7 @@ import { shards } from "../../src/actors/Cluster.ts"
 import { databaseOf } from "../long/support/Traffic.ts"
 import { type Api, api } from "./support/Api.ts"
 import type { Instance } from "./support/Instance.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import type { Account, World } from "./support/World.ts"
 
 export interface Owner extends Account {

@@ -1,4 +1,4 @@
 /** Connections that use up file descriptors, a listener that breaks, and the last requests of a stop. */
-import { connectionCases } from "./support/connectionCases.ts"
+import { connectionCases } from "./support/ConnectionCases.ts"
 
 connectionCases("false")

@@ -6,7 +6,7 @@ import { type Call, type Reply } from "./support/Api.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { cli } from "./support/Instance.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { deliveries, hook } from "./support/Webhooks.ts"
 import { type Plan, type World, world } from "./support/World.ts"
 

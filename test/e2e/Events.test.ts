@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto"
 import { eventTypes, mailEvent, subjectOf } from "./support/Feed.ts"
 import { cli } from "./support/Instance.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/Webhooks.ts"
 import { accountLine, type World, world } from "./support/World.ts"
 

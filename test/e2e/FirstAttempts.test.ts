@@ -7,7 +7,7 @@ import { Effect, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { type Arrival, receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { deliveries, type Hook, hook, totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 

@@ -7,10 +7,10 @@ import { Effect } from "effect"
 import { Buffer } from "node:buffer"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { gzipSync } from "node:zlib"
-import { makeAuthority } from "../services/platform/Outbound/certificates.ts"
-import { serve, serveTcp } from "../services/platform/Outbound/servers.ts"
+import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
+import { serve, serveTcp } from "../services/platform/Outbound/LoopbackServers.ts"
 import { mailEvent } from "./support/Feed.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { world } from "./support/World.ts"
 
 const hundredMegabytes = 100 * 1024 * 1024

@@ -13,7 +13,7 @@ import { DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import { WebhookView } from "../../schemas/mail/Webhook.ts"
 import { target } from "../long/support/Target.ts"
 import { mailEvent } from "./support/Feed.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 

@@ -12,7 +12,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { type Api, api } from "./support/Api.ts"
 import { instance } from "./support/Instance.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 
 interface Person {
   readonly id: string

@@ -10,7 +10,7 @@ import { mailEvent, subjectOf } from "./support/Feed.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { cli } from "./support/Instance.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/Webhooks.ts"
 import { accountLine, world } from "./support/World.ts"
 

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { initialAccessToken, oidcProvider } from "../support/OidcProvider.ts"
 import { ids, world } from "./support/Identity.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 
 const reason = "looked at the provider"
 

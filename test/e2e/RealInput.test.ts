@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
 import { eventTypes, type MailEvent, mailEvent } from "./support/Feed.ts"
 import { type Answer, type Arrival, receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 

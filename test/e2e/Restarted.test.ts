@@ -3,11 +3,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { ownBroker } from "../services/platform/OwnBroker.ts"
+import { ownBroker } from "../services/platform/messaging/OwnBroker.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
 import { eventTypes, type MailEvent, mailEvent } from "./support/Feed.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/Webhooks.ts"
 import { world } from "./support/World.ts"
 

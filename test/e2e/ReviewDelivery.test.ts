@@ -3,13 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { grant } from "../services/lifecycle/World.ts"
-import { type Answer, pushed } from "../services/lifecycle/StreamWorld.ts"
+import { type Answer, pushed } from "../services/event-streams/StreamWorld.ts"
 import { ask, done, send } from "../src/http/identity/Ask.ts"
 import { reason } from "../support/Fixtures.ts"
 import { access, institution, member, owner, person, project } from "../support/TestIdentity.ts"
 import { management } from "../support/TestManagement.ts"
 import { serviceTokenFor } from "../support/TestTokens.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 
 const program = management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })
 

@@ -10,7 +10,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { ids, product, world } from "./support/Identity.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 
 const reason = "the new connector crashes"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { stopMillis, stops } from "../long/support/Stops.ts"
-import { streaming } from "../services/lifecycle/StreamWorld.ts"
+import { streaming } from "../services/event-streams/StreamWorld.ts"
 
 const rounds = 4
 

@@ -20,7 +20,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { institution, link, member, owner, person, project } from "../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../support/TestTokens.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 
 interface Span {
   readonly traceId: string

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "./support/Feed.ts"
 import { receiver } from "./support/Receiver.ts"
-import { until } from "./support/until.ts"
+import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/Webhooks.ts"
 import { type World, world } from "./support/World.ts"
 

@@ -1,7 +1,7 @@
 /** Our reader against undici, node:http and a plain reading of the RFC, at length. */
 import { assert, it } from "@effect/vitest"
-import { compare } from "../services/platform/Outbound/compareReaders.ts"
-import { named as names } from "../services/platform/Outbound/disagreements.ts"
+import { compare } from "../services/platform/Outbound/CompareReaders.ts"
+import { named as names } from "../services/platform/Outbound/Disagreements.ts"
 
 it("100,000 generated answers are read alike, but for the named differences", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32)

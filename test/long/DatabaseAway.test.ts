@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { world } from "../e2e/support/World.ts"
 import { unanswered } from "../support/Broker.ts"
 import { type Relay, relay } from "../support/Relay.ts"

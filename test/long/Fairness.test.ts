@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "../e2e/support/Feed.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { type Account, type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
 import { target } from "./support/Target.ts"
@@ -89,7 +89,7 @@ describe("fairness", () => {
         WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 hour").join(","),
       })
       const crowd = yield* start({
-        module: "test/long/support/crowd.ts",
+        module: "test/long/support/Crowd.ts",
         env: { HARD: String(hard), HOLES: String(holes) },
       })
       const [, ports] = yield* crowd.line(/receivers (.*)/)

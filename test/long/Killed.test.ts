@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { DeliveryFault } from "../../services/platform/Faults.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { type World, world } from "../e2e/support/World.ts"
 import { start } from "../support/Processes.ts"
 import { unanswered } from "../support/Broker.ts"
@@ -37,7 +37,7 @@ const wave = 30
 /** One life under traffic, until its death at the Nth hit; returns the deliveries claimed at that moment. */
 const life = Effect.fnUntraced(function* (around: World, flow: Traffic, point: string, hit: number) {
   const doomed = yield* start({
-    module: "test/long/support/fault-main.ts",
+    module: "test/long/support/FaultMain.ts",
     env: { ...around.env, FAULT: `${point}:${hit}` },
   })
   let dead = false

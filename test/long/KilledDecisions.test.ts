@@ -46,7 +46,7 @@ const survived = Effect.fnUntraced(function* (around: IdentityWorld, point: Deci
     const folder = yield* home
     copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
     const doomed = yield* start({
-      module: "test/long/support/fault-main.ts",
+      module: "test/long/support/FaultMain.ts",
       env: {
         ...around.env(),
         PORT: "0",

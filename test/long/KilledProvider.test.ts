@@ -10,7 +10,7 @@ import type { ProviderFault } from "../../services/platform/Faults.ts"
 import { Operations } from "../../services/projects/Operations.ts"
 import type { ProviderJobKind } from "../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { add, atProvider, clientOf, decide, reason, work, world } from "../services/projects/ProviderWorld.ts"
 import { initialAccessToken, type Made } from "../support/OidcProvider.ts"
 import { home, start } from "../support/Processes.ts"
@@ -92,7 +92,7 @@ const killedAt = (point: string, hit: number) =>
 
       yield* Effect.scoped(Effect.gen(function* () {
         const doomed = yield* start({
-          module: "test/long/support/fault-main.ts",
+          module: "test/long/support/FaultMain.ts",
           env: { ...env, FAULT: `${point}:${hit}` },
         })
         assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)

@@ -7,7 +7,7 @@ import { Effect, Redacted } from "effect"
 import type { PushFault } from "../../services/platform/Faults.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { home, start } from "../support/Processes.ts"
@@ -22,7 +22,7 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "../services/lifecycle/StreamWorld.ts"
+} from "../services/event-streams/StreamWorld.ts"
 import { grant } from "../services/lifecycle/World.ts"
 
 /** Each failpoint with a later hit: one process dies at its first hit, the next at the later one, the third lives. */
@@ -58,7 +58,7 @@ const killedAt = Effect.fnUntraced(function* (point: PushFault, later: number) {
 
   const life = Effect.fnUntraced(function* (hit: number) {
     const doomed = yield* start({
-      module: "test/long/support/fault-main.ts",
+      module: "test/long/support/FaultMain.ts",
       env: { ...env, FAULT: `${point}:${hit}` },
     })
     assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
@@ -108,7 +108,7 @@ const refusedAndKilled = Effect.gen(function* () {
   /** A process that dies at its nth answer; its claim is freed at once. */
   const life = Effect.fnUntraced(function* (nth: number) {
     const doomed = yield* start({
-      module: "test/long/support/fault-main.ts",
+      module: "test/long/support/FaultMain.ts",
       env: { ...env, FAULT: `push.after:${nth}` },
     })
     assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)

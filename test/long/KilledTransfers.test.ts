@@ -35,7 +35,7 @@ const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
 /** One life, until its death at the failpoint's Nth hit. */
 const life = Effect.fnUntraced(function* (around: World, people: Cast, point: string, hits: number) {
   const doomed = yield* start({
-    module: "test/long/support/fault-main.ts",
+    module: "test/long/support/FaultMain.ts",
     env: { ...around.env, FAULT: `${point}:${hits}` },
   })
   // It may be dead before it is ready.

@@ -1,7 +1,7 @@
 /** A network that swallows everything sent to the database: connections stay open without any answer. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { world } from "../e2e/support/World.ts"
 import { relay } from "../support/Relay.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"

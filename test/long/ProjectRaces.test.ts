@@ -27,7 +27,7 @@ import {
   workJobs,
   type World,
   world,
-} from "../services/access/RequestWorld.ts"
+} from "../services/decisions/RequestWorld.ts"
 import { reason } from "../support/Fixtures.ts"
 import { access } from "../support/TestIdentity.ts"
 

@@ -11,7 +11,7 @@ import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { start } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { ids, world } from "../e2e/support/Identity.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 
 const people = 400
 const somebody = (n: number) => ({

@@ -14,7 +14,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { api } from "../e2e/support/Api.ts"
 import { type IdentityWorld, ids, world } from "../e2e/support/Identity.ts"
 import { instance } from "../e2e/support/Instance.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 
 /** Another process on the same database, with the same issuer and a separate broker account. */
 const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {

@@ -16,7 +16,7 @@ import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { freePort } from "../../src/embedded/Ports.ts"
 import { api } from "../e2e/support/Api.ts"
 import { mailEvent } from "../e2e/support/Feed.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { accountLine, type World, world } from "../e2e/support/World.ts"
 
 const publicUrl = "http://127.0.0.1:8080"
@@ -135,7 +135,7 @@ const soak = Effect.fnUntraced(function* (command: ReadonlyArray<string>) {
       // All strangers of the load have one address, which new keys come from as well.
       REFUSED_CREDENTIALS_RATE: "0",
     },
-    { module: "test/long/support/probed.ts", command },
+    { module: "test/long/support/ProbedMain.ts", command },
   )
   const { program } = at.instance
   let looks = 0

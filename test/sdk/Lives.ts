@@ -1,6 +1,7 @@
 /**
- * Lives of a product as a program (mortal.ts) beside the transmitter: each is killed at a point, and what it left behind is
- * looked at: exactly what the events up to its place come to. The last one lives, and ends equal to the transmitter.
+ * Lives of a product as a program (Mortal.ts) beside the transmitter: each is killed at a point, and what it left
+ * behind is looked at: exactly what the events up to its place come to. The last one lives, and ends equal to the
+ * transmitter.
  */
 import { assert } from "vitest"
 import { Effect } from "effect"
@@ -13,7 +14,7 @@ import { changesOf, type Fact } from "../../sdk/Fold.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { ask, type Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
-import { until } from "../e2e/support/until.ts"
+import { until } from "../e2e/support/Until.ts"
 import { start } from "../support/Processes.ts"
 import { access, owner, person } from "../support/TestIdentity.ts"
 import { everything, pinsFor, type Scene } from "../services/lifecycle/World.ts"
@@ -62,7 +63,7 @@ export const lives = Effect.fnUntraced(function* (
     ...more,
   }
   const begin = Effect.fnUntraced(function* (fault: string) {
-    const program = yield* start({ module: "test/sdk/mortal.ts", env: { ...env, FAULT: fault } })
+    const program = yield* start({ module: "test/sdk/Mortal.ts", env: { ...env, FAULT: fault } })
     // It may be dead before it listens.
     if (stream?.arrives !== undefined) {
       const { arrives } = stream

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { request } from "node:http"
 import { done, send } from "../src/http/identity/Ask.ts"
-import { serve } from "../services/platform/Outbound/servers.ts"
+import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
 import { capabilities, grant, type Scene } from "../services/lifecycle/World.ts"
 import { serviceTokenFor } from "../support/TestTokens.ts"
 

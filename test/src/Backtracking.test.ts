@@ -4,7 +4,7 @@ import { start } from "../support/Processes.ts"
 
 it.live("every reader of foreign text takes time in proportion to its length", () =>
   Effect.gen(function* () {
-    const readers = yield* start({ module: "test/src/fixtures/pumped.ts", env: {} })
+    const readers = yield* start({ module: "test/src/fixtures/Pumped.ts", env: {} })
     // A pattern that backtracks takes minutes here, and the readers before it less than a second each.
     const code = yield* readers.exited.pipe(
       Effect.timeoutOrElse({

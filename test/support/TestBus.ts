@@ -16,7 +16,7 @@ const take = () => {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
     }
   }
-  throw new Error("every broker account of this run is given out: raise natsAccounts in globalSetup.ts")
+  throw new Error("every broker account of this run is given out: raise natsAccounts in GlobalSetup.ts")
 }
 
 export class TestBus extends Context.Service<TestBus, {

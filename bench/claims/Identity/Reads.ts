@@ -12,8 +12,8 @@ import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
 import { node24 } from "../../harness/Node24.ts"
 import * as Product from "../../harness/Product.ts"
 import type { World } from "../../harness/Servers.ts"
-import * as queries from "../../programs/identityQueries.ts"
-import { signer } from "../../programs/sign.ts"
+import * as queries from "../../programs/contenders/IdentityQueries.ts"
+import { signer } from "../../programs/load/SignTokens.ts"
 
 export const connections = 32
 
@@ -81,7 +81,7 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
       ISSUER: issuer,
       REMEMBER: String(remember),
     }
-    const child = yield* Child.start({ module: "bench/programs/fastifyIdentity.mjs", command, env })
+    const child = yield* Child.start({ module: "bench/programs/contenders/FastifyIdentity.mjs", command, env })
     const { port } = yield* child.event<{ readonly port: number }>("listening")
     return { port, pid: child.pid }
   })
@@ -99,7 +99,7 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
     const [ours, ...others] = yield* Effect.forEach(names, (n) => answer(contenders[n].port, path, keysOf(path)[0]!))
     for (const other of others) if (!isDeepStrictEqual(ours, other)) return yield* differs(path, [ours, other])
   }
-  const load = yield* Child.start({ module: "bench/programs/load.ts" })
+  const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
   const drive = Effect.fnUntraced(function* (name: Name, path: string) {
     const { pid, port } = contenders[name]
     const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: run.servers.cpu().postgres })

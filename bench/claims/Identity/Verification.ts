@@ -5,7 +5,7 @@ import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { type Algorithm, algorithms, type PeopleTokens } from "../../harness/PeopleTokens.ts"
 import { node24 } from "../../harness/Node24.ts"
-import type { Order, Way } from "../../programs/verifications.ts"
+import type { Order, Way } from "../../programs/measured/Verifications.ts"
 
 interface Figures {
   readonly rate: number
@@ -33,7 +33,7 @@ type Round = Readonly<Record<string, Readonly<Record<Algorithm, Figures>>>>
 export const verification = Effect.fnUntraced(function* (run: Run, { jwks, keys }: PeopleTokens) {
   const tokens = run.quick ? 300 : 1_000
   const env = { JWKS: jwks, KEYS: JSON.stringify(keys), TOKENS: String(tokens) }
-  const module = "bench/programs/verifications.ts"
+  const module = "bench/programs/measured/Verifications.ts"
   const children: Readonly<Record<Runtime, Child.Child>> = {
     here: yield* Child.start({ module, env }),
     "Node 24": yield* Child.start({ module, env, command: yield* node24 }),

@@ -7,7 +7,7 @@ import { cpuMillis } from "../../harness/Cpu.ts"
 import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
 import * as Product from "../../harness/Product.ts"
 import { costOf, costTable } from "../../harness/Servers.ts"
-import type { Decided, Order } from "../../programs/decide.ts"
+import type { Decided, Order } from "../../programs/load/ReviewLoad.ts"
 
 /** Writes a second. */
 export const rates = [100, 200, 300, 500]
@@ -43,7 +43,7 @@ const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boole
     }, run.profile)
     const port = Number(new URL(yield* Product.ready(program)).port)
     const client = yield* Child.start({
-      module: "bench/programs/decide.ts",
+      module: "bench/programs/load/ReviewLoad.ts",
       env: { KEY: JSON.stringify(tokens.keys.ES256) },
     })
     yield* client.event("ready")

@@ -4,7 +4,7 @@
  * each commit.
  */
 import { Effect } from "effect"
-import type * as Decisions from "../../programs/decisions.ts"
+import type * as Decisions from "../../programs/load/LifecycleLoad.ts"
 import * as Child from "../../harness/Child.ts"
 import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
@@ -52,7 +52,7 @@ const once = (run: Run, template: string, projects: number, services: Services, 
     const env = { ROLES: roles ?? "", LIFECYCLE_ISSUERS: services.issuers }
     const program = roles === null ? null : yield* Product.start(run.servers, world, env, run.profile)
     const url = program === null ? "" : yield* Product.ready(program)
-    const driver = yield* Child.start({ module: "bench/programs/decisions.ts" })
+    const driver = yield* Child.start({ module: "bench/programs/load/LifecycleLoad.ts" })
     const { port } = yield* driver.event<{ readonly port: number }>("ready")
     if (pushed && program !== null) yield* pushStreams(url, services, projects, `http://127.0.0.1:${port}/`)
     const { databaseUrl, natsUrl, ownerUrl } = world

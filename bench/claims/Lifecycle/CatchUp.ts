@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { join } from "node:path"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
-import type * as Followers from "../../programs/followers.ts"
+import type * as Followers from "../../programs/measured/CatchUpProducts.ts"
 import * as Child from "../../harness/Child.ts"
 import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
@@ -43,7 +43,7 @@ const once = (run: Run, history: History, name: string, how: Followers.Order["ho
     yield* world.sql`delete from lifecycle_consumers where project_id = ${projectId(told)}`
     const program = yield* serve(run, history, "api")
     const url = yield* Product.ready(program)
-    const consumer = yield* Child.start({ module: "bench/programs/followers.ts" })
+    const consumer = yield* Child.start({ module: "bench/programs/measured/CatchUpProducts.ts" })
     yield* consumer.event("ready")
     const database = how === "postgres"
       ? (yield* run.servers.world()).ownerUrl

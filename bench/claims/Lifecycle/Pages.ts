@@ -55,7 +55,7 @@ const contenders = Effect.fnUntraced(function* (run: Run, history: History) {
   const url = yield* Product.ready(program)
   const token = yield* services.token(told)
   const byHand = yield* Child.start({
-    module: "bench/programs/bareEvents.ts",
+    module: "bench/programs/contenders/BareEvents.ts",
     env: { DATABASE_URL: world.databaseUrl },
   })
   const { port } = yield* byHand.event<{ readonly port: number }>("listening")
@@ -90,7 +90,7 @@ export const pages = (run: Run, history: History, round: number) =>
   Effect.gen(function* () {
     yield* run.tell(`round ${round} of ${run.rounds}: pages of ${pageSize} events`)
     const { all, token } = yield* contenders(run, history)
-    const load = yield* Child.start({ module: "bench/programs/load.ts" })
+    const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
     yield* load.event("ready")
     const drive = Effect.fnUntraced(function* ({ pid, ...to }: Contender, connections: number) {
       const used = () => ({ program: cpuMillis(pid) ?? NaN, postgres: run.servers.cpu().postgres })

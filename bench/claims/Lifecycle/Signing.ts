@@ -3,7 +3,7 @@
  * stored and acknowledged by the broker; beside it RS256 alone over the same payloads on the same cores.
  */
 import { Effect, Schedule } from "effect"
-import type { Order } from "../../programs/bareSigning.ts"
+import type { Order } from "../../programs/contenders/BareSigning.ts"
 import * as Child from "../../harness/Child.ts"
 import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
@@ -94,7 +94,7 @@ const signed = (run: Run, world: World, projects: number, count: number) =>
 const bare = (world: World) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
-      module: "bench/programs/bareSigning.ts",
+      module: "bench/programs/contenders/BareSigning.ts",
       env: { DATABASE_URL: world.ownerUrl },
     })
     yield* program.event("ready")

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { join } from "node:path"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
-import type * as Followers from "../../programs/followers.ts"
+import type * as Followers from "../../programs/measured/CatchUpProducts.ts"
 import * as Child from "../../harness/Child.ts"
 import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
@@ -44,7 +44,7 @@ const timed = <A, E>(work: Effect.Effect<A, E>) =>
 const byHand = ({ accesses, world }: History) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
-      module: "bench/programs/bareSnapshot.ts",
+      module: "bench/programs/contenders/BareSnapshot.ts",
       env: { DATABASE_URL: world.ownerUrl, PROJECT_ID: projectId(standing) },
     })
     yield* program.event("ready")
@@ -69,7 +69,7 @@ const byProgram = (run: Run, history: History, round: number) =>
     const get = asked(new URL(`/v1/projects/${projectId(standing)}/lifecycle/snapshot`, url), { token })
     yield* get
     const answered = yield* measured(program.pid, timed(get))
-    const product = yield* Child.start({ module: "bench/programs/followers.ts" })
+    const product = yield* Child.start({ module: "bench/programs/measured/CatchUpProducts.ts" })
     yield* product.event("ready")
     const order: Followers.Order = {
       how: "snapshot",

@@ -14,7 +14,7 @@ import { start } from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { type Api, api } from "./Api.ts"
 import { cli } from "./Instance.ts"
-import { until } from "./until.ts"
+import { until } from "./Until.ts"
 import { type Servers, world as anyWorld } from "./World.ts"
 
 const publicUrl = "http://127.0.0.1:8080"

@@ -7,7 +7,7 @@ import { Buffer } from "node:buffer"
 import { createHmac } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Webhook } from "standardwebhooks"
-import { serve } from "../../services/platform/Outbound/servers.ts"
+import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
 
 export interface Arrival {
   /** Of the request's URL, as the webhook has it. */

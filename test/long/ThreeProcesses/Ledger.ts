@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Effect, type Redacted } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { connected } from "../../support/Broker.ts"
 import type { Walks } from "./Walks.ts"
 

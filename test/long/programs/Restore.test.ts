@@ -18,7 +18,7 @@ import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api } from "../../e2e/support/Api.ts"
 import { type IdentityWorld, ids, product, world } from "../../e2e/support/Identity.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { accountLine } from "../../e2e/support/World.ts"
 
 const reason = "the reason of this test"

@@ -6,14 +6,14 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { awaited } from "../../../services/platform/database/Database/Awaited.ts"
-import { serveTcp } from "../../services/platform/Outbound/servers.ts"
+import { serveTcp } from "../../services/platform/Outbound/LoopbackServers.ts"
 import { ownPostgres } from "../../support/OwnPostgres.ts"
 import { home as emptyHome, start } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api } from "../../e2e/support/Api.ts"
 import { cli } from "../../e2e/support/Instance.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 
 const envOf = Effect.fnUntraced(
   function* (database: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }) {

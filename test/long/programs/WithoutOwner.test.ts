@@ -16,7 +16,7 @@ import { api } from "../../e2e/support/Api.ts"
 import { mailEvent } from "../../e2e/support/Feed.ts"
 import { cli, instance } from "../../e2e/support/Instance.ts"
 import { receiver } from "../../e2e/support/Receiver.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { hook, totals } from "../../e2e/support/Webhooks.ts"
 import { world } from "../../e2e/support/World.ts"
 

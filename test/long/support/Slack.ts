@@ -1,6 +1,6 @@
 /** A Slack that accepts everything and keeps the messages. */
 import { Effect } from "effect"
-import { serve } from "../../services/platform/Outbound/servers.ts"
+import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
 
 export const slack = Effect.gen(function* () {
   const said: Array<string> = []

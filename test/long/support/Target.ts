@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { Buffer } from "node:buffer"
 import { createHmac } from "node:crypto"
-import { serve } from "../../services/platform/Outbound/servers.ts"
+import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
 
 export interface Hit {
   readonly path: string

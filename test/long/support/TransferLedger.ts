@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { type Cast, type Walk, ways } from "./Walks.ts"
 
 /** No partial transition: each is there with all its rows, or not at all. */

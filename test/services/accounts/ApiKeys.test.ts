@@ -11,7 +11,7 @@ import { encode } from "../../../services/accounts/KeySecret.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { sizeOf } from "../../support/sizeOf.ts"
+import { sizeOf } from "../../support/SizeOf.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
 
 const services = ApiKeys.layer.pipe(

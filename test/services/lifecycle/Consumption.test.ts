@@ -9,7 +9,7 @@ import { transact } from "../../../services/platform/database/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, link, person } from "../../support/TestIdentity.ts"
-import { measured } from "./StreamWorld.ts"
+import { measured } from "../event-streams/StreamWorld.ts"
 import { everything, grant, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
 /** Makes one more Access and signs its event. */

@@ -13,7 +13,7 @@ import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
-import { stream } from "./KeysWorld.ts"
+import { stream } from "./Keys/KeysWorld.ts"
 import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
 
 const world = Layer.mergeAll(Retention.layer, AccessReviews.layer.pipe(Layer.provide(Roles.layer))).pipe(

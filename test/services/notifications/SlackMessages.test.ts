@@ -8,7 +8,7 @@ import { slackBody, SlackMessages } from "../../../services/notifications/SlackM
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { account } from "../../support/DirectoryLines.ts"
-import { serve } from "../platform/Outbound/servers.ts"
+import { serve } from "../platform/Outbound/LoopbackServers.ts"
 import { announce, list, newAccount, notice, world } from "./NotificationWorld.ts"
 
 const publicUrl = new URL("https://mail.example")

@@ -7,7 +7,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { comes, count, event, take, webhook, world } from "../webhooks/WebhookWorld.ts"
-import { serve } from "../platform/Outbound/servers.ts"
+import { serve } from "../platform/Outbound/LoopbackServers.ts"
 import { list } from "./NotificationWorld.ts"
 
 layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it) => {

@@ -5,7 +5,7 @@ import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, Unsec
 import { type AccessTokenOptions, accessTokens, type TokenIssuer } from "../../../services/people/AccessTokens.ts"
 import { fixedKeys } from "../../../services/platform/security/KeySets.ts"
 import { remembered } from "../../../services/people/TokenCache.ts"
-import { sizeOf } from "../../support/sizeOf.ts"
+import { sizeOf } from "../../support/SizeOf.ts"
 
 const issuer = "https://issuer.example"
 const now = 1_800_000_000

@@ -7,8 +7,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
-import { codeOf, writer } from "../access/RequestWorld.ts"
-import { identitiesOf } from "./LinkSteps.ts"
+import { codeOf, writer } from "../decisions/RequestWorld.ts"
+import { identitiesOf } from "../links/LinkSteps.ts"
 
 const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId}`] }).pipe(
   Layer.provideMerge(Roles.layer),

@@ -8,7 +8,7 @@ import { Tellings } from "../../../services/people/Tellings.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { during, waits } from "../../src/http/identity/During.ts"
-import { sizeOf } from "../../support/sizeOf.ts"
+import { sizeOf } from "../../support/SizeOf.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 const now = 1_800_000_000

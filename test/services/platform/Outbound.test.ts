@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { at, outboundOf, signal } from "./Outbound/outbound.ts"
-import { serve, serveTcp } from "./Outbound/servers.ts"
+import { at, outboundOf, signal } from "./Outbound/OutboundOf.ts"
+import { serve, serveTcp } from "./Outbound/LoopbackServers.ts"
 
 describe("a request and its response", () => {
   it.effect("path, headers and bytes are sent as given, and the start of the answer is kept", () =>

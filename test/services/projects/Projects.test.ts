@@ -21,7 +21,7 @@ import {
   workJobs,
   type World,
   world,
-} from "../access/RequestWorld.ts"
+} from "../decisions/RequestWorld.ts"
 import { reason, timed } from "../../support/Fixtures.ts"
 import { access, issuer, member, owner, person, tell } from "../../support/TestIdentity.ts"
 

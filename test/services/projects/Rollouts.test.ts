@@ -20,7 +20,7 @@ import {
   workJobs,
   type World,
   world,
-} from "../access/RequestWorld.ts"
+} from "../decisions/RequestWorld.ts"
 import { reason, timed } from "../../support/Fixtures.ts"
 import { access, person, tell } from "../../support/TestIdentity.ts"
 

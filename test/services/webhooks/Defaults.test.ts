@@ -8,7 +8,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { load } from "../../../src/AppConfig.ts"
-import { serve } from "../platform/Outbound/servers.ts"
+import { serve } from "../platform/Outbound/LoopbackServers.ts"
 import { comes, comesByItself, event, miscounted, now, stoppedClock, webhook, world } from "./WebhookWorld.ts"
 
 const minute = 60_000

@@ -4,7 +4,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
-import { sizeOf } from "../../support/sizeOf.ts"
+import { sizeOf } from "../../support/SizeOf.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { vault } from "../../support/TestVault.ts"
 

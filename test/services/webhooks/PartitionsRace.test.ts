@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber, Latch } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 
 /** Statements that wait for a lock in this database. */

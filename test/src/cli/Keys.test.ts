@@ -9,7 +9,7 @@ import { Vault } from "../../../services/platform/security/Vault.ts"
 import { keyColumns, neededBy } from "../../../src/cli/doctor/KeyUse.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { consumer, rotating, work } from "../../services/lifecycle/KeysWorld.ts"
+import { consumer, rotating, work } from "../../services/lifecycle/Keys/KeysWorld.ts"
 import { scene } from "../../services/lifecycle/World.ts"
 import { lines, slow, type } from "./Terminal.ts"
 

@@ -65,7 +65,7 @@ describe("EmbeddedNats", () => {
     Effect.gen(function* () {
       const home = yield* Processes.home
       const program = yield* Processes.start({
-        module: "test/src/embedded/fixtures/hold.ts",
+        module: "test/src/embedded/fixtures/Hold.ts",
         args: [home],
         env: { PATH: home, XDG_CACHE_HOME: home },
       })

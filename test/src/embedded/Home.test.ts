@@ -7,11 +7,11 @@ import process from "node:process"
 import * as Home from "../../../src/embedded/Home.ts"
 import { isAlive } from "../../../src/embedded/ProcessTable.ts"
 import * as Processes from "../../support/Processes.ts"
-import { ordinary } from "./fixtures/ordinary.ts"
+import { ordinary } from "./fixtures/Ordinary.ts"
 
 const hold = Effect.fn(function* (home: string, options?: Partial<Processes.ProgramOptions>) {
   const program = yield* Processes.start({
-    module: "test/src/embedded/fixtures/hold.ts",
+    module: "test/src/embedded/fixtures/Hold.ts",
     args: [home],
     env: {},
     ...options,
@@ -51,7 +51,7 @@ describe("a home", () => {
     Effect.gen(function* () {
       const home = yield* Processes.home
       yield* Home.open(home)
-      const second = yield* Processes.start({ module: "test/src/embedded/fixtures/hold.ts", args: [home], env: {} })
+      const second = yield* Processes.start({ module: "test/src/embedded/fixtures/Hold.ts", args: [home], env: {} })
       yield* second.line(new RegExp(`in use by process ${process.pid}`))
       assert.notStrictEqual(yield* second.exited, 0)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.scoped(Home.open(home)))))

@@ -5,8 +5,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Refusals } from "../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../src/http/Server.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { routes } from "./floor/TestApi.ts"
-import { call } from "./floor/TestServer.ts"
+import { routes } from "./edge/TestApi.ts"
+import { call } from "./edge/TestServer.ts"
 
 const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
 

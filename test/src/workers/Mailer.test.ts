@@ -10,7 +10,7 @@ import { MailTransport } from "../../../services/platform/mail/MailTransport.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Mailer } from "../../../src/workers/Mailer.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
-import { platform, ready, until, withShared } from "../../services/platform/OutboxWorld.ts"
+import { platform, ready, until, withShared } from "../../services/platform/messaging/OutboxWorld.ts"
 import { start } from "../../support/Processes.ts"
 import { testSmtp } from "../../support/TestSmtp.ts"
 
@@ -181,7 +181,7 @@ describe("Mailer", () => {
             const database = new URL(inject("postgresAppUrl"))
             database.pathname = `/${at!.name}`
             const env = { DATABASE_URL: database.href, NATS_URL: Redacted.value(url), SMTP_URL: smtp.url, DIES: dies }
-            const program = yield* start({ module: "test/src/workers/fixtures/mailer.ts", env })
+            const program = yield* start({ module: "test/src/workers/fixtures/MailerProgram.ts", env })
             assert.isNull(yield* program.exited, program.output())
             // The killed process left the mail claimed and marked, with its Message-ID, before it was sent.
             const messageId = `<${id}@mail.example>`

@@ -15,7 +15,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
-import { until } from "../../e2e/support/until.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { access, institution, member, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 

@@ -5,7 +5,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
-import { ownBroker } from "../../services/platform/OwnBroker.ts"
+import { ownBroker } from "../../services/platform/messaging/OwnBroker.ts"
 import {
   allPublished,
   follow,
@@ -18,7 +18,7 @@ import {
   until,
   withBroker,
   withShared,
-} from "../../services/platform/OutboxWorld.ts"
+} from "../../services/platform/messaging/OutboxWorld.ts"
 
 /** A process of its own: own connection, own owner of partitions. */
 const relay = (url: Redacted.Redacted) => Layer.fresh(Relay.layer.pipe(Layer.provide(Layer.fresh(platform(url)))))

@@ -1,10 +1,10 @@
 /** What Outbound caches of users' URLs, names and hosts is bounded. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { sizeOf } from "../../../support/sizeOf.ts"
-import { outboundOf } from "./outbound.ts"
-import { makeAuthority } from "./certificates.ts"
-import { serve, serveNames } from "./servers.ts"
+import { sizeOf } from "../../../support/SizeOf.ts"
+import { outboundOf } from "./OutboundOf.ts"
+import { makeAuthority } from "./Certificates.ts"
+import { serve, serveNames } from "./LoopbackServers.ts"
 
 it.live("at most 8,192 checked URLs are kept, and any other is checked again", () =>
   Effect.gen(function* () {

@@ -7,10 +7,10 @@ import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
 import * as ConnectionPool from "../../../../services/platform/Outbound/ConnectionPool.ts"
 import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
-import { sizeOf } from "../../../support/sizeOf.ts"
-import { at, outboundOf, signal } from "./outbound.ts"
-import { makeAuthority } from "./certificates.ts"
-import { serve, serveNames, serveTcp } from "./servers.ts"
+import { sizeOf } from "../../../support/SizeOf.ts"
+import { at, outboundOf, signal } from "./OutboundOf.ts"
+import { makeAuthority } from "./Certificates.ts"
+import { serve, serveNames, serveTcp } from "./LoopbackServers.ts"
 
 const connect = buildConnector({ allowH2: false })
 const limits = { keepOnSuccess: 100, keepOnFailure: 100, read: 1_000 }

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
 import * as Connections from "../../../../services/platform/Outbound/Connections.ts"
 import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
-import { serve } from "./servers.ts"
+import { serve } from "./LoopbackServers.ts"
 
 const connect = buildConnector({
   allowH2: false,

@@ -4,8 +4,8 @@ import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Outbound, type OutboundConfig } from "../../../../services/platform/Outbound.ts"
 import { make } from "../../../../services/platform/Outbound/Connector.ts"
-import { makeAuthority } from "./certificates.ts"
-import { serve, serveNames, type Zone } from "./servers.ts"
+import { makeAuthority } from "./Certificates.ts"
+import { serve, serveNames, type Zone } from "./LoopbackServers.ts"
 
 const authority = makeAuthority("Bailiwick test authority")
 const tls = authority.issue("hook.test", "localhost")

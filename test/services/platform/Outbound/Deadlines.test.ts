@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { at, outboundOf, signal } from "./outbound.ts"
-import { serve, serveTcp } from "./servers.ts"
+import { at, outboundOf, signal } from "./OutboundOf.ts"
+import { serve, serveTcp } from "./LoopbackServers.ts"
 
 describe("the deadline", () => {
   const held = Effect.fnUntraced(function* () {

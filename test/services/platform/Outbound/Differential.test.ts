@@ -1,6 +1,6 @@
 /** Our reader against undici, node:http and a plain reading of the RFC; test/long/Answers.test.ts runs it longer. */
 import { assert, it } from "@effect/vitest"
-import { compare } from "./compareReaders.ts"
+import { compare } from "./CompareReaders.ts"
 
 it("4,000 generated answers are read alike, but for the named differences", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32)

@@ -5,8 +5,8 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Outcome } from "../../../../services/platform/Outbound.ts"
-import { at, outboundOf, signal } from "./outbound.ts"
-import { serveTcp } from "./servers.ts"
+import { at, outboundOf, signal } from "./OutboundOf.ts"
+import { serveTcp } from "./LoopbackServers.ts"
 
 const ok = "HTTP/1.1 200 OK\r\n"
 const chunked = `${ok}transfer-encoding: chunked\r\n\r\n`

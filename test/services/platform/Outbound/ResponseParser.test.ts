@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { maxHeadBytes, maxInterimAnswers } from "../../../../services/platform/Outbound/ResponseParser.ts"
-import { bytesOf, cuts, type Read, read } from "./answers.ts"
+import { bytesOf, cuts, type Read, read } from "./Answers.ts"
 
 const ok = "HTTP/1.1 200 OK\r\n"
 const length = (body: string) => `content-length: ${body.length}\r\n\r\n${body}`

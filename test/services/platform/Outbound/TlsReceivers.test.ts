@@ -2,9 +2,9 @@
 import { createServer, type TLSSocket } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeAuthority } from "./certificates.ts"
-import { outboundOf } from "./outbound.ts"
-import { serve, serveOn } from "./servers.ts"
+import { makeAuthority } from "./Certificates.ts"
+import { outboundOf } from "./OutboundOf.ts"
+import { serve, serveOn } from "./LoopbackServers.ts"
 
 const authority = makeAuthority("Bailiwick test authority")
 const good = authority.issue("localhost")

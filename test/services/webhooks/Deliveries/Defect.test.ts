@@ -5,7 +5,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { type FaultPoint, Faults } from "../../../../services/platform/Faults.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, lease, miscounted, noon, on, stranded, webhook, world } from "../WebhookWorld.ts"
 
 /** Where the next settlement dies: of a bug, not of a database that is away. */

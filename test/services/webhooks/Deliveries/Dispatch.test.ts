@@ -5,7 +5,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, stranded, take, webhook, world } from "../WebhookWorld.ts"
 
 const answering = (status: number) => serve((_, response) => response.writeHead(status).end("ok"))

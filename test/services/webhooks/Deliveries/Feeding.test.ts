@@ -4,7 +4,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Pace } from "../../../../services/webhooks/Deliveries/Pace.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, take, webhook, world } from "../WebhookWorld.ts"
 
 const working = Layer.effectDiscard(

@@ -12,7 +12,7 @@ import { Listeners } from "../../../../services/webhooks/Listeners.ts"
 import { leaseMillis, Sender } from "../../../../services/webhooks/Sender.ts"
 import { type Relay, relay } from "../../../support/Relay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comesByItself, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
 
 const config = { timeoutMillis: 500, reserveMillis: 250 }

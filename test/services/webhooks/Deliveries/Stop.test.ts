@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
 
 /** 20 webhooks of one silent host: 64 deliveries on the wire, the others claimed and waiting. */

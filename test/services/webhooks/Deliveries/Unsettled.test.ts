@@ -7,7 +7,7 @@ import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { expired } from "../../../../services/webhooks/Deliveries/Claim.ts"
 import { Unsettled } from "../../../../services/webhooks/Deliveries/Unsettled.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
-import { serve } from "../../platform/Outbound/servers.ts"
+import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, lease, miscounted, noon, resultOf, webhook, world } from "../WebhookWorld.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>

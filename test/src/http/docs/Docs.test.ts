@@ -13,8 +13,8 @@ import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { Refusals } from "../../../../src/http/edge/Refusals.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { TestApi } from "../floor/TestApi.ts"
-import { call } from "../floor/TestServer.ts"
+import { TestApi } from "../edge/TestApi.ts"
+import { call } from "../edge/TestServer.ts"
 
 const spec = document(TestApi)
 const body = (path: string) => at(spec, "paths", path, "post", "requestBody")

@@ -2,9 +2,9 @@
 import { document } from "../../../../src/http/docs/Document.ts"
 import { Api } from "../../../../schemas/api/Api.ts"
 import type { Asked, Case } from "./Catalogue/Case.ts"
-import { institutions } from "./Catalogue/institutions.ts"
-import { own } from "./Catalogue/own.ts"
-import { projects } from "./Catalogue/projects.ts"
+import { institutions } from "./Catalogue/InstitutionsCases.ts"
+import { own } from "./Catalogue/OwnCases.ts"
+import { projects } from "./Catalogue/ProjectsCases.ts"
 
 export type { Asked, Case, World } from "./Catalogue/Case.ts"
 

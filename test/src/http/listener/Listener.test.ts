@@ -7,7 +7,7 @@ import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { Refusals } from "../../../../src/http/edge/Refusals.ts"
 import { Server, type ServerOptions } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { routes } from "../floor/TestApi.ts"
+import { routes } from "../edge/TestApi.ts"
 
 const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
 

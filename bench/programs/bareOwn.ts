@@ -1,9 +1,0 @@
-/**
- * The bare loop with the product's own sender instead of undici: the difference to the product is the cost of
- * durability.
- */
-import "../../src/process/HideAsyncHooks.ts"
-import { ownPost } from "./ownPost.ts"
-import { loop } from "./loop.ts"
-
-await loop(ownPost)

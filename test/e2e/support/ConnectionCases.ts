@@ -1,0 +1,184 @@
+/** Cases of test/e2e/Connections: descriptors used up, a listener that breaks, and the last requests of a stop. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { execFileSync } from "node:child_process"
+import { existsSync, readdirSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { join } from "node:path"
+import process from "node:process"
+import { home as emptyHome, runtime } from "../../support/Processes.ts"
+import type { Reply } from "./Api.ts"
+import { instance } from "./Instance.ts"
+import { until } from "./Until.ts"
+import { world } from "./World.ts"
+
+/** The run's runtime with 300 descriptors, which it cannot raise. */
+const with300 = ["/bin/sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...runtime()]
+
+/** Deno has two servers (`NODE_HTTP`), Node one. */
+export const denoRuns = "Deno" in globalThis && (process.env["PROGRAM_NODE"] ?? "") === ""
+
+const canLimit = existsSync("/usr/bin/prlimit")
+
+/** Opens bare connections that send `text`, all at once; returns how many the program has answered and closed. */
+const connections = (origin: string, count: number, text: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { hostname, port } = new URL(origin)
+      const sockets: Array<Socket> = []
+      let closed = 0
+      let answered = 0
+      for (let i = 0; i < count; i++) {
+        const socket = connect({ host: hostname, port: Number(port) }, () => void socket.write(text))
+        socket.on("error", () => {})
+        socket.on("close", () => closed++)
+        socket.once("data", () => answered++)
+        sockets.push(socket)
+      }
+      return {
+        answered: Effect.sync(() => answered),
+        closed: Effect.sync(() => closed),
+        leave: () => sockets.forEach((socket) => socket.destroy()),
+      }
+    }),
+    ({ leave }) => Effect.sync(leave),
+  )
+
+/** Sends requests on one connection, as often as called, and returns the whole answers. */
+const keptConnection = (origin: string) => {
+  const { host, hostname, port } = new URL(origin)
+  const socket = connect({ host: hostname, port: Number(port) })
+  let error: string | null = null
+  socket.on("error", ({ message }) => error = message)
+  return Effect.promise(() =>
+    new Promise<string>((resolve) => {
+      let text = ""
+      const told = () => resolve(error ?? text)
+      const take = (chunk: Buffer) => {
+        text += chunk.toString("latin1")
+        const end = text.indexOf("\r\n\r\n")
+        const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
+        if (end < 0 || text.length < end + 4 + length) return
+        socket.off("data", take)
+        socket.off("close", told)
+        told()
+      }
+      socket.on("data", take)
+      socket.once("close", told)
+      socket.write(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    })
+  )
+}
+
+/** An answer; requested again, as a client does, where the connection gave way to another one. */
+const asked = (ask: Effect.Effect<Reply>) =>
+  ask.pipe(Effect.catchDefect((reset) => Effect.fail(reset)), Effect.retry({ times: 3 }))
+
+/** Processes whose command line names this home. */
+const left = (home: string) =>
+  Effect.sync(() =>
+    execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n").filter((line) =>
+      line.includes(home) && !line.includes("ps -eo")
+    )
+  )
+
+/** Declares the cases for the server that `nodeHttp` chooses: `true` or `false`, as in the environment. */
+export const connectionCases = (nodeHttp: string): void =>
+  void describe(`connections, NODE_HTTP=${nodeHttp}`, () => {
+    it.live(
+      "400 half-open connections at 300 descriptors do not keep the program from answering others",
+      () =>
+        Effect.gen(function* () {
+          const { account, api, instance } = yield* world({ NODE_HTTP: nodeHttp }, { command: with300 })
+          const known = yield* account()
+          const half = yield* connections(instance.origin(), 400, "GET / HTTP/1.1\r\nX: ")
+          // More than fit: the oldest have given way.
+          yield* until("room", half.closed, (closed) => closed >= 250, 30)
+          for (let times = 0; times < 5; times++) {
+            assert.strictEqual((yield* asked(api.get("/health"))).status, 200)
+            assert.strictEqual((yield* asked(known.api.get("/v1/webhooks/"))).status, 200)
+          }
+          assert.strictEqual((yield* asked(api.get("/ready"))).json.status, "ready")
+          // The rest end with the deadline, ten seconds from their start.
+          yield* until("the deadline", half.closed, (closed) => closed === 400, 30)
+          assert.strictEqual((yield* asked(known.api.get("/v1/webhooks/"))).status, 200)
+          const again = yield* connections(instance.origin(), 400, "GET / HTTP/1.1\r\nX: ")
+          yield* until("room", again.closed, (closed) => closed >= 250, 30)
+          again.leave()
+          assert.strictEqual((yield* asked(known.api.get("/v1/webhooks/"))).status, 200)
+        }).pipe(Effect.scoped),
+      120_000,
+    )
+
+    it.live.skipIf(!canLimit)(
+      "a process that has run out of descriptors accepts connections again once there are some",
+      () =>
+        Effect.gen(function* () {
+          const { account, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "4000" })
+          const known = yield* account()
+          const pid = instance.pid()
+          // Its limit of connections was computed with more descriptors than it has now.
+          const limit = readdirSync(`/proc/${pid}/fd`).length + 20
+          execFileSync("prlimit", ["--pid", String(pid), `--nofile=${limit}:`])
+          const half = yield* connections(instance.origin(), 100, "GET / HTTP/1.1\r\nX: ")
+          // On Deno a connection gives way as soon as a descriptor is missing, so the count reaches the limit for an
+          // instant only; on Node the count stays there.
+          const held = Effect.map(half.closed, (closed) => ({ closed, open: readdirSync(`/proc/${pid}/fd`).length }))
+          yield* until("no descriptor", held, ({ closed, open }) => closed > 0 || open >= limit, 30)
+          half.leave()
+          // A new connection each time: one that a stalled listener had queued is reset when the listener opens again.
+          yield* until(
+            "an answer",
+            Effect.suspend(() => keptConnection(instance.origin())),
+            (answer) => answer.startsWith("HTTP/1.1 200 "),
+            60,
+          )
+          assert.strictEqual((yield* known.api.get("/v1/webhooks/")).status, 200)
+        }).pipe(Effect.scoped),
+      120_000,
+    )
+
+    it.live("idle connections give way to new ones", () =>
+      Effect.gen(function* () {
+        const { api, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "10" })
+        const { host } = new URL(instance.origin())
+        const idle = yield* connections(instance.origin(), 10, `GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+        yield* until("ten answers", idle.answered, (answered) => answered === 10)
+        for (let times = 0; times < 5; times++) {
+          assert.strictEqual((yield* api.get("/health", { headers: { connection: "close" } })).status, 200)
+        }
+        assert.isAtLeast(yield* until("room", idle.closed, (closed) => closed > 0), 1)
+      }).pipe(Effect.scoped), 120_000)
+
+    it.live("after SIGTERM a kept connection is answered 503, with what to do next", () =>
+      Effect.gen(function* () {
+        const { instance } = yield* world({ NODE_HTTP: nodeHttp })
+        const ask = keptConnection(instance.origin())
+        assert.match(yield* ask, /^HTTP\/1.1 200 /)
+        const ending = yield* Effect.forkChild(instance.end("SIGTERM"), { startImmediately: true })
+        const last = yield* until("the last answer", ask, (answer) => !answer.startsWith("HTTP/1.1 200 "))
+        assert.match(last, /^HTTP\/1.1 503 /)
+        assert.match(last, /\r\nretry-after: 1\r\n/i)
+        assert.match(last, /\r\nconnection: close\r\n/i)
+        assert.strictEqual(yield* Fiber.join(ending), 0)
+      }).pipe(Effect.scoped), 120_000)
+
+    it.live.each(["listener", "everything"])(
+      "the program's end by a fault (%s) leaves no server behind",
+      (fault) =>
+        Effect.gen(function* () {
+          const home = yield* emptyHome
+          const program = yield* instance(
+            { BAILIWICK_HOME: home, PORT: "0", LOG_LEVEL: "warn", NODE_HTTP: nodeHttp, BREAKS: fault },
+            { module: "test/e2e/support/BrokenMain.ts" },
+          )
+          yield* program.start()
+          yield* until("runtime.json", Effect.sync(() => existsSync(join(home, "runtime.json"))), (there) => there)
+          const code = yield* program.end("SIGUSR2" as NodeJS.Signals)
+          assert.strictEqual(code, 1)
+          yield* until("the servers' end", left(home), (lines) => lines.length === 0, 30)
+          assert.isFalse(existsSync(join(home, "runtime.json")))
+        }).pipe(Effect.scoped),
+      120_000,
+    )
+  })

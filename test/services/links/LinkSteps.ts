@@ -1,0 +1,67 @@
+/** Linking two identities, step by step. */
+import { Clock, Effect } from "effect"
+import { Policies } from "../../../services/decisions/Policies.ts"
+import { Links } from "../../../services/links/Links.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { transact } from "../../../services/platform/database/Transact.ts"
+import { reason } from "../../support/Fixtures.ts"
+import { tokenFor } from "../../support/TestTokens.ts"
+import { decided } from "../decisions/RequestWorld.ts"
+
+export const prove = (personId: string, token: string) =>
+  Effect.flatMap(Links, (links) => decided(links.prove({ personId, token })))
+export const ask = (personId: string, proof_id: string) =>
+  Effect.flatMap(Links, (links) => decided(links.request({ personId, proof_id, reason })))
+export const object = (personId: string, linkRequestId: string) =>
+  Effect.flatMap(Links, (links) => decided(links.object({ personId, linkRequestId, reason: null })))
+
+/** Marks the other side's notice as sent or failed, as the mailer does. */
+export const noticed = Effect.fnUntraced(function* (linkRequestId: string, state: "sent" | "failed" = "sent") {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`
+    update mails set state = ${state}, sent_at = ${state === "sent" ? now : null}, ended_at = ${now}, not_before = null
+    where subject_id = ${linkRequestId}`
+})
+
+/** A link that `one` requests with a token of `other`; the notice to `other` is sent at once. */
+export const asked = Effect.fnUntraced(function* (one: string, other: string) {
+  const { proof_id } = yield* prove(one, yield* tokenFor(other))
+  const link = yield* ask(one, proof_id)
+  yield* noticed(link.link_request_id)
+  return link
+})
+
+export const identitiesOf = Effect.fnUntraced(function* (personId: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ subject: string }>`
+    select subject from identities where person_id = ${personId} order by subject`
+  return rows.map(({ subject }) => subject)
+})
+
+export const mailsAbout = Effect.fnUntraced(function* (id: string) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ recipient: string }>`select recipient from mails where subject_id = ${id}`
+  return rows.map(({ recipient }) => recipient)
+})
+
+/** The identity-linked events of these projects: project, the subject that it knows, and the subject linked to it. */
+export const linksTold = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ project_id: string; of: string; linked: string }>`
+    select project_id, sub_id ->> 'sub' as of, payload -> 'linked' ->> 'sub' as linked
+    from lifecycle_events where kind = 'identity-linked' and project_id = any(${[...projects]}::text[])`
+  return rows.map(({ linked, of, project_id }) => [project_id, of, linked])
+})
+
+/** Makes an approved link effective, as if the day to object were over. */
+export const settledNow = Effect.fnUntraced(function* (linkRequestId: string) {
+  const { sql } = yield* Database
+  const long = 3 * 24 * 3_600_000
+  const now = yield* Clock.currentTimeMillis
+  yield* noticed(linkRequestId)
+  yield* sql`update mails set sent_at = ${new Date(now - long)} where subject_id = ${linkRequestId}`
+  yield* sql`update requests set effective_at = ${new Date(now - 1)} where id = ${linkRequestId}::uuid
+    and state = 'pending_review' and effective_at is not null`
+  yield* transact((yield* Policies).settle(linkRequestId))
+})

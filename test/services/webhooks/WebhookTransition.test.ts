@@ -1,0 +1,60 @@
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
+import {
+  transition,
+  type WebhookCommand,
+  type WebhookState,
+} from "../../../services/webhooks/Webhooks/WebhookTransition.ts"
+
+const url = fc.constantFrom("https://a.example/", "https://b.example/hook")
+const events = fc.array(fc.constantFrom(...eventTypes), { minLength: 1, maxLength: 10 })
+const state = fc.record({ url, events: events.map((all) => [...new Set(all)]), isActive: fc.boolean() })
+const update = fc.record({ url, events, isActive: fc.boolean() }, { requiredKeys: [] })
+  .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
+const command = fc.oneof(
+  update,
+  fc.constantFrom<WebhookCommand>({ _tag: "Rotate" }, { _tag: "Delete" }),
+)
+
+describe("transition", () => {
+  it("tells of a change exactly where there is one", () => {
+    fc.assert(fc.property(state, update, (before, change) => {
+      const { state: after, events } = transition(before, change)
+      const edited = after.url !== before.url || after.events.join() !== before.events.join()
+      assert.strictEqual(events.includes("updated"), edited)
+      assert.strictEqual(events.includes("paused"), before.isActive && !after.isActive)
+      assert.strictEqual(events.includes("resumed"), !before.isActive && after.isActive)
+      assert.isFalse(events.includes("deleted") || events.includes("secret-rotated"))
+    }))
+  })
+
+  it("what a command leaves out stays, what it names is so afterwards", () => {
+    fc.assert(fc.property(state, update, (before, change) => {
+      if (change._tag !== "Update") return
+      const { state: after } = transition(before, change)
+      assert.strictEqual(after.url, change.url ?? before.url)
+      assert.strictEqual(after.isActive, change.isActive ?? before.isActive)
+      assert.deepStrictEqual(after.events, [...new Set(change.events ?? before.events)])
+    }))
+  })
+
+  it("the same update a second time changes nothing", () => {
+    fc.assert(fc.property(state, update, (before, change) => {
+      const once = transition(before, change)
+      assert.deepStrictEqual(transition(once.state, change), { state: once.state, events: [] })
+    }))
+  })
+
+  it("never repeats an event type, and a deleted webhook is never active", () => {
+    fc.assert(fc.property(state, fc.array(command, { maxLength: 8 }), (start, commands) => {
+      let current: WebhookState = start
+      for (const one of commands) {
+        const next = transition(current, one)
+        assert.strictEqual(new Set(next.state.events).size, next.state.events.length)
+        if (one._tag === "Delete") assert.isFalse(next.state.isActive)
+        current = next.state
+      }
+    }))
+  })
+})

@@ -1,0 +1,115 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { defaultPreferences, NotificationList, NotificationView } from "../../../../schemas/mail/Notification.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { announce, notice } from "../../../services/notifications/NotificationWorld.ts"
+import { codeOf } from "../../../support/Fixtures.ts"
+import { account, signedIn } from "../../../support/TestAccounts.ts"
+import { type Answer, call, type Headers, served } from "./NotificationServer.ts"
+
+const faultsOf = ({ body }: Answer) =>
+  (body.detail as ReadonlyArray<{ loc: unknown; type: string }>).map(({ loc, type }) => [loc, type])
+
+const newcomer = Effect.gen(function* () {
+  const id = yield* account({ plan: "free" })
+  return { id, session: (yield* signedIn(id)) as Headers }
+})
+
+layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
+  it.effect("lists, marks one, marks all", () =>
+    Effect.gen(function* () {
+      const { id, session } = yield* newcomer
+      const empty = yield* call("GET", "/v1/notifications", session)
+      assert.deepStrictEqual([empty.status, empty.body], [200, { items: [], total: 0, unread: 0 }])
+      yield* announce(notice(id, { category: "alerts" }), notice(id), notice(id))
+      const answer = yield* call("GET", "/v1/notifications/?limit=2&unread=yes", session)
+      const { items, total, unread } = Schema.decodeUnknownSync(NotificationList)(answer.body)
+      assert.deepStrictEqual([items.length, total, unread], [2, 3, 3])
+      const read = yield* call("POST", `/v1/notifications/${items[0]!.id}/read`, session)
+      assert.isNotNull(Schema.decodeUnknownSync(NotificationView)(read.body).read_at)
+      const again = yield* call("POST", `/v1/notifications/${items[0]!.id}/read/`, session, "{}")
+      assert.deepStrictEqual(again.body, read.body)
+      const all = yield* call("POST", "/v1/notifications/read-all", session)
+      assert.deepStrictEqual([all.status, all.body], [200, { updated: 2, unread: 0 }])
+      const none = yield* call("POST", "/v1/notifications/read-all", session)
+      assert.deepStrictEqual(none.body, { updated: 0, unread: 0 })
+      const after = yield* call("GET", "/v1/notifications?unread=true", session)
+      assert.deepStrictEqual(after.body, { items: [], total: 3, unread: 0 })
+      const alerts = yield* call("GET", "/v1/notifications?category=alerts", session)
+      assert.strictEqual(alerts.body.items.length, 1)
+      assert.strictEqual((yield* call("GET", "/v1/notifications?category=nothing", session)).body.items.length, 0)
+      const audited = yield* (yield* Database).sql<{ action: string }>`
+        select action from audit_records where actor = ${`account:${id}`} order by id`
+      assert.deepStrictEqual(audited.map(({ action }) => action), ["notification.read", "notifications.read-all"])
+    }))
+
+  it.effect("another account's is 404, a request without a credential 401, a limit out of bounds 422", () =>
+    Effect.gen(function* () {
+      const [mine, other] = [yield* newcomer, yield* newcomer]
+      yield* announce(notice(mine.id))
+      const { items } = (yield* call("GET", "/v1/notifications", mine.session)).body
+      for (const id of [items[0].id, crypto.randomUUID(), "x"]) {
+        const refused = yield* call("POST", `/v1/notifications/${id}/read`, other.session)
+        assert.deepStrictEqual(codeOf(refused), [404, "not_found"])
+      }
+      const paths = [
+        ["GET", "/v1/notifications?limit=0"],
+        ["POST", "/v1/notifications/read-all"],
+        ["GET", "/v1/notifications/preferences"],
+        ["PUT", "/v1/notifications/preferences"],
+        ["POST", "/v1/notifications/x/read"],
+      ] as const
+      for (const [method, path] of paths) {
+        assert.deepStrictEqual(codeOf(yield* call(method, path)), [401, "invalid_credentials"], path)
+      }
+      const wrong = yield* call("GET", "/v1/notifications?limit=201&unread=perhaps", mine.session)
+      assert.deepStrictEqual([wrong.status, faultsOf(wrong)], [422, [
+        [["query", "unread"], "bool_parsing"],
+        [["query", "limit"], "less_than_equal"],
+      ]])
+    }))
+
+  it.effect("preferences are the defaults and the choices; unknown ones are ignored", () =>
+    Effect.gen(function* () {
+      const { session } = yield* newcomer
+      const path = "/v1/notifications/preferences"
+      const put = (body?: unknown) => call("PUT", path, session, body === undefined ? undefined : JSON.stringify(body))
+      assert.deepStrictEqual((yield* call("GET", path, session)).body, { preferences: defaultPreferences })
+      const first = yield* put({
+        preferences: { alerts: { slack: true, pager: "loud" }, billing: { web: 7 }, team: {} },
+        more: 1,
+      })
+      const chosen = { ...defaultPreferences, alerts: { web: true, email: true, slack: true } }
+      assert.deepStrictEqual([first.status, first.body], [200, { preferences: chosen }])
+      yield* Effect.all([
+        put({ preferences: { alerts: { email: false } } }),
+        put({ preferences: { alerts: { web: false }, team: { web: false } } }),
+      ], { concurrency: 2 })
+      const merged = {
+        ...defaultPreferences,
+        alerts: { web: false, email: false, slack: true },
+        team: { ...defaultPreferences.team, web: false },
+      }
+      assert.deepStrictEqual((yield* call("GET", path, session)).body, { preferences: merged })
+      for (
+        const body of [undefined, {}, [], 5, "x", { preferences: null }, { preferences: [] }, { preferences: "x" }]
+      ) {
+        const refused = yield* put(body)
+        assert.deepStrictEqual(codeOf(refused), [400, "preferences_invalid"], JSON.stringify(body))
+      }
+      const faults = yield* put({
+        preferences: { alerts: { web: "true", email: null }, sends: 1, domains: { slack: 0 } },
+      })
+      assert.deepStrictEqual([faults.status, faultsOf(faults)], [422, [
+        [["body", "preferences", "alerts", "web"], "bool_type"],
+        [["body", "preferences", "alerts", "email"], "bool_type"],
+        [["body", "preferences", "sends"], "dict_type"],
+        [["body", "preferences", "domains", "slack"], "bool_type"],
+      ]])
+      const broken = yield* call("PUT", path, session, "{")
+      assert.deepStrictEqual([broken.status, faultsOf(broken)[0]![1]], [422, "json_invalid"])
+      assert.deepStrictEqual((yield* call("GET", path, session)).body, { preferences: merged })
+      const polluted = yield* call("PUT", path, session, `{"preferences":{"__proto__":{"web":false},"alerts":{}}}`)
+      assert.deepStrictEqual(polluted.body, { preferences: merged })
+    }))
+})

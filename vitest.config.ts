@@ -4,8 +4,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
 /**
- * One file of e2e, which runs whole programs and mostly waits for them, after every three others: none is left for the
- * end, where it would run alone, and few run at a time.
+ * Runs one e2e file, which mostly waits for whole programs, after every three others: no e2e file is left for the end,
+ * where it would run alone, and few run at a time.
  */
 class Interleaved extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
@@ -24,17 +24,17 @@ export default defineConfig({
     pool: "forks",
     // Files wait for real time, for servers and for programs during half of their time: four keep two cores busy.
     maxWorkers: 4,
-    // A worker runs many files: loading Effect for each of 317 took a quarter of the suite's processor time. What a module
-    // keeps outlives its file: tests count nothing from zero that another file may have counted.
+    // A worker runs many files: loading Effect for each of 317 took a quarter of the suite's processor time. State of a
+    // module outlives a test file, so no test may expect a counter to begin at zero.
     isolate: false,
     sequence: { sequencer: Interleaved },
     globalSetup: ["test/support/GlobalSetup.ts"],
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],
-    // The broker's library gives up a socket together with its listeners: what the broker's end does to it afterwards
-    // belongs to no test (src/process/LateWrite.ts is the program's own guard against it).
+    // The broker's library removes its listeners from a socket that it abandons: a later error of that socket belongs to
+    // no test (src/process/LateWrite.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
-    // What hangs is found out; how long the rest takes is for the machine to say.
+    // Finds tests that hang; other tests may take as long as the machine needs.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 import { withoutServers } from "./test/support/WithoutServers.ts"
 
-/** What needs no server: seconds, for the loop of whoever changes a pure function. Part of `task test` as well. */
+/** The tests that need no server: seconds, for changes of pure functions. Also part of `task test`. */
 export default defineConfig({
   test: {
     include: [...withoutServers()],

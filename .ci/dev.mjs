@@ -1,6 +1,6 @@
 /**
- * `deno task dev`: the program, started anew when a file of it changes. Deno's own --watch restarts within one process,
- * which still holds the home and its servers: here the old program ends first, as by Ctrl-C.
+ * `deno task dev`: runs the program, and restarts it when one of its files changes. Deno's own --watch restarts within one
+ * process, which still holds the home and its servers: here the old program ends first, as by Ctrl-C.
  */
 import { spawn } from "node:child_process"
 import { watch } from "node:fs"

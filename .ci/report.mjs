@@ -1,6 +1,6 @@
 /**
- * The last lines of a run: the slowest files, what failed, what was flaky, and how many tests passed and failed. Each
- * attempt left its results in a folder, as `<task>.<attempt>.json`, and its exit code, as `<task>.<attempt>.exit`.
+ * Prints the last lines of a run: the slowest files, failed and flaky tests, and how many tests passed and failed. Each
+ * attempt has left its results in a folder, as `<task>.<attempt>.json`, and its exit code, as `<task>.<attempt>.exit`.
  *
  *     node .ci/report.mjs FOLDER STATUS
  */
@@ -13,7 +13,7 @@ const attempts = new Map()
 for (const name of readdirSync(folder).filter((name) => name.endsWith(".json"))) {
   const [task, attempt] = name.split(".")
   const { testResults } = JSON.parse(readFileSync(`${folder}/${name}`, "utf8"))
-  // Results do not tell of an error outside of every file; the exit code does.
+  // Results do not contain errors outside of every file; the exit code shows them.
   const passed = readFileSync(`${folder}/${task}.${attempt}.exit`, "utf8").trim() === "0"
   attempts.set(task, [...attempts.get(task) ?? [], { attempt: Number(attempt), passed, testResults }])
 }

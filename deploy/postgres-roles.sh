@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once, on an empty data folder. The owner migrates and keeps the partitions; the program does the rest as a role
-# that cannot change what must stay as it was written.
+# Runs once, on an empty data folder. The owner migrates and keeps the partitions; the program works as a role that cannot
+# change append-only tables.
 set -eu
 
 psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname postgres \

@@ -9,7 +9,7 @@ if [ -f /run/secrets/app_password ]; then
   NATS_URL="nats://bailiwick:$(secret nats_bailiwick)@nats:4222"
   export DATABASE_URL NATS_URL
 fi
-# Only where the owner's work is done: what migrates, and what keeps the partitions.
+# Only the containers that migrate or keep the partitions have the owner's password.
 if [ -f /run/secrets/owner_password ]; then
   DATABASE_OWNER_URL="postgres://bailiwick_owner:$(secret owner_password)@postgres:5432/bailiwick"
   export DATABASE_OWNER_URL
@@ -19,8 +19,8 @@ if [ -f /run/secrets/smtp_url ]; then
   export SMTP_URL
 fi
 
-# Half of what Deno lets young objects take by itself, for no speed that could be measured (docs/memory.md).
+# Half of Deno's default for young objects, without a measurable loss of speed (docs/memory.md).
 memory=--v8-flags=--max-semi-space-size=16
 
-# The network, its variables, facts of the system, and files; it writes only into its volumes, and starts no other program.
+# Allows the network, the environment, facts of the system and reading; writing only in the volumes, and no other program.
 exec deno run --no-prompt --allow-net --allow-env --allow-sys --allow-read --allow-write=/data,/keys,/tmp --node-modules-dir=manual --no-lock "$memory" "$@"

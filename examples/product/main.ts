@@ -1,5 +1,5 @@
 /**
- * A product that lets people in by what it was told: it follows its project's lifecycle into SQLite and answers
+ * A sample product that admits people by lifecycle events: it follows its project's lifecycle into SQLite and answers
  * `GET /enter?issuer=…&subject=…`. See README.md beside it.
  */
 import { createServer } from "node:http"
@@ -24,9 +24,9 @@ const token = required("LIFECYCLE_TOKEN")
 const pins = required("LIFECYCLE_PINS").split(",")
 
 const database = new DatabaseSync(process.env["PRODUCT_DB"] ?? "product.db")
-// One write to the disk a commit; with less than `full` a power failure would take back what was acknowledged.
+// One write to the disk per commit. With less than `full`, a power failure could undo acknowledged events.
 database.exec("pragma journal_mode = wal; pragma synchronous = full")
-// The product's own table, changed in the transactions in which it is told.
+// The product's own table, changed in the transactions that apply events.
 database.exec(
   "create table if not exists visits_ended (jti text primary key, type text not null)",
 )
@@ -65,8 +65,12 @@ server.listen(Number(process.env["PRODUCT_PORT"] ?? "9100"), "127.0.0.1", () => 
 })
 
 await follow({
-  ...{ baseUrl, projectId, store, pins, signal: stop.signal },
-  // Where messages name another origin than the one that this program reaches.
+  baseUrl,
+  projectId,
+  store,
+  pins,
+  signal: stop.signal,
+  // Messages may name another origin than the one under which this program reaches Bailiwick.
   issuer: process.env["LIFECYCLE_ISSUER"] ?? new URL("/lifecycle", baseUrl).href,
   installedVersion: process.env["INSTALLED_VERSION"] ?? "1.0.0",
   token: () => Promise.resolve(token),

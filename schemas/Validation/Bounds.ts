@@ -1,29 +1,32 @@
 /**
- * Bounds of a body that hold before any item of it is decoded. With `errors: "all"` Effect's decoder makes an issue for
- * every wrong item and every unknown member, and looks at a list's length last: 250 KB of wrong items took 270 ms of the
- * main thread. A body is therefore refused for an overlong list or map alone, and for the rest only as much of it is
- * decoded as the faults need that are told.
+ * Bounds of a body that are checked before any item of it is decoded. With `errors: "all"` Effect's decoder makes an
+ * issue for every wrong item and every unknown member, and checks a list's length last: 250 KB of wrong items took 270
+ * ms of the main thread. So an overlong list or map is the only fault of its body, and of other bodies only as much is
+ * decoded as the reported faults need.
  */
 import { Exit, Schema, type SchemaAST } from "effect"
 import { tooManyIn } from "./Complaints.ts"
 
-/** Faults that one answer tells; the bodies of the contract have fewer fields. */
+/** The most faults in one answer; the bodies of the contract have fewer fields. */
 export const maxFaults = 100
 
-/** Unknown members of one object that are told each by itself. */
+/** The most unknown members of one object that are reported one by one. */
 export const maxUnknown = 20
 
 export interface Bounded {
-  /** Whether a list or map holds more than the schema admits. */
+  /** Whether a list or map holds more items than its schema admits. */
   readonly overflows: (value: unknown) => boolean
   /**
-   * The value without what no told fault needs. A symbol that no schema takes stands for an overlong list or map; other
-   * lists and maps end with the hundredth wrong item, and of unknown members one more than is told is left.
+   * The value without the parts that no reported fault needs. A symbol that no schema takes stands for an overlong list
+   * or map; other lists and maps end with the hundredth wrong item; of unknown members one more is left than is
+   * reported.
    */
   readonly cut: (value: unknown) => unknown
 }
 
-/** No body holds it, and no schema of a list, a map or a scalar takes it. */
+/**
+ * Stands for an overlong list or map: no body holds this symbol, and no schema of a list, a map or a scalar takes it.
+ */
 const overlong = Symbol("overlong")
 
 type Members = Readonly<Record<string, unknown>>
@@ -33,7 +36,7 @@ const scalar: Bounded = { overflows: () => false, cut: (value) => value }
 const isMembers = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** How many of these values there are up to the hundredth that is wrong. */
+/** Counts the values up to the hundredth wrong one. */
 const untilWrong = (ast: SchemaAST.AST, options: SchemaAST.ParseOptions) => {
   const decode = Schema.decodeUnknownExit(Schema.make<Schema.Codec<unknown>>(ast), options)
   return (values: ReadonlyArray<unknown>): number => {
@@ -88,13 +91,13 @@ const ofObjects = (ast: SchemaAST.Objects, options: SchemaAST.ParseOptions): Bou
         ? foreign.slice(0, maxUnknown + 1)
         : foreign.map(([name, one]) => [name, others.cut(one)] as const)
           .slice(0, count(foreign.map(([, one]) => one)))
-      // A member `__proto__` is one like any other.
+      // `Object.fromEntries` treats a member `__proto__` like any other.
       return Object.fromEntries([...own, ...left])
     },
   }
 }
 
-/** Of objects that are told apart by a literal, the one that the value says it is. */
+/** The index of the member of a tagged union whose literal the value has. */
 const meant = (types: ReadonlyArray<SchemaAST.Objects>, value: Members) =>
   types.findIndex((type) =>
     type.propertySignatures.some((property) =>
@@ -126,14 +129,14 @@ const boundedOf = (ast: SchemaAST.AST, options: SchemaAST.ParseOptions): Bounded
     ? ofUnion(ast, options)
     : scalar
 
-/** The bounds of what a schema reads, as they stand in it; `options` are those of the decoder. */
+/** The bounds in a schema's decoded form; `options` are those of the decoder. */
 export const bounded = (schema: Schema.Constraint, options: SchemaAST.ParseOptions = {}): Bounded =>
   boundedOf(schema.ast, options)
 
-/** Bytes of a refused value, as JSON, that an answer repeats. */
+/** The most bytes of a refused value, as JSON, that an answer repeats. */
 const maxEcho = 1_024
 
-/** Characters of a name that an answer repeats. */
+/** The most characters of a name that an answer repeats. */
 const maxName = 100
 
 const encoder = new TextEncoder()
@@ -156,7 +159,7 @@ const fits = (value: unknown, room: { left: number }): boolean => {
 
 const bytesOf = (value: unknown) => encoder.encode(JSON.stringify(value) ?? "").length
 
-/** A refused value as it may be repeated: a long text is cut, a long list or object left out (`undefined`). */
+/** A refused value as an answer may repeat it: a long text is cut, a long list or object left out (`undefined`). */
 export const shortInput = (value: unknown): unknown => {
   if (fits(value, { left: maxEcho }) && bytesOf(value) <= maxEcho) return value
   if (typeof value !== "string") return undefined
@@ -165,10 +168,10 @@ export const shortInput = (value: unknown): unknown => {
   return cutText(value, length)
 }
 
-/** Bytes of all faults that one answer tells. */
+/** The most bytes of all faults in one answer. */
 const maxTold = 60_000
 
-/** The first of the faults, as many as an answer has room for. */
+/** The first faults, as many as an answer has room for. */
 export const toldOf = <F>(faults: ReadonlyArray<F>): ReadonlyArray<F> => {
   let bytes = 0
   const some = faults.slice(0, maxFaults)

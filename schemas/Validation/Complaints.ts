@@ -1,4 +1,4 @@
-/** The table: what pydantic would say where a check or a type of Effect's Schema refuses a value. */
+/** The table of pydantic's messages for the checks and types of Effect's Schema. */
 import type { SchemaAST } from "effect"
 import {
   atLeast,
@@ -65,7 +65,7 @@ const checksOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.Check<unknown>> =
 
 const most = new WeakMap<SchemaAST.AST, number>()
 
-/** How much a list or map may hold by its own checks. */
+/** The most items that a list or map may hold by its own checks. */
 const mostOf = (ast: SchemaAST.AST): number => {
   const known = most.get(ast)
   if (known !== undefined) return known
@@ -83,7 +83,7 @@ const mostOf = (ast: SchemaAST.AST): number => {
   return max
 }
 
-/** A list or map that is too long is refused for that alone: pydantic does not look at what it holds. */
+/** The fault of a list or map that is too long. It is the only one: pydantic does not check the items then. */
 export const tooManyIn = (ast: SchemaAST.AST, input: unknown): Complaint | undefined => {
   if (ast._tag === "Union") return ast.types.map((type) => tooManyIn(type, input)).find((found) => found !== undefined)
   if (typeof input !== "object" || input === null) return undefined
@@ -95,7 +95,7 @@ export const tooManyIn = (ast: SchemaAST.AST, input: unknown): Complaint | undef
   return length > mostOf(ast) ? mapTooLong(mostOf(ast), length) : undefined
 }
 
-/** What a failed check says. */
+/** The message of a failed check. */
 export const ofCheck = (filter: SchemaAST.Filter<unknown>, input: unknown): Complaint | undefined => {
   const own = complaintIn(filter.annotations, input)
   if (own) return own
@@ -112,7 +112,7 @@ const literals = (ast: SchemaAST.AST): ReadonlyArray<unknown> | undefined => {
   return all.length > 0 && all.every((some) => some !== undefined) ? all.flat() : undefined
 }
 
-/** What the type of a schema says of a value that is not of it. */
+/** The message of a schema's type for a value of another type. */
 export const ofType = (ast: SchemaAST.AST, input: unknown): Complaint => {
   const own = complaintIn(ast.annotations, input) ??
     checksOf(ast).map((check) => complaintIn(check.annotations, input)).find((found) => found !== undefined)

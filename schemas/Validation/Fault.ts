@@ -1,8 +1,8 @@
 /**
- * What is wrong with one value of a request, in the words of pydantic 2 (https://docs.pydantic.dev/errors).
+ * The faults of a request's values, in the words of pydantic 2 (https://docs.pydantic.dev/errors).
  *
- * A complaint is a fault without its place: a type, a message and the numbers behind it. Schemas of this product may
- * carry their own under `complains`; Effect's own checks are known by their representation (Complaints.ts).
+ * A complaint is a fault without its location: a type, a message and its numbers. Our schemas may carry a complaint of
+ * their own under `complains`; Effect's own checks are recognised by their representation (Complaints.ts).
  */
 
 export interface Complaint {
@@ -20,7 +20,7 @@ export interface Fault extends Complaint {
 const complaintKey = "bailiwick/complaint"
 const secretKey = "bailiwick/secret"
 
-/** An annotation for a schema, a check or an issue: this is what to say when it refuses a value. */
+/** An annotation for a schema, a check or an issue: the complaint for a value that it refuses. */
 export const complains = (complaint: Complaint | ((input: unknown) => Complaint)) => ({ [complaintKey]: complaint })
 
 /** An annotation for a schema whose refused values are never repeated in an answer. */

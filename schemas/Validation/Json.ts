@@ -1,6 +1,6 @@
 /**
- * JSON bodies: their nesting, and where broken ones break, in the words of Python's `json` as FastAPI repeats them.
- * Positions count code points, as Python's do.
+ * Parses JSON bodies: bounds their nesting, and reports where a broken one breaks, in the words of Python's `json` as
+ * FastAPI repeats them. Positions count code points, as Python's do.
  */
 import { Result } from "effect"
 
@@ -8,8 +8,9 @@ import { Result } from "effect"
 export const maxDepth = 32
 
 /**
- * Members of all objects of a body, and lists and objects in it: more than any body of the contract has. Bodies beyond
- * them are refused before they are parsed; an object of 28,000 names alone takes 8 ms of the main thread.
+ * The most members of all objects of a body, and the most lists and objects: more than any body of the contract has.
+ * Bodies beyond these bounds are refused before they are parsed; an object of 28,000 names alone takes 8 ms of the main
+ * thread.
  */
 export const maxMembers = 5_000
 export const maxComposites = 5_000
@@ -89,7 +90,7 @@ const endOfValue = (text: string, at: number): number => {
   return end
 }
 
-/** How many code points stand before a place. */
+/** The number of code points before an index. */
 const codePoints = (text: string, at: number): number => {
   let count = 0
   for (let i = 0; i < at; count++) i += text.codePointAt(i)! > 0xffff ? 2 : 1
@@ -108,7 +109,7 @@ const whereBroken = (text: string): JsonFault => {
 
 const beyond = (text: string, at: number, error: string): JsonFault => ({ pos: codePoints(text, at), error })
 
-/** Where a text is beyond the bounds above, as far as its brackets and colons say. Text within quotes does not count. */
+/** Where a text exceeds these bounds, judged by its brackets and colons. Text within quotes does not count. */
 const tooMuchIn = (text: string): JsonFault | undefined => {
   let depth = 0
   let composites = 0
@@ -130,7 +131,7 @@ const tooMuchIn = (text: string): JsonFault | undefined => {
   return undefined
 }
 
-/** Parses a body, or says where it breaks. */
+/** Parses a body, or returns where it breaks. */
 export const parse = (text: string): Result.Result<unknown, JsonFault> => {
   const tooMuch = tooMuchIn(text)
   if (tooMuch) return Result.fail(tooMuch)

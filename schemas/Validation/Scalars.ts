@@ -2,7 +2,7 @@
  * Scalars that read what pydantic 2 reads in its lax mode, and write one canonical form.
  *
  * Query values arrive as strings; in a JSON body a string may stand for a number or a boolean too. Each scalar carries
- * under `x-wire` what the OpenAPI document says of it, since its encoded side is wider than what we advertise.
+ * its description for the OpenAPI document under `x-wire`, since it accepts more than the document advertises.
  */
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import {
@@ -32,10 +32,13 @@ const reading = <A, E>(read: (input: unknown) => { readonly value: A } | Complai
 
 const digits = /^[+-]?[0-9]+(?:_[0-9]+)*(?:\.0+)?$/
 
-/** As CPython has it; pydantic asks it for what is longer than 64 bits. */
+/** CPython's limit, which pydantic uses for integers longer than 64 bits. */
 const maxDigits = 4_300
 
-/** An integer has no largest one. What a double cannot tell apart is read as the last that it can, which counts as much. */
+/**
+ * Pydantic's integers have no largest one. An integer beyond what a double represents exactly is read as the largest
+ * exact one, which every bound treats alike.
+ */
 const safe = (value: number) => ({
   value: Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)) + 0,
 })
@@ -91,7 +94,7 @@ const queryInt = (bounds: Bounds, otherwise?: number) =>
 /** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. */
 export const QueryInt = (bounds: Bounds = {}) => queryInt(bounds)
 
-/** One that may be left out, and is this then. */
+/** An optional integer in a query, with this default. */
 export const QueryIntOr = (bounds: Bounds, otherwise: number) =>
   queryInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))))
 
@@ -108,11 +111,11 @@ const queryBoolean = (advertised: { readonly default?: boolean }) =>
 /** A boolean in a query: true, t, yes, y, on, 1 and their opposites, in any case. */
 export const QueryBoolean = queryBoolean({})
 
-/** One that may be left out, and is this then. */
+/** An optional boolean in a query, with this default. */
 export const QueryBooleanOr = (otherwise: boolean) =>
   queryBoolean({ default: otherwise }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))))
 
-/** A text in a query that finds nothing where it is none of `known`; only those are advertised. */
+/** Any text in a query; one that is not among `known` finds no row. Only the known ones are advertised. */
 export const QueryOneOf = (known: ReadonlyArray<string>, otherwise?: string) =>
   Schema.String.annotate({
     "x-wire": { type: "string", enum: known, ...(otherwise === undefined ? {} : { default: otherwise }) },
@@ -128,7 +131,7 @@ export const QueryUuid = Schema.String.annotate({ "x-wire": { type: "string", fo
   Schema.decodeTo(Schema.String, reading<string, string>(readUuidText, (value) => value)),
 )
 
-/** What may stand for a number or a boolean in a body. */
+/** The JSON values that may stand for a number or a boolean. */
 const scalar = Schema.Union([Schema.Finite, Schema.String, Schema.Boolean])
 
 type JsonScalar = typeof scalar.Type
@@ -141,7 +144,7 @@ const bodyInt = (bounds: Bounds, otherwise?: number) =>
 /** An integer in a JSON body: a number without a fraction, or a string that reads as one. */
 export const BodyInt = (bounds: Bounds = {}) => bodyInt(bounds)
 
-/** One that may be left out, and is this then. */
+/** An optional integer in a JSON body, with this default. */
 export const BodyIntOr = (bounds: Bounds, otherwise: number) =>
   bodyInt(bounds, otherwise).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
 
@@ -150,10 +153,10 @@ const bodyBoolean = (advertised: { readonly default?: boolean }) =>
     Schema.decodeTo(Schema.Boolean, reading<boolean, JsonScalar>(readBoolean, (value) => value)),
   )
 
-/** A boolean in a JSON body: true and false, and what pydantic reads as them. */
+/** A boolean in a JSON body: true, false, and the values that pydantic reads as them. */
 export const BodyBoolean = bodyBoolean({})
 
-/** One that may be left out, and is this then. */
+/** An optional boolean in a JSON body, with this default. */
 export const BodyBooleanOr = (otherwise: boolean) =>
   bodyBoolean({ default: otherwise }).pipe(Schema.withDecodingDefaultKey(Effect.succeed(otherwise)))
 
@@ -172,25 +175,25 @@ const notUnicode: Complaint = {
   msg: "Input should be a valid string, unable to parse raw data as a unicode string",
 }
 
-/** What PostgreSQL's text cannot hold: U+0000, and halves of surrogate pairs. */
+/** The fault of text that PostgreSQL cannot store: U+0000, or half of a surrogate pair. */
 export const unstorable = (text: string): Complaint | undefined =>
   text.includes("\u0000") ? patternMismatch("^[^\\x00]*$") : text.isWellFormed() ? undefined : notUnicode
 
-/** Text that a database can hold. */
+/** Text that PostgreSQL can store. */
 export const storable = Schema.makeFilter<string>((text) => unstorable(text) === undefined, {
   expected: "text without U+0000",
   toJsonSchema: () => [{}, true],
   ...complains((input) => (typeof input === "string" ? unstorable(input) : undefined) ?? notUnicode),
 })
 
-/** Free text of `min` to `max` code points that a database can hold. */
+/** Free text of `min` to `max` code points that PostgreSQL can store. */
 export const Text = (min: number, max: number) => Schema.String.check(codePoints(min, max), storable)
 
 const filterKey = "bailiwick/listFilter"
 
 /**
- * A list's filter: any text, of which those of `known` are advertised. The floor
- * lets U+0000 pass in it, as a text that nothing meets, since a value that nothing meets gives an empty list and no fault.
+ * A list's filter: any text, of which those of `known` are advertised. Request validation even accepts U+0000 in it, as
+ * a text that no row has, since a filter that no row meets gives an empty list and no fault.
  */
 export const ListFilter = (known: ReadonlyArray<string>) => QueryOneOf(known).annotate({ [filterKey]: true })
 

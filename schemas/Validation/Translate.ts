@@ -1,9 +1,9 @@
 /**
- * From Effect's tree of issues to pydantic's flat list of faults.
+ * Translates Effect's tree of issues into pydantic's flat list of faults.
  *
- * Decode with `{ errors: "all", reportInput: true }`, otherwise faults and inputs are missing. As in pydantic a scalar
- * has one fault, fields come in the order of the schema and unknown fields come last. Where a schema is secret
- * (`secretInput`, Redacted) neither its value nor any object that holds it is repeated.
+ * Decode with `{ errors: "all", reportInput: true }`, otherwise faults and inputs are missing. As in pydantic, a scalar
+ * has one fault, fields come in the order of the schema, and unknown fields come last. Where a schema is secret
+ * (`secretInput`, Redacted), neither its value nor any object that holds it is repeated.
  */
 import { type Schema, type SchemaAST, SchemaIssue } from "effect"
 import { maxUnknown, shortInput, shortName } from "./Bounds.ts"
@@ -12,13 +12,13 @@ import { type Complaint, complaintIn, type Fault, isSecret, missing, valueError 
 
 type Loc = ReadonlyArray<string | number>
 
-interface Place {
+interface Location {
   readonly loc: Loc
-  /** Where in the input: `loc` names the members of tagged unions, too. */
+  /** The path in the input; `loc` also names the members of tagged unions. */
   readonly path: Loc
   /** Whether the refused value may be repeated. */
   readonly echo: boolean
-  /** What was sent, whole: a refused value is repeated as it came, not as it was read. */
+  /** The whole input, since a refused value is repeated as it was sent, not as it was read. */
   readonly sent: unknown
 }
 
@@ -45,25 +45,25 @@ const holdsSecret = (ast: SchemaAST.AST): boolean => {
   return result
 }
 
-/** The value at a place of the input. */
+/** The value at a path of the input. */
 const sentAt = (sent: unknown, path: Loc): unknown =>
   path.reduce<unknown>(
     (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
     sent,
   )
 
-const echoed = (place: Place, complaint: Complaint): unknown => {
-  const { path } = place
-  if (complaint !== missing) return sentAt(place.sent, path) ?? null
-  // A field that is missing shows the object it is missing from; parameters stand each for itself.
-  return place.loc[0] === "body" && path.length > 0 ? sentAt(place.sent, path.slice(0, -1)) ?? null : null
+const echoed = (at: Location, complaint: Complaint): unknown => {
+  const { path } = at
+  if (complaint !== missing) return sentAt(at.sent, path) ?? null
+  // A missing field shows the object that lacks it; parameters are separate values.
+  return at.loc[0] === "body" && path.length > 0 ? sentAt(at.sent, path.slice(0, -1)) ?? null : null
 }
 
-const fault = (place: Place, complaint: Complaint): Fault => {
-  const input = place.echo ? shortInput(echoed(place, complaint)) : undefined
+const fault = (at: Location, complaint: Complaint): Fault => {
+  const input = at.echo ? shortInput(echoed(at, complaint)) : undefined
   return {
     type: complaint.type,
-    loc: place.loc,
+    loc: at.loc,
     msg: complaint.msg,
     ...(input === undefined ? {} : { input }),
     ...(complaint.ctx ? { ctx: complaint.ctx } : {}),
@@ -77,19 +77,19 @@ const last = (issue: SchemaIssue.Issue): boolean =>
 
 const isScalar = (ast: SchemaAST.AST) => ast._tag !== "Objects" && ast._tag !== "Arrays"
 
-/** Of members that are told no more: how many there are. */
-const moreUnknown = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
+/** One fault with the number of unknown members that are not reported one by one. */
+const moreUnknown = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<Fault> => {
   const { ast } = issue
   if (ast._tag !== "Objects") return []
   const names = new Set(ast.propertySignatures.map((property) => property.name))
-  const more = Object.keys(Object(sentAt(place.sent, place.path))).filter((name) => !names.has(name)).length -
+  const more = Object.keys(Object(sentAt(at.sent, at.path))).filter((name) => !names.has(name)).length -
     maxUnknown
   const msg = `${unknownField.msg}: ${more} more`
-  return more > 0 ? [fault({ ...place, echo: false }, { ...unknownField, msg, ctx: { more } })] : []
+  return more > 0 ? [fault({ ...at, echo: false }, { ...unknownField, msg, ctx: { more } })] : []
 }
 
-const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<Fault> => {
-  const inner = { ...place, echo: place.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
+const ofComposite = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<Fault> => {
+  const inner = { ...at, echo: at.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
   const known = issue.issues.filter((child) => !last(child))
   const unknown = issue.issues.filter(last)
   const ordered = [...known, ...unknown.slice(0, maxUnknown)]
@@ -102,11 +102,11 @@ const ofComposite = (issue: SchemaIssue.Composite, place: Place): ReadonlyArray<
     const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
     return walk(child, { ...inner, echo })
   })
-  return unknown.length > maxUnknown ? [...told, ...moreUnknown(issue, place)] : told
+  return unknown.length > maxUnknown ? [...told, ...moreUnknown(issue, at)] : told
 }
 
-const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> => {
-  const quiet = { ...place, echo: place.echo && !holdsSecret(issue.ast) }
+const ofUnion = (issue: SchemaIssue.AnyOf, at: Location): ReadonlyArray<Fault> => {
+  const quiet = { ...at, echo: at.echo && !holdsSecret(issue.ast) }
   const tag = tagOf(issue, quiet.echo)
   if (tag !== undefined && typeof tag !== "string") return [fault(quiet, tag)]
   const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
@@ -116,7 +116,7 @@ const ofUnion = (issue: SchemaIssue.AnyOf, place: Place): ReadonlyArray<Fault> =
     : [fault(quiet, ofType(issue.ast, inputOf(issue)))]
 }
 
-/** Of objects told apart by a literal field: the tag that the input bears, or what is wrong with it. */
+/** The tag of a tagged union's input, or the fault of the tag. */
 const tagOf = (issue: SchemaIssue.AnyOf, echo: boolean): string | Complaint | undefined => {
   const input = inputOf(issue)
   if (typeof input !== "object" || input === null || Array.isArray(input)) return undefined
@@ -149,49 +149,49 @@ const tagOf = (issue: SchemaIssue.AnyOf, echo: boolean): string | Complaint | un
   }
 }
 
-const walk = (issue: SchemaIssue.Issue, place: Place): ReadonlyArray<Fault> => {
-  const overlong = "ast" in issue ? tooManyIn(issue.ast, sentAt(place.sent, place.path)) : undefined
-  if (overlong && "ast" in issue) return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, overlong)]
+const walk = (issue: SchemaIssue.Issue, at: Location): ReadonlyArray<Fault> => {
+  const overlong = "ast" in issue ? tooManyIn(issue.ast, sentAt(at.sent, at.path)) : undefined
+  if (overlong && "ast" in issue) return [fault({ ...at, echo: at.echo && !holdsSecret(issue.ast) }, overlong)]
   switch (issue._tag) {
     case "Pointer":
-      return walk(issue.issue, descend(place, issue.path.map(segment)))
+      return walk(issue.issue, descend(at, issue.path.map(segment)))
     case "Composite":
-      return ofComposite(issue, place)
+      return ofComposite(issue, at)
     case "AnyOf":
-      return ofUnion(issue, place)
+      return ofUnion(issue, at)
     case "Encoding": {
-      const echo = place.echo && !holdsSecret(issue.ast)
+      const echo = at.echo && !holdsSecret(issue.ast)
       const own = complaintIn(issue.ast.annotations, inputOf(issue))
-      return own ? [fault({ ...place, echo }, own)] : walk(issue.issue, { ...place, echo })
+      return own ? [fault({ ...at, echo }, own)] : walk(issue.issue, { ...at, echo })
     }
     case "Filter": {
       const own = ofCheck(issue.filter, inputOf(issue))
-      if (own) return [fault(place, own)]
-      if (issue.issue._tag === "InvalidValue") return [fault(place, sentence(issue))]
-      return walk(issue.issue, place)
+      if (own) return [fault(at, own)]
+      if (issue.issue._tag === "InvalidValue") return [fault(at, sentence(issue))]
+      return walk(issue.issue, at)
     }
     case "MissingKey":
-      return [fault(place, missing)]
+      return [fault(at, missing)]
     case "UnexpectedKey":
-      return [fault(place, unknownField)]
+      return [fault(at, unknownField)]
     case "InvalidType":
-      return [fault({ ...place, echo: place.echo && !holdsSecret(issue.ast) }, ofType(issue.ast, inputOf(issue)))]
+      return [fault({ ...at, echo: at.echo && !holdsSecret(issue.ast) }, ofType(issue.ast, inputOf(issue)))]
     case "InvalidValue":
-      return [fault(place, complaintIn(issue.annotations, inputOf(issue)) ?? sentence(issue))]
+      return [fault(at, complaintIn(issue.annotations, inputOf(issue)) ?? sentence(issue))]
     default:
-      return [fault(place, valueError("the value is not allowed"))]
+      return [fault(at, valueError("the value is not allowed"))]
   }
 }
 
-const descend = (place: Place, keys: Loc): Place => ({
-  ...place,
-  loc: [...place.loc, ...keys.map((key) => typeof key === "string" ? shortName(key) : key)],
-  path: [...place.path, ...keys],
+const descend = (at: Location, keys: Loc): Location => ({
+  ...at,
+  loc: [...at.loc, ...keys.map((key) => typeof key === "string" ? shortName(key) : key)],
+  path: [...at.path, ...keys],
 })
 
 const segment = (key: PropertyKey): string | number => typeof key === "symbol" ? String(key) : key
 
-/** A check of which the table knows nothing: its own message, or what it expects. */
+/** The message of a check that is not in the table: its own, or what it expects. */
 const sentence = (issue: SchemaIssue.Filter | SchemaIssue.InvalidValue): Complaint => {
   const annotations = issue._tag === "Filter"
     ? { ...issue.filter.annotations, ...(issue.issue._tag === "InvalidValue" ? issue.issue.annotations : {}) }
@@ -201,8 +201,8 @@ const sentence = (issue: SchemaIssue.Filter | SchemaIssue.InvalidValue): Complai
 }
 
 /**
- * The faults of one failed decoding of `sent`. `section` is where its root stands (`body`); with `echo` false no value
- * of it is repeated, as for headers and for the bodies of credential actions.
+ * The faults of one failed decoding of `sent`. `section` is the first part of their location (`body`); with `echo`
+ * false no value is repeated, as for headers and for the bodies of credential actions.
  */
 export const faultsOf = (
   error: Schema.SchemaError,

@@ -1,4 +1,7 @@
-/** The sentence with which pydantic (Rust's uuid crate, `InvalidUuid::into_err`) refuses a string that is no UUID. */
+/**
+ * Reads UUIDs as pydantic does, and writes the message of Rust's uuid crate (`InvalidUuid::into_err`) for a string that
+ * is none.
+ */
 import type { Complaint } from "./Fault.ts"
 
 const starts = [0, 9, 14, 19, 24, 37]
@@ -44,7 +47,7 @@ export const uuidParsing = (text: string): Complaint => {
 const digits = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
 const hyphenated = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** The hyphenated form, in lower case, of whatever pydantic reads as a UUID; undefined where it is none. */
+/** The hyphenated form, in lower case, of a text that pydantic reads as a UUID; undefined for any other. */
 export const readUuid = (text: string): string | undefined => {
   const parts = digits.exec(text)?.slice(1)
   const found = parts === undefined ? unwrapped(text)[0] : parts.join("-")

@@ -1,4 +1,4 @@
-/** The mailbox of one domain: the commands on its transfers, one at a time. Tokens do not travel: ids do. */
+/** The actor of one domain: runs the commands on its transfers, one at a time. Commands carry ids, never tokens. */
 import { Schema } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"

@@ -1,4 +1,7 @@
-/** The mailbox of one webhook: its changes, one at a time. Deliveries do not pass through it, nor what is done only once. */
+/**
+ * The actor of one webhook: runs its changes, one at a time. Deliveries, and commands that must run once only, bypass
+ * it.
+ */
 import { Schema } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
@@ -7,7 +10,7 @@ import { WebhookView } from "../mail/Webhook.ts"
 import { WebhookNotFound } from "../problems/Webhooks.ts"
 import { HTTPValidationError } from "../Validation.ts"
 
-/** In whose name a command runs: the audit of an actor tells the request that caused it. */
+/** The request that caused a command: audit records of the actor name it. */
 export const Origin = Schema.Struct({
   requestId: Schema.NullOr(Schema.String),
   route: Schema.NullOr(Schema.String),

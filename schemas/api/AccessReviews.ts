@@ -14,10 +14,13 @@ import { Id } from "../Wire.ts"
 const institution = { institution_id: Schema.String }
 const review = { ...institution, review_id: Id }
 
-/** `If-Match: "<evidence_digest>"`, the ETag of the receipt that was seen: decide on that and nothing newer. */
+/**
+ * `If-Match: "<evidence_digest>"`, the ETag of the receipt that the decider saw: the decision applies to that evidence
+ * only.
+ */
 const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }
 
-const etag = "The evidence's digest, quoted: what `If-Match` of a later decision may name."
+const etag = "The evidence's digest, quoted, for `If-Match` of a later decision."
 
 export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
   .add(
@@ -25,7 +28,10 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       params: institution,
       success: GrantReviewList,
       error: Problems.roleProblems,
-    }).annotate(OpenApi.Summary, "Reviews of Access grants, what each is worth now, and what could be proposed"),
+    }).annotate(
+      OpenApi.Summary,
+      "Reviews of Access grants with their present validity, and the Access that could be proposed",
+    ),
     HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
       headers: keyed,

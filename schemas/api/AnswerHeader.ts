@@ -1,4 +1,4 @@
-/** A header of an endpoint's good answer, for the document: the contract's schemas tell of bodies only. */
+/** Describes a header of a successful answer in the document: the contract's schemas describe bodies only. */
 import { OpenApi } from "effect/http-api"
 
 /** `.annotate(OpenApi.Transform, answerHeader(201, "ETag", "…"))` */

@@ -20,7 +20,7 @@ import { WebsitesApi } from "./Websites.ts"
 /** The version that the specification gives the machine-readable description. */
 export const apiVersion = "0.2.0"
 
-/** What is served where domain transfers are off: their paths are not there, whatever a request to them brings. */
+/** The contract where domain transfers are off: their paths do not exist, whatever a request sends. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)

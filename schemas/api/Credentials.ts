@@ -1,34 +1,34 @@
 /**
- * How a request of the mail API says who sends it: `Authorization: Bearer mail_k_…`, or the `mail_session` cookie. The
- * Authorization header decides where both are sent; whatever is wrong with a credential, the answer is the same 401.
- * Next in order, and only by cookie, comes the CSRF rule; then the account's limits of reads and writes a minute.
+ * Authentication of the mail API: `Authorization: Bearer mail_k_…`, or the `mail_session` cookie. The Authorization
+ * header decides where both are sent; every fault of a credential has the same answer, 401. The CSRF rule comes next,
+ * for cookies only; then the account's limits of reads and writes per minute.
  *
- * `Authenticated` has asked the database before the handler runs. `Presented` is for hot reads: it gives the handler a
- * well-formed credential that is not checked yet, to be joined into the handler's own statement; where the rest of the
- * request does not decode, it asks alone, so that 401 comes before 422.
+ * `Authenticated` checks the credential in the database before the handler runs. `Presented` is for fast reads: it
+ * gives the handler a well-formed credential that is not checked yet, to be checked by the handler's own statement;
+ * where the rest of the request does not decode, it checks the credential by itself, so that 401 comes before 422.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Plan } from "../mail/Account.ts"
 import { CsrfRejected, DependencyUnavailable, InvalidCredentials, RateLimited } from "../problems/Floor.ts"
 
-/** What was presented, parsed. Nobody knows yet whether its account is active, or its key still stands. */
+/** A parsed credential, before it is known whether its account is active and its key valid. */
 export class Credential extends Context.Service<
   Credential,
-  /** `hash` is the SHA-256 that the key is stored by. */
+  /** `hash` is the SHA-256 under which the key is stored. */
   | { readonly via: "key"; readonly hash: Uint8Array }
-  /** Of a verified cookie. `authTime` is in seconds since the epoch, or null where the issuer did not say. */
+  /** From a verified cookie. `authTime` is in seconds since the epoch, or null where the issuer does not state it. */
   | { readonly via: "cookie"; readonly accountId: string; readonly authTime: number | null }
 >()("bailiwick/schemas/api/Credentials/Credential") {}
 
-/** An active account that was recognised, and by what. */
+/** An authenticated, active account, and its kind of credential. */
 export class Principal extends Context.Service<Principal, {
   readonly accountId: string
   readonly plan: Plan
   readonly platformAdmin: boolean
   readonly via: "key" | "cookie"
   readonly keyId: string | null
-  /** When the person last proved who they are, in seconds since the epoch; null by key or where it is not known. */
+  /** The person's last sign-in, in seconds since the epoch; null with a key, or where it is not known. */
   readonly authTime: number | null
 }>()("bailiwick/schemas/api/Credentials/Principal") {}
 

@@ -1,4 +1,4 @@
-/** Who belongs to an institution: invitations and changes of roles (an extra). */
+/** Membership of institutions: invitations and changes of roles (an extra). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
@@ -45,7 +45,7 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
     }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
-      "Take an invitation back that was not accepted yet, as whoever may invite",
+      "Revoke an invitation that was not accepted yet, as a person who may invite",
     ),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,
@@ -63,5 +63,5 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
   .annotate(HttpApi.PayloadParseOptions, strictBody)
   .annotateMerge(OpenApi.annotations({
     title: "Enrollments",
-    description: "Who belongs to an institution, and as what.",
+    description: "Members of an institution, and their roles.",
   })) {}

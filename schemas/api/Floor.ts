@@ -1,6 +1,6 @@
 /**
- * The floor under every endpoint of the contract. A group declares it first, so that it stands nearest to the handler
- * and authentication, declared after it, runs before any validation:
+ * Request validation, of every endpoint of the contract. A group declares it first, so that it runs next to the
+ * handler, and authentication, declared after it, runs before any validation:
  * `HttpApiGroup.make("webhooks").add(...).middleware(Floor).middleware(Authorization)`.
  */
 import { Context, type SchemaAST } from "effect"
@@ -17,7 +17,7 @@ import {
 } from "../problems/Floor.ts"
 import { HTTPValidationError } from "../Validation.ts"
 
-const anyhow = [
+const common = [
   MalformedRequest,
   NotAcceptable,
   BodyTooLarge,
@@ -30,33 +30,36 @@ const anyhow = [
 
 /** Answers 422 with every fault of all sections; reads the body within its limits. */
 export class Floor extends HttpApiMiddleware.Service<Floor>()("bailiwick/schemas/api/Floor", {
-  error: [HTTPValidationError, ...anyhow],
+  error: [HTTPValidationError, ...common],
 }) {}
 
 /**
- * The same for groups that another standard describes, which knows no 422: a request that does not decode is a 400, its
- * faults are told in `detail`, and no value of it is repeated.
+ * `Floor` for groups that follow a standard without 422: a request that does not decode is a 400 whose `detail` names
+ * the faults, and no value of it is repeated.
  */
 export class PlainFloor extends HttpApiMiddleware.Service<PlainFloor>()("bailiwick/schemas/api/PlainFloor", {
-  error: anyhow,
+  error: common,
 }) {}
 
 /**
- * On an endpoint or group: no value of its requests is repeated in a 422
+ * Annotates an endpoint or group: no value of its requests is repeated in a 422
  * (`HttpApiEndpoint.post(...).annotate(SecretRequest, true)`).
  */
 export class SecretRequest
   extends Context.Reference<boolean>("bailiwick/schemas/api/SecretRequest", { defaultValue: () => false }) {}
 
-/** The addresses in a body that the program will call, each with its place. */
+/** The addresses in a body that the program will call, each with its location. */
 export type Called = (body: unknown) => ReadonlyArray<{ readonly loc: ReadonlyArray<string>; readonly url: unknown }>
 
-/** On an endpoint: the floor judges these by the address policy, and tells what is wrong with them beside all other faults. */
+/**
+ * Annotates an endpoint: validation checks these addresses by the address policy, and reports them beside all other
+ * faults.
+ */
 export class CalledAddresses
   extends Context.Reference<Called>("bailiwick/schemas/api/CalledAddresses", { defaultValue: () => () => [] }) {}
 
 /**
- * Unknown body fields are refused: `.annotate(HttpApi.PayloadParseOptions, strictBody)` on a group or endpoint. (Not on
- * the api: the floor sees an endpoint and its group only.)
+ * Refuses unknown body fields: `.annotate(HttpApi.PayloadParseOptions, strictBody)` on a group or endpoint. (Not on the
+ * api: validation sees only an endpoint and its group.)
  */
 export const strictBody: SchemaAST.ParseOptions = { onExcessProperty: "error" }

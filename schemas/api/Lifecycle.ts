@@ -1,6 +1,7 @@
 /**
- * How products follow a project's lifecycle (docs/api/identity.md): events from a cursor, a signed snapshot, and the
- * acknowledgement of what the product has committed. For services whose grant is approved; each request asks again.
+ * The API by which products follow a project's lifecycle (docs/api/identity.md): events from a cursor, a signed
+ * snapshot, and acknowledgements of what the product has committed. For services with an approved grant, which each
+ * request checks again.
  */
 import { Context, Effect, Schema } from "effect"
 import {
@@ -18,19 +19,19 @@ import { DependencyUnavailable, NotFound, RateLimited } from "../problems/Floor.
 import * as Problems from "../problems/Identity.ts"
 import { Floor, strictBody } from "./Floor.ts"
 
-/** The service that asks: the issuer and client of its token. */
+/** The calling service: the issuer and client of its token. */
 export class Consumer extends Context.Service<Consumer, { readonly issuer: string; readonly clientId: string }>()(
   "bailiwick/schemas/api/Lifecycle/Consumer",
 ) {}
 
 /**
- * On an endpoint that is asked as often as there is something to take, though it is a POST: it counts neither as a write
- * nor against the reads that it follows.
+ * Annotates an endpoint that clients call whenever there is something to take, though it is a POST: it counts neither
+ * as a write nor as one of the reads that it follows.
  */
 export class Follows
   extends Context.Reference<boolean>("bailiwick/schemas/api/Lifecycle/Follows", { defaultValue: () => false }) {}
 
-/** The token first, then the principal's limits, which are those of the management API; then validation. */
+/** Checks the token first, then the principal's limits, which are those of the identity API; validation follows. */
 export class Consuming extends HttpApiMiddleware.Service<Consuming, { provides: Consumer }>()(
   "bailiwick/schemas/api/Lifecycle/Consuming",
   {
@@ -59,7 +60,7 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
     HttpApiEndpoint.get("lifecycleEvents", "/v1/projects/:project_id/lifecycle/events", {
       params: project,
       query: {
-        /** The cursor of the last page; from the beginning where it is left out. */
+        /** The cursor of the last page; by default the beginning. */
         after: Schema.optionalKey(Cursor),
         limit: from(/^([1-9][0-9]{0,2}|1000)$/u, "100"),
         /** Seconds to wait for an event where there is none yet. */
@@ -72,7 +73,7 @@ export class LifecycleApi extends HttpApiGroup.make("lifecycle")
       params: project,
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/jwt" })),
       error: [...granted, Problems.Held],
-    }).annotate(OpenApi.Summary, "The state that the events up to its cursor come to, signed, or what its parts are"),
+    }).annotate(OpenApi.Summary, "The state after all events up to its cursor, signed, or the list of its parts"),
     HttpApiEndpoint.get("lifecycleSnapshotPart", "/v1/projects/:project_id/lifecycle/snapshot/parts/:digest", {
       params: { ...project, digest: Schema.String },
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/octet-stream" })),

@@ -1,10 +1,10 @@
 /**
- * Who sends a request of the identity API: the bearer of an access token (RFC 9068) for the audience
- * `service-management`, in the Authorization header and nowhere else.
+ * Authentication of the identity API: an access token (RFC 9068) for the audience `service-management`, in the
+ * Authorization header only.
  *
- * A person is found by (issuer, subject), must be active, and their session must stand; whatever is wrong, the answer is
- * the same 401. What they may do is read where it is decided, never taken from the token. The rate limit of the principal
- * comes next, then validation.
+ * A person is found by (issuer, subject), must be active, and the session must not have ended; every fault has the same
+ * answer, 401. The caller's rights are read where a command is decided, never taken from the token. The rate limit of
+ * the principal comes next, then validation.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
@@ -12,12 +12,12 @@ import type { Assurance } from "../identity/Assurance.ts"
 import { DependencyUnavailable, RateLimited } from "../problems/Floor.ts"
 import { InvalidToken } from "../problems/Identity.ts"
 
-/** Who was recognised, and how they signed in. Times in seconds since the epoch. */
+/** The authenticated caller and its sign-in. Times in seconds since the epoch. */
 export class Caller extends Context.Service<Caller, {
-  /** `person:<id>` or `service:<issuer> <client_id>`: what receipts, limits and the audit know them by. */
+  /** `person:<id>` or `service:<issuer> <client_id>`: the caller in receipts, limits and the audit. */
   readonly principal: string
   readonly via: "person" | "service"
-  /** Canonical: of those who were merged, the one that stands. Null for a service. */
+  /** The canonical person: after a merge, the person that remains. Null for a service. */
   readonly personId: string | null
   readonly issuer: string
   readonly subject: string
@@ -25,19 +25,19 @@ export class Caller extends Context.Service<Caller, {
   /** The issuer's session, where the token names one. */
   readonly sid: string | null
   readonly jti: string
-  /** When they last proved who they are; null where the issuer does not say. */
+  /** The last sign-in; null where the issuer does not state it. */
   readonly authTime: number | null
   readonly acr: string | null
   readonly amr: ReadonlyArray<string>
-  /** What `acr` means, no higher than the issuer is trusted. */
+  /** The assurance level of `acr`, at most the level that the issuer is trusted for. */
   readonly aal: Assurance
   readonly issuedAt: number
   readonly expiresAt: number
 }>()("bailiwick/schemas/api/Management/Caller") {}
 
 /**
- * Of an operation whose command recognises its caller itself, in the statement that loads what it decides on
- * (`keyedFenced` in src/http/handlers/Keyed.ts). No other operation may say so: its caller would not be asked for.
+ * Annotates an operation whose command recognises its caller itself, in the statement that loads its data
+ * (`keyedFenced` in Keyed.ts of src/http). On any other operation the caller would never be checked.
  */
 export class RecognisedByCommand
   extends Context.Reference<boolean>("bailiwick/schemas/api/Management/RecognisedByCommand", {

@@ -1,4 +1,4 @@
-/** `/v1/me`: one's own account, sessions, authenticators and credential actions (docs/api/identity.md). */
+/** `/v1/me`: a person's own account, sessions, authenticators and credential actions (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Freshness, OwnAccount, SessionList } from "../identity/Account.ts"
@@ -20,7 +20,10 @@ import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
-/** `x-portal-binding`: opaque, of the portal's server session; an action that starts with it ends with it. */
+/**
+ * `x-portal-binding`: an opaque value of the portal's server session; an action that starts with it must complete with
+ * it.
+ */
 const bound = { ...optionallyKeyed, "x-portal-binding": Schema.optionalKey(Schema.String.check(codePoints(1, 512))) }
 
 const own = Problems.RoleRequired

@@ -20,7 +20,7 @@ const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
 
 const Answer = Schema.Struct({ preferences: Preferences })
 
-/** Any JSON: what is wrong with it is 400 or 422 by rules of its own, and unknown keys are passed over. */
+/** Any JSON: its faults are 400 or 422 by rules of their own, and unknown keys are ignored. */
 const Change = Schema.Union([
   Schema.Record(Schema.String, Schema.Unknown).check(Schema.isMaxProperties(100)),
   Schema.Array(Schema.Unknown).check(Schema.isMaxLength(100)),
@@ -78,5 +78,8 @@ export class NotificationsApi extends HttpApiGroup.make("notifications")
     }).middleware(Floor).middleware(Authenticated).annotate(OpenApi.Summary, "Mark one notification as read"),
   )
   .annotateMerge(
-    OpenApi.annotations({ title: "Notifications", description: "What an account is told, and by which channel." }),
+    OpenApi.annotations({
+      title: "Notifications",
+      description: "Notifications of an account, and the channels that carry them.",
+    }),
   ) {}

@@ -12,7 +12,7 @@ import { Floor, SecretRequest, strictBody } from "./Floor.ts"
 import { Managed } from "./Management.ts"
 import { Id } from "../Wire.ts"
 
-/** The client that the provider made, as its operator finds it there. */
+/** The client at the provider, as the provider's operator finds it there. */
 export const JobRepair = Schema.Struct({
   client_id: Text(1, 500),
   registration_client_uri: Schema.optionalKey(Schema.NullOr(Text(1, 2048))),
@@ -26,7 +26,7 @@ const reviewed = [NotFound, RoleRequired, InvalidState, ...receiptProblems] as c
 export class OperationsApi extends HttpApiGroup.make("operations")
   .add(
     HttpApiEndpoint.get("operations", "/v1/operations", { success: OperationsSummary, error: RoleRequired })
-      .annotate(OpenApi.Summary, "How the work that the caller can see does"),
+      .annotate(OpenApi.Summary, "The state of the work that the caller can see"),
     HttpApiEndpoint.get("operationsDiagnostics", "/v1/operations/diagnostics", {
       success: Diagnostics,
       error: RoleRequired,
@@ -35,7 +35,7 @@ export class OperationsApi extends HttpApiGroup.make("operations")
       params: { project_id: Schema.String },
       success: Diagnostics,
       error: [NotFound, RoleRequired],
-    }).annotate(OpenApi.Summary, "The same of one project"),
+    }).annotate(OpenApi.Summary, "Diagnostics of one project"),
     HttpApiEndpoint.get("listJobs", "/v1/jobs", { success: Jobs, error: RoleRequired })
       .annotate(OpenApi.Summary, "The newest 100 jobs, for operators"),
     HttpApiEndpoint.post("reconcileJob", "/v1/jobs/:job_id/reconcile", {
@@ -44,14 +44,14 @@ export class OperationsApi extends HttpApiGroup.make("operations")
       payload: ReasonBody,
       success: Job,
       error: [...reviewed, OutcomeUnknown],
-    }).annotate(OpenApi.Summary, "Look at the provider, by the saved reference, what became of an ambiguous write"),
+    }).annotate(OpenApi.Summary, "Ask the provider, by the saved reference, for the outcome of an ambiguous write"),
     HttpApiEndpoint.post("retryJob", "/v1/jobs/:job_id/retry", {
       params: job,
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: Job,
       error: reviewed,
-    }).annotate(OpenApi.Summary, "Send a failed write again, or one that nothing can be found out about"),
+    }).annotate(OpenApi.Summary, "Send a write again that failed, or whose outcome cannot be found out"),
     HttpApiEndpoint.post("repairJob", "/v1/jobs/:job_id/repair", {
       params: job,
       headers: optionallyKeyed,
@@ -64,4 +64,4 @@ export class OperationsApi extends HttpApiGroup.make("operations")
   .middleware(Floor)
   .middleware(Managed)
   .annotate(HttpApi.PayloadParseOptions, strictBody)
-  .annotateMerge(OpenApi.annotations({ title: "Operations", description: "Work, and how it does." })) {}
+  .annotateMerge(OpenApi.annotations({ title: "Operations", description: "Background work and its state." })) {}

@@ -1,4 +1,4 @@
-/** `/v1/policies/reviews`: requests are decided by holders of the roles that they need (docs/api/identity.md). */
+/** `/v1/policies/reviews`: holders of the required roles decide requests (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
@@ -24,7 +24,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
   .add(
     HttpApiEndpoint.get("listPolicyReviews", "/v1/policies/reviews", {
       query: {
-        /** `open` where it is left out; an unknown state is nobody's. */
+        /** By default `open`; no review has an unknown state. */
         state: QueryOneOf(PolicyReviewState.literals, "open").pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("open")),
         ),
@@ -36,7 +36,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       },
       success: PolicyReviews,
       error: Problems.RoleRequired,
-    }).annotate(OpenApi.Summary, "The reviews that one may act on, oldest first"),
+    }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first"),
     HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
       params: review,
       headers: keyed,
@@ -52,7 +52,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       ],
     }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
-      "Approve in a role that one holds; the last approval carries the request out",
+      "Approve in a role that the caller holds; the last approval carries the request out",
     ),
     HttpApiEndpoint.post("declinePolicyReview", "/v1/policies/reviews/:review_id/decline", {
       params: review,
@@ -60,12 +60,15 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       payload: Approval,
       success: PolicyReview,
       error: refusals,
-    }).annotate(RecognisedByCommand, true).annotate(OpenApi.Summary, "Decline in a role in which one could approve"),
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Decline in a role in which the caller could approve",
+    ),
   )
   .middleware(Floor)
   .middleware(Managed)
   .annotate(HttpApi.PayloadParseOptions, strictBody)
   .annotateMerge(OpenApi.annotations({
     title: "Policy reviews",
-    description: "Each role by somebody else, none by whoever asked.",
+    description: "Each role approved by a different person, none by the author.",
   })) {}

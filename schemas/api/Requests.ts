@@ -1,4 +1,4 @@
-/** What people ask for on their own account, and people themselves (docs/api/identity.md). */
+/** Requests of people on their own account, and people themselves (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
@@ -47,12 +47,15 @@ export class RequestsApi extends HttpApiGroup.make("requests")
         limit: Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u)).annotate({ default: "100" }).pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("100")),
         ),
-        /** The last of the page before: what is older follows. */
+        /** The last request of the page before: older ones follow. */
         after_id: Schema.optionalKey(QueryUuid),
       },
       success: OwnRequests,
       error: Problems.RoleRequired,
-    }).annotate(OpenApi.Summary, "One's own requests of every kind, newest first, and links that one may object to"),
+    }).annotate(
+      OpenApi.Summary,
+      "The caller's own requests of every kind, newest first, and links that the caller may object to",
+    ),
     HttpApiEndpoint.post("createPerson", "/v1/people", {
       headers: keyed,
       payload: PersonCreate,
@@ -68,7 +71,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       success: LinkProof.pipe(HttpApiSchema.status(201)),
       error: [...receiptProblems, Problems.RoleRequired, Problems.ProofConsumed],
     }).annotate(SecretRequest, true).annotate(RecognisedByCommand, true)
-      .annotate(OpenApi.Summary, "Show a fresh access token of another identity of one's own"),
+      .annotate(OpenApi.Summary, "Prove another own identity by a fresh access token of it"),
     HttpApiEndpoint.post("createLinkRequest", "/v1/link-requests", {
       headers: keyed,
       payload: LinkCreate,
@@ -94,7 +97,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState],
     }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
-      "Object to a link of one's own identity with somebody else's",
+      "Object to a link of the caller's identity with another person's",
     ),
   )
   .middleware(Floor)
@@ -102,5 +105,5 @@ export class RequestsApi extends HttpApiGroup.make("requests")
   .annotate(HttpApi.PayloadParseOptions, strictBody)
   .annotateMerge(OpenApi.annotations({
     title: "Requests",
-    description: "Organizations, Access and links of identities, each decided by others than who asks.",
+    description: "Organizations, Access and links of identities, each decided by persons other than the author.",
   })) {}

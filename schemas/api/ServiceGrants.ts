@@ -65,7 +65,7 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       payload: ReasonBody,
       success: GrantRead,
       error: [...Problems.roleProblems, ...receiptProblems],
-    }).annotate(OpenApi.Summary, "End a service grant at once; ending it again shows it as it stands"),
+    }).annotate(OpenApi.Summary, "End a service grant at once; ending it again shows its present state"),
   )
   .middleware(Floor)
   .middleware(Managed)

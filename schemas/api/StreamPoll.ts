@@ -1,4 +1,6 @@
-/** Poll-based delivery (RFC 8936): how a receiver fetches what its stream has for it. Each request asks its grants again. */
+/**
+ * Poll-based delivery (RFC 8936): a receiver fetches the events of its stream. Each request checks its grants again.
+ */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StreamPolling, StreamSets } from "../identity/Polling.ts"
 import { NotFound } from "../problems/Floor.ts"
@@ -17,7 +19,7 @@ export class StreamPollApi extends HttpApiGroup.make("lifecycle-poll")
       payload: StreamPolling,
       success: StreamSets,
       error: [NotFound, CapabilityRequired],
-    }).annotate(OpenApi.Summary, "Acknowledge what was taken, and fetch what comes next")
+    }).annotate(OpenApi.Summary, "Acknowledge events that were taken, and fetch the next ones")
       .annotate(OpenApi.Transform, challenged)
       .annotate(Follows, true),
   )

@@ -1,6 +1,6 @@
 /**
- * Streams of the Shared Signals Framework 1.0 (section 8.1), as it has them: bodies that may hold more than is known,
- * and 400 for what cannot be read. For services whose grant says `stream.manage`; each request asks again.
+ * Streams of the Shared Signals Framework 1.0 (section 8.1), by its rules: bodies may hold unknown members, and an
+ * invalid request is a 400. For services whose grant has `stream.manage`, which each request checks again.
  */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -25,10 +25,10 @@ import { Id } from "../Wire.ts"
 
 const streams = "/v1/lifecycle/streams"
 const which = { stream_id: Id }
-// Without it the colon in a path would begin a parameter.
+// Without these the colon in a path would begin a parameter.
 const params = {}
 
-/** Where a push goes to; the address of a poll is the transmitter's. */
+/** The address of a push; the address of a poll is the transmitter's own. */
 const called = (body: unknown) => {
   const { endpoint_url: url, method } = Object(Object(body).delivery)
   return method === push ? [{ loc: ["delivery", push, "endpoint_url"], url }] : []
@@ -48,27 +48,27 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
         Problems.StreamLimit,
         Held,
       ],
-    }).annotate(OpenApi.Summary, "A new stream of a project's events, pushed, or polled where nothing is said")
+    }).annotate(OpenApi.Summary, "A new stream of a project's events, by push, or by default by poll")
       .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.get("readStreams", streams, {
       query: { stream_id: Schema.optionalKey(Id) },
       success: Schema.Union([StreamConfiguration, Schema.Array(StreamConfiguration)]),
       error: unseen,
-    }).annotate(OpenApi.Summary, "The stream that is named, or a list of the receiver's")
+    }).annotate(OpenApi.Summary, "The named stream, or a list of the receiver's streams")
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.patch("updateStream", streams, {
       payload: StreamChange,
       success: StreamConfiguration,
       error: [...unseen, Problems.SuppliedMismatch, Held],
-    }).annotate(OpenApi.Summary, "Change what is sent of a stream's configuration")
+    }).annotate(OpenApi.Summary, "Change the fields of a stream's configuration that are sent")
       .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.put("replaceStream", streams, {
       payload: StreamChange,
       success: StreamConfiguration,
       error: [...unseen, Problems.SuppliedMismatch, Held],
-    }).annotate(OpenApi.Summary, "Replace a stream's configuration: what is not sent is deleted")
+    }).annotate(OpenApi.Summary, "Replace a stream's configuration: fields that are not sent are deleted")
       .annotate(CalledAddresses, called)
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.delete("deleteStream", streams, {
@@ -100,7 +100,7 @@ export class StreamsApi extends HttpApiGroup.make("lifecycle-streams")
       payload: SubjectAddition,
       success: HttpApiSchema.Empty(200),
       error: [...unseen, Problems.SubjectLimit],
-    }).annotate(OpenApi.Summary, "Include a subject again; whether it is known is not told")
+    }).annotate(OpenApi.Summary, "Include a subject again; the answer does not show whether it is known")
       .annotate(OpenApi.Transform, challenged),
     HttpApiEndpoint.post("removeStreamSubject", "/v1/lifecycle/subjects:remove", {
       params,

@@ -15,14 +15,14 @@ const Check = Schema.Literals(["ok", "fail"])
 const note = Schema.optionalKey(Schema.String)
 const checks = Schema.Struct({ database: Check, schema: Check, event_bus: Check })
 
-/** `degraded` is still 200: without the broker commands succeed, and the outbox takes what they say. */
+/** `degraded` is still 200: without the broker commands succeed, and the outbox keeps their messages. */
 export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded"]), checks, note })
   .annotate({ identifier: "Ready" })
 
 export const NotReady = Schema.Struct({ status: Schema.Literal("not_ready"), checks, note })
   .annotate({ identifier: "NotReady" })
 
-/** The document would tell of the floor's 503 alone. */
+/** Adds `NotReady` to the document's 503, which otherwise shows only the common problem. */
 const notReady: (typeof OpenApi.Transform)["Service"] = (operation) => {
   const answer = operation["responses"]["503"]
   const content = { ...answer.content, "application/json": { schema: { $ref: "#/components/schemas/NotReady" } } }

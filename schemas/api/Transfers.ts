@@ -75,7 +75,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       success: Schema.Array(DomainTransfer),
       error: [InvalidCredentials, DependencyUnavailable],
     }).middleware(Floor).middleware(Presented)
-      .annotate(OpenApi.Summary, "List what is offered to you and still pending or accepted"),
+      .annotate(OpenApi.Summary, "List the transfers to you that are pending or accepted"),
     HttpApiEndpoint.get("listOutgoingTransfers", "/v1/domain-transfers/outgoing", {
       success: Schema.Array(DomainTransfer),
       error: [InvalidCredentials, DependencyUnavailable],
@@ -99,7 +99,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       success: DomainTransfer,
       error: acceptErrors,
     }).middleware(Floor).middleware(Authenticated)
-      .annotate(OpenApi.Summary, "Accept what is addressed to your account's email"),
+      .annotate(OpenApi.Summary, "Accept a transfer that is addressed to your account's email"),
     HttpApiEndpoint.post("declineTransfer", "/v1/domain-transfers/:transfer_id/decline", {
       params: transferId,
       success: DomainTransfer,

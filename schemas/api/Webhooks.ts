@@ -13,7 +13,7 @@ import { AskedTime, Id } from "../Wire.ts"
 import { Authenticated, Presented } from "./Credentials.ts"
 import { CalledAddresses, Floor } from "./Floor.ts"
 
-/** Judged by the address policy beside what stands here: see WEBHOOKS_ALLOWED_CIDRS. */
+/** Also checked by the address policy: see WEBHOOKS_ALLOWED_CIDRS. */
 const WebhookUrl = Schema.String.check(
   maxCodePoints(2048),
   Schema.makeFilter<string>((text) => /^https?:\/\/[^\s/\\?#]\S*$/i.test(text), {
@@ -50,7 +50,7 @@ export const SecretRotation = Schema.Struct({
 export const ReplayRequest = Schema.Struct({
   since: AskedTime,
   until: orNull(AskedTime),
-  /** Which ended deliveries; dead letters without it. */
+  /** The state of the deliveries to send again; by default dead letters. */
   status: orNull(Schema.Literals(["dead_letter", "delivered"])),
 }).annotate({ identifier: "ReplayRequest" })
 export type ReplayRequest = typeof ReplayRequest.Type
@@ -86,7 +86,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       success: HttpApiSchema.NoContent,
       error: WebhookNotFound,
     }).middleware(Floor).middleware(Authenticated)
-      .annotate(OpenApi.Summary, "Delete a webhook; what waits for it is cancelled"),
+      .annotate(OpenApi.Summary, "Delete a webhook; its waiting deliveries are cancelled"),
     HttpApiEndpoint.post("rotateSecret", "/v1/webhooks/:webhook_id/rotate-secret", {
       params,
       payload: SecretRotation,
@@ -105,7 +105,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       success: Replayed.pipe(HttpApiSchema.status(202)),
       error: [WebhookNotFound, RateLimited],
     }).middleware(Floor).middleware(Authenticated)
-      .annotate(OpenApi.Summary, "Send again what ended in a span of time; dead letters unless told otherwise"),
+      .annotate(OpenApi.Summary, "Send again deliveries that ended in a span of time; by default dead letters"),
     HttpApiEndpoint.get("listDeliveries", "/v1/webhooks/:webhook_id/deliveries", {
       params,
       query: {

@@ -1,4 +1,4 @@
-/** Websites of an institution, the projects that they are (docs/api/identity.md). */
+/** Websites of an institution, which are projects (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { keyed } from "../identity/IdempotencyKey.ts"

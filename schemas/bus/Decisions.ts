@@ -1,7 +1,7 @@
 /**
- * What was decided here and takes something away that no other stream tells of, as the platform around us hears it
- * (`directory.v1.<kind>.<id>`, stream DIRECTORY): ids, states and times. A database that was put back from before learns
- * of it again from there.
+ * Decisions of this program that revoke something and appear on no other stream, for the mail platform
+ * (`directory.v1.<kind>.<id>`, stream DIRECTORY): ids, states and times. A database that was restored from a backup
+ * learns of them again from there.
  */
 import { Schema } from "effect"
 import { MembershipRole, MembershipState } from "../identity/Directory.ts"
@@ -15,7 +15,7 @@ export const KeyRevoked = Schema.Struct({
   revoked_at: Timestamp,
 })
 
-/** Whatever state it was given: of one that was given back after it ended the last word counts. */
+/** Every new state of a membership, since one that ended may be restored: the last decision counts. */
 export const MembershipDecided = Schema.Struct({
   kind: Schema.Literal("institution_membership"),
   id: Schema.String,
@@ -37,7 +37,7 @@ export const AuthenticatorRemoved = Schema.Struct({
 export const Decision = Schema.Union([KeyRevoked, MembershipDecided, AuthenticatorRemoved])
 export type Decision = typeof Decision.Type
 
-/** Its message, as the outbox takes it. */
+/** The decision's message for the outbox. */
 export const decisionMessage = (decision: Decision) => ({
   stream: "DIRECTORY" as const,
   subject: `directory.v1.${decision.kind}.${Subject.token(decision.id)}`,

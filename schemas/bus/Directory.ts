@@ -1,11 +1,11 @@
 /**
- * A line of the directory as it crosses the bus (`intake.v1.directory.<kind>` and
- * `intake.v1.identity-directory.<kind>`) or stands in an NDJSON file: `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
+ * A line of the directory, on the bus (`intake.v1.directory.<kind>` and `intake.v1.identity-directory.<kind>`) or in an
+ * NDJSON file: `{kind, id, version, …fields}`, or `{kind, id, version, removed: true}`.
  */
 import { Schema } from "effect"
 import { Subject } from "./Subject.ts"
 
-/** What the mail platform may tell. */
+/** The kinds of the mail platform. */
 export const mailKindNames = [
   "account",
   "workspace",
@@ -17,11 +17,11 @@ export const mailKindNames = [
 ] as const
 export type MailKindName = (typeof mailKindNames)[number]
 
-/** The subjects that the mail directory arrives on, and the one of a kind. */
+/** The subjects of the mail directory, and the subject of one kind. */
 export const directorySubjects = "intake.v1.directory.*"
 export const directorySubject = (kind: string): string => `intake.v1.directory.${Subject.token(kind)}`
 
-/** What identity management around us may tell (docs/api/identity.md). */
+/** The kinds of identity management (docs/api/identity.md). */
 export const identityKindNames = [
   "person",
   "institution",
@@ -33,11 +33,11 @@ export const identityKindNames = [
 ] as const
 export type IdentityKindName = (typeof identityKindNames)[number]
 
-/** The subjects that the identity directory arrives on, and the one of a kind. */
+/** The subjects of the identity directory, and the subject of one kind. */
 export const identityDirectorySubjects = "intake.v1.identity-directory.*"
 export const identityDirectorySubject = (kind: string): string => `intake.v1.identity-directory.${Subject.token(kind)}`
 
-/** What every line has, whatever its kind. */
+/** The fields that every line has. */
 export const DirectoryEnvelope = Schema.Struct({
   kind: Schema.String.check(Schema.isPattern(/^[a-z][a-z_]{0,63}$/)),
   id: Schema.String,

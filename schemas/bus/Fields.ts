@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 
-// A day that its month does not have would be taken as one of the next month.
+// Otherwise a day that its month does not have would count as a day of the next month.
 const isRealDay = Schema.makeFilter((text: string) => {
   const [year, month, day] = text.slice(0, 10).split("-").map(Number)
   return new Date(Date.UTC(year!, month! - 1, day)).getUTCDate() === day
@@ -28,7 +28,7 @@ export const text = (max: number) =>
 /** A field that may be null or absent. */
 export const orNull = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** What looks like a mail address; whether mail reaches it is not ours to say. */
+/** Text in the form of a mail address; whether mail reaches it is not checked. */
 export const address = Schema.String.check(
   Schema.isPattern(/^[^\s@]+@[^\s@]+$/u),
   Schema.isPattern(/^[^\p{Cc}\p{Cs}]*$/u),

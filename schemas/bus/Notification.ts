@@ -1,4 +1,4 @@
-/** Notifications on the bus: what any publisher may ask us to tell, and what we say was told. */
+/** Notifications on the bus: requests of any publisher, and announcements of this program. */
 import { Schema } from "effect"
 import { Category, Severity } from "../mail/Notification.ts"
 import { Uuid } from "../Wire.ts"
@@ -8,17 +8,17 @@ export const notificationSubject = "intake.v1.notifications"
 const line = (max: number) =>
   Schema.String.check(Schema.isPattern(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u), Schema.isMaxCodePoints(max))
 
-/** Several lines of text; nothing else of the control characters. */
+/** Several lines of text, without other control characters. */
 const text = (max: number) =>
   Schema.String.check(Schema.isPattern(/^(?:[^\p{Cc}\p{Cs}]|[\n\t])*$/u), Schema.isMaxCodePoints(max))
 
-/** A path of the app: one slash at its beginning, nothing that would lead elsewhere. */
+/** A path of the app: it begins with one slash, and cannot lead to another host. */
 export const Href = Schema.String.check(
   Schema.isPattern(/^\/(?:[^\s\p{Cc}\p{Cs}\\<>|"/][^\s\p{Cc}\p{Cs}\\<>|"]*)?$/u),
   Schema.isMaxCodePoints(2_000),
 )
 
-/** One message on `intake.v1.notifications`. An `id` that its account was told before is dropped. */
+/** One message on `intake.v1.notifications`. An `id` that its account has received before is dropped. */
 export const NotificationMessage = Schema.Struct({
   id: line(200),
   account_id: Uuid,
@@ -30,7 +30,7 @@ export const NotificationMessage = Schema.Struct({
 })
 export type NotificationMessage = typeof NotificationMessage.Type
 
-/** One message on `notifications.v1.<account_id>.<category>`. Bodies and addresses stay at home. */
+/** One message on `notifications.v1.<account_id>.<category>`. It holds no body and no address. */
 export interface NotificationAnnounced {
   readonly id: string
   readonly account_id: string

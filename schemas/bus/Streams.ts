@@ -1,6 +1,6 @@
 /**
- * The streams as data. Every one keeps by limits, refuses what does not fit (`discard: new`), lies in files and drops
- * repeats of a message id for two minutes, on which nothing relies.
+ * The specification of the streams. Each keeps messages by limits, refuses new ones that do not fit (`discard: new`),
+ * is stored in files, and drops repeats of a message id for two minutes, on which no code relies.
  */
 const day = 24 * 60 * 60_000
 
@@ -11,13 +11,13 @@ export interface StreamSpec {
 }
 
 export const Streams = {
-  /** The platform around us to Intake: `intake.v1.mail-events.<event>` and notifications of any publisher. */
+  /** From the mail platform to Intake: `intake.v1.mail-events.<event>`, and notifications of any publisher. */
   EVENTS: { subjects: ["intake.v1.mail-events.*", "intake.v1.notifications"], maxAgeMillis: 7 * day },
-  /** The platform around us to Intake: versioned changes of what it owns. */
+  /** From the mail platform and identity management to Intake: versioned lines of the directory. */
   DIRECTORY_IN: { subjects: ["intake.v1.directory.*", "intake.v1.identity-directory.*"], maxAgeMillis: 30 * day },
-  /** Due retries to whichever Dispatcher fetches them: `webhooks.v1.retry.<webhook_id>`. */
+  /** Due retries, for any Dispatcher that fetches them: `webhooks.v1.retry.<webhook_id>`. */
   DELIVERIES: { subjects: ["webhooks.v1.retry.*"], maxAgeMillis: day },
-  /** Deliveries to operators: what came within a moment in one message a webhook, best effort. */
+  /** Attempts, for operators: those of a short interval in one message per webhook, best effort. */
   RESULTS: { subjects: ["webhooks.v1.attempts.*"], maxAgeMillis: day },
   DEAD_LETTERS: { subjects: ["webhooks.v1.dead.*"], maxAgeMillis: 90 * day },
   /** `transfers.v1.<domain_id>.<status>`, in order per domain. */
@@ -26,9 +26,9 @@ export const Streams = {
   LIFECYCLE: { subjects: ["lifecycle.v1.*.*"], maxAgeMillis: 90 * day },
   /** `notifications.v1.<account_id>.<category>` */
   NOTIFICATIONS: { subjects: ["notifications.v1.*.*"], maxAgeMillis: 7 * day },
-  /** Any service to the Mailer: `{mail_id}`, nothing more. */
+  /** From any service to the Mailer: `{mail_id}`, and no other field. */
   MAIL_OUT: { subjects: ["mailer.v1.send"], maxAgeMillis: day },
-  /** What we decided to the platform: `directory.v1.<kind>.<id>`. */
+  /** Decisions of this program, for the mail platform: `directory.v1.<kind>.<id>`. */
   DIRECTORY: { subjects: ["directory.v1.*.*"], maxAgeMillis: 30 * day },
 } as const satisfies Record<string, StreamSpec>
 

@@ -1,13 +1,14 @@
 /**
- * The only way for an id to become part of a subject. An id from outside may hold dots, wildcards, blanks or thousands
- * of characters, and a subject with those looks like a dead broker at best and closes the shared connection at worst.
+ * Makes subjects of ids; ids become part of a subject in no other way. An id from outside may hold dots, wildcards,
+ * blanks or thousands of characters; a subject with those looks like a dead broker at best and closes the shared
+ * connection at worst.
  */
 import { createHash } from "node:crypto"
 
 const plain = /^[A-Za-z0-9_-]{1,128}$/
 const token = /^[A-Za-z0-9_~-]{1,128}$/
 
-/** The longest subject that we publish to: the broker's control line holds 4,096 bytes, most of them not for us. */
+/** The longest subject to publish to: the broker's control line holds 4,096 bytes, most of them for other parts. */
 const maxLength = 1024
 
 export const Subject = {

@@ -1,6 +1,6 @@
 /**
- * Reviewed Access grants (docs/api/identity.md). A receipt says what was
- * decided and on what exactly; whether it still counts, and what became of it, is read in the list.
+ * Reviews of Access grants (docs/api/identity.md). A receipt names the decision and exactly what it decided on; the
+ * list shows whether the decision still counts, and its effect.
  */
 import { Schema } from "effect"
 import { BodyInt } from "../Validation/Scalars.ts"
@@ -14,7 +14,7 @@ const Digest = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u)).a
 export const GrantProposal = Schema.Struct({
   access_id: Schema.String,
   access_version: BodyInt({ min: 1 }),
-  /** The event that granted this version; resolved by the service where it is left out. */
+  /** The event that granted this version; found by the service where it is left out. */
   grant_event_id: Schema.optionalKey(orNull(Schema.String)),
   reason: Reason,
 }).annotate({ identifier: "GrantProposal" })
@@ -95,7 +95,9 @@ export const Candidate = Schema.Struct({
   role: Schema.String,
   granted_at: Timestamp,
   grant_event_id: Id,
-  /** Whether the caller may propose it; why not, by the code that a proposal is refused with. */
+  /**
+   * Whether the caller may propose a review of it; `blocked_by` has the codes with which a proposal would be refused.
+   */
   proposable: Schema.Boolean,
   blocked_by: Schema.Array(Schema.String),
 }).annotate({ identifier: "GrantCandidate" })

@@ -1,11 +1,11 @@
-/** A person's own account, as they see it (docs/api/identity.md). */
+/** A person's own account, as the person sees it (docs/api/identity.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { Assurance } from "./Assurance.ts"
 
 export const OwnAccount = Schema.Struct({
   person_id: Schema.String,
-  /** The identity that the person came with. */
+  /** The person's first identity. */
   issuer: Schema.String,
   subject: Schema.String,
   display_name: Schema.NullOr(Schema.String),
@@ -35,7 +35,7 @@ export const OwnAccount = Schema.Struct({
   operator: Schema.Boolean,
 }).annotate({ identifier: "OwnAccount" })
 
-/** How fresh and how strong the sign-in is that this request's token speaks of, and what that is enough for. */
+/** The age and strength of the sign-in in the request's token, and the operations that it suffices for. */
 export const Freshness = Schema.Struct({
   authenticated_at: Schema.NullOr(Timestamp),
   age_seconds: Schema.NullOr(Schema.Int),

@@ -1,6 +1,6 @@
 /**
- * Domain names and URIs as the identity API takes them. The tables of the specification bound their length alone; what
- * stands here beyond them keeps sign-ins from being sent elsewhere (RFC 9700, 2.1 and 4.1).
+ * Domain names and URIs of the identity API. The tables of the specification bound their length alone; the further
+ * rules here keep sign-ins from being sent to other sites (RFC 9700, 2.1 and 4.1).
  */
 import { Schema } from "effect"
 import { complains, valueError } from "../Validation/Fault.ts"
@@ -27,14 +27,17 @@ export const DomainName = Schema.String.check(
   }),
 )
 
-/** Whether an address is one of this machine, in the clear: good for trying out, never in production. */
+/** Whether an address is plain http on this machine: allowed in staging, never in production. */
 export const isLocal = (uri: string): boolean => local.test(uri)
 
 // A scheme and a host are the same in capitals (RFC 3986, 3.1 and 3.2.2).
 const local = /^http:\/\/localhost(:\d{1,5})?(\/|\?|$)/i
 const secure = /^https:\/\/[^\s/\\?#@]+/i
 
-/** Absolute, https (or this machine's), without fragment, user information or wildcard, however that is written. */
+/**
+ * Whether a URI is absolute, https (or this machine's), without fragment, user information or wildcard, in any
+ * spelling.
+ */
 export const isPlainUri = (text: string): boolean => {
   if (/[\s\\#*\p{Cc}]/u.test(text) || !(secure.test(text) || local.test(text))) return false
   const url = URL.parse(text)
@@ -42,7 +45,7 @@ export const isPlainUri = (text: string): boolean => {
     url.password === "" && !/^https?:\/\/[^/?]*@/i.test(text)
 }
 
-/** What is asked of a redirect, logout or launch URI. */
+/** The check of a redirect, logout or launch URI. */
 export const plain = Schema.makeFilter<string>(isPlainUri, {
   expected: "an absolute https URI",
   toJsonSchema: () => [{ format: "uri" }, true],
@@ -51,7 +54,7 @@ export const plain = Schema.makeFilter<string>(isPlainUri, {
 
 export const PlainUri = Schema.String.check(plain)
 
-/** Whether a host is one of these domains or lies under one. */
+/** Whether a host is one of these domains or a subdomain of one. */
 export const liesUnder = (host: string, domains: ReadonlyArray<string>): boolean => {
   const name = host.toLowerCase().replace(/\.$/, "")
   return domains.some((domain) => {

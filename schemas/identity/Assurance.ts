@@ -1,4 +1,4 @@
-/** How strongly somebody signed in: authenticator assurance levels (NIST SP 800-63B), and what tokens call them. */
+/** The strength of a sign-in: authenticator assurance levels (NIST SP 800-63B), and their names in tokens. */
 import { Schema } from "effect"
 
 /** Weakest first; their names sort by strength. */
@@ -16,5 +16,5 @@ export const defaultAcrMap: Readonly<Record<string, AssuranceLevel>> = Object.fr
   AssuranceLevel.literals.map((level) => [acrOf(level), level]),
 )
 
-/** Whether a level is at least `wanted`; what is not known is no level. */
+/** Whether a level is at least `wanted`; `unknown` reaches no level. */
 export const reaches = (level: Assurance, wanted: AssuranceLevel): boolean => level !== "unknown" && level >= wanted

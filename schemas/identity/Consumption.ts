@@ -1,19 +1,21 @@
-/** What a service reads of a project's lifecycle, and what it acknowledges (docs/lifecycle.md). */
+/** The data that a service reads of a project's lifecycle, and its acknowledgements (docs/lifecycle.md). */
 import { Schema } from "effect"
 import { Text } from "../Validation/Scalars.ts"
 import { Cursor } from "./Cursor.ts"
 
 export const LifecycleEvents = Schema.Struct({
   items: Schema.Array(Schema.Struct({ position: Schema.Int, jti: Schema.String, set: Schema.String })),
-  /** Where to go on from. */
+  /** The cursor of the next page. */
   cursor: Schema.String,
-  /** The last position that there is. */
+  /** The project's last position. */
   head: Schema.Int,
   more: Schema.Boolean,
 }).annotate({ identifier: "LifecycleEvents" })
 export type LifecycleEvents = typeof LifecycleEvents.Type
 
-/** Sent after the product's own transaction committed, with the version that is installed there and the chain's head. */
+/**
+ * Sent after the commit of the product's own transaction, with the product's installed version and the chain's head.
+ */
 export const CursorAcknowledgement = Schema.Struct({
   cursor: Cursor,
   installed_version: Text(1, 200),

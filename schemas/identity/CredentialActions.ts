@@ -7,11 +7,11 @@ import { Id, Timestamp } from "../Wire.ts"
 export const AuthenticatorKind = Schema.Literals(["passkey", "security_key", "totp", "recovery_codes", "password"])
 export type AuthenticatorKind = typeof AuthenticatorKind.Type
 
-/** CAEP's words for them, so that an event needs no mapping; `recovery-codes` is ours. */
+/** CAEP's names of the kinds, so that events need no mapping; `recovery-codes` is ours. */
 export const CredentialType = Schema.Literals(["fido2-platform", "fido2-roaming", "app", "password", "recovery-codes"])
 export type CredentialType = typeof CredentialType.Type
 
-/** What may be shown of an authenticator: never what it proves itself by. */
+/** The public view of an authenticator, without its secrets. */
 export const AuthenticatorView = Schema.Struct({
   authenticator_id: Id,
   kind: AuthenticatorKind,
@@ -47,7 +47,7 @@ export type ActionKind = typeof ActionKind.Type
 export const ProofType = Schema.Literals(["webauthn.create", "totp", "confirm"])
 export type ProofType = typeof ProofType.Type
 
-/** What each action is about, and what completes it. */
+/** The target of each action, and the proof that completes it. */
 export const actionTable = {
   "passkey.register": { target: "none", proof: "webauthn.create" },
   "passkey.remove": { target: "authenticator", proof: "confirm" },
@@ -69,7 +69,7 @@ export const Capabilities = Schema.Struct({
     unavailable_reason: Schema.NullOr(Schema.String),
     acr_values: Schema.Array(Schema.String),
     max_age_seconds: Schema.Int,
-    /** Whether the present sign-in is enough. */
+    /** Whether the present sign-in suffices. */
     satisfied: Schema.Boolean,
     target: Schema.Literals(["none", "authenticator", "session"]),
     proof_type: ProofType,
@@ -95,7 +95,7 @@ export const Challenge = Schema.Union([
   }),
   Schema.Struct({
     type: Schema.Literal("totp"),
-    /** Null in a replay: the secret is told once. */
+    /** Null in a replay: the secret is shown once. */
     otpauth_uri: Schema.NullOr(Schema.String),
     /** Base32. */
     secret: Schema.NullOr(Schema.String),
@@ -113,14 +113,14 @@ export const StartedAction = Schema.Struct({
 }).annotate({ identifier: "StartedAction" })
 export type StartedAction = typeof StartedAction.Type
 
-// Browsers add members as the standard grows; what counts is verified.
+// Open, since browsers add members as the standard grows; the members that count are verified.
 const open = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.StructWithRest(Schema.Struct(fields), [Schema.Record(Schema.String, Schema.Unknown)])
     .check(Schema.isMaxProperties(100))
 
 const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/u), Schema.isMaxLength(100_000))
 
-/** RegistrationResponseJSON (WebAuthn Level 3, 5.1.8), as `PublicKeyCredential.toJSON()` gives it. */
+/** RegistrationResponseJSON (WebAuthn Level 3, 5.1.8), as `PublicKeyCredential.toJSON()` returns it. */
 export const RegistrationResponse = open({
   id: Base64Url,
   rawId: Base64Url,
@@ -141,7 +141,7 @@ export const RegistrationResponse = open({
 })
 export type RegistrationResponse = typeof RegistrationResponse.Type
 
-/** No literal: only `type` tells the proofs apart. */
+/** Not a literal, since the proofs must differ in the literal `type` alone. */
 const Acknowledged = Schema.Boolean.check(
   Schema.makeFilter<boolean>((said) => said, {
     toJsonSchema: () => [{ enum: [true] }, true],
@@ -165,13 +165,13 @@ export const FinishedAction = Schema.Struct({
   completed_at: Timestamp,
   /** The authenticator that was made or changed. */
   authenticator: Schema.NullOr(AuthenticatorView),
-  /** Told once: null in a replay. */
+  /** Shown once: null in a replay. */
   recovery_codes: Schema.NullOr(Schema.Array(Schema.String)),
   sessions_revoked: Schema.Int,
-  /** The lifecycle events that say it to projects. */
+  /** The lifecycle events of this action. */
   event_ids: Schema.Array(Schema.String),
 }).annotate({ identifier: "FinishedAction" })
 export type FinishedAction = typeof FinishedAction.Type
 
-/** How long an intent may be completed, in seconds. */
+/** How long an action may be completed after its start, in seconds. */
 export const intentTtlSeconds = 600

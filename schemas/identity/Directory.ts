@@ -1,6 +1,6 @@
 /**
- * The fields of the identity kinds of the directory (docs/api/identity.md). Ids are opaque: what the platform that made
- * them saw fit, in the alphabet of subject tokens.
+ * The fields of the identity kinds of the directory (docs/api/identity.md). Ids are opaque: chosen by the system that
+ * made them, in the alphabet of subject tokens.
  */
 import { Schema } from "effect"
 import { address, FeedTime, hostname, orNull, text } from "../bus/Fields.ts"

@@ -1,6 +1,6 @@
 /**
- * The kinds of lifecycle facts (docs/api/identity.md), one table: what a fact is called on the bus, the event type that
- * says it, and what it is about. The base is one constant for every installation; types are versioned by a new URI.
+ * The table of lifecycle event kinds (docs/api/identity.md): the kind's name on the bus, its event type, and its
+ * subject. The base of the URIs is one constant for every installation; a new version of a type is a new URI.
  */
 const own = (name: string) => `https://schemas.bailiwick.dev/secevent/lifecycle/event-type/${name}`
 const caep = (name: string) => `https://schemas.openid.net/secevent/caep/event-type/${name}`

@@ -1,11 +1,11 @@
-/** How far consumers of a project's lifecycle are behind (docs/lifecycle.md). Additive: fields may come. */
+/** The lag of a project's consumers (docs/lifecycle.md). Additive: fields may be added. */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 
 const orNull = Schema.NullOr
 const Millis = orNull(Schema.Finite)
 
-/** One consumer of one project. The percentiles are upper bounds of what 99 of 100 took lately. */
+/** One consumer of one project. The percentiles are upper bounds of the p99 of recent events. */
 export const LifecycleLag = Schema.Struct({
   project_id: Schema.String,
   consumer_id: Schema.String,
@@ -19,7 +19,7 @@ export const LifecycleLag = Schema.Struct({
   delivery_to_ack_ms_p99: Millis,
   lag_events: Schema.Int,
   acknowledged_at: orNull(Timestamp),
-  /** It has acknowledged nothing that it could go on from by events alone. */
+  /** Whether the consumer needs a snapshot: it cannot go on by events alone from what it has acknowledged. */
   snapshot_required: Schema.Boolean,
 }).annotate({ identifier: "LifecycleLag" })
 export type LifecycleLag = typeof LifecycleLag.Type
@@ -31,7 +31,7 @@ export const LifecycleStream = Schema.Struct({
   delivery: Schema.Literals(["push", "poll"]),
   status: Schema.Literals(["enabled", "paused", "disabled"]),
   status_by: Schema.Literals(["receiver", "transmitter"]),
-  /** Positions between what the stream is done with and the head; some of them may not be for it. */
+  /** Positions between the stream's progress and the head; some of them may not be for this stream. */
   lag_events: Schema.Int,
   /** Failures in a row. */
   attempts: Schema.Int,
@@ -40,8 +40,8 @@ export const LifecycleStream = Schema.Struct({
 export type LifecycleStream = typeof LifecycleStream.Type
 
 /**
- * Who reads the stream on the broker itself: by the operator's permission and past every grant, so inside the trust
- * boundary. Subscribers without a consumer of JetStream are known to the broker alone.
+ * A user who reads the stream on the broker itself: by the operator's permission and without a service grant, so inside
+ * the trust boundary. Only the broker knows subscribers without a JetStream consumer.
  */
 export const BrokerSubscriber = Schema.Struct({
   name: Schema.String,
@@ -50,7 +50,7 @@ export const BrokerSubscriber = Schema.Struct({
 }).annotate({ identifier: "LifecycleBrokerSubscriber" })
 export type BrokerSubscriber = typeof BrokerSubscriber.Type
 
-/** A key of a project's state that is not what the domain's own tables say; digests or codes, no content. */
+/** A key of a project's event state that differs from the domain's own tables; digests or codes, no content. */
 export const LifecycleDrift = Schema.Struct({
   project_id: Schema.String,
   key: Schema.String,

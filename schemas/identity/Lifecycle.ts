@@ -1,7 +1,6 @@
 /**
- * Three of the four facts that are kept apart (docs/api/identity.md): what was queued and delivered,
- * what a product acknowledged, and what is in effect. They are read when asked, never stored in a receipt. The first of
- * the four, the decision, is its resource's own.
+ * Three of the four states that are kept apart (docs/api/identity.md): delivery, acknowledgement by the product, and
+ * effect. They are read at each request, never stored in a receipt. The fourth, the decision, belongs to its resource.
  */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
@@ -28,7 +27,7 @@ export type Acknowledgement = typeof Acknowledgement.Type
 export const Effective = Schema.Literals(["effective", "not_effective", "unknown"])
 export type Effective = typeof Effective.Type
 
-/** Nothing was told yet. */
+/** The delivery of a decision without an event. */
 export const undelivered: Delivery = {
   state: "none",
   event_id: null,

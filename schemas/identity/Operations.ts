@@ -1,4 +1,4 @@
-/** Work that takes its time, and how it does (docs/api/identity.md). */
+/** Background jobs and their state (docs/api/identity.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { BrokerSubscriber, LifecycleDrift, LifecycleLag, LifecycleStream } from "./Lag.ts"
@@ -8,7 +8,7 @@ const orNull = Schema.NullOr
 export const JobState = Schema.Literals(["pending", "running", "effective", "failed", "ambiguous"])
 export type JobState = typeof JobState.Type
 
-/** No payload, no secret: what, where, how it stands. */
+/** A job without payload or secret. */
 const job = {
   job_id: Id,
   kind: Schema.String,
@@ -47,7 +47,7 @@ export type OperationsSummary = typeof OperationsSummary.Type
 
 export const Diagnostics = Schema.Struct({
   as_of: Timestamp,
-  /** Held after a restore or a fail-over: nothing new is activated until what was lost is dealt with. */
+  /** `held` after a restore or a fail-over: nothing new takes effect until the losses are dealt with. */
   installation: Schema.Struct({
     epoch: Schema.Int,
     state: Schema.Literals(["open", "held"]),
@@ -74,7 +74,7 @@ export const Diagnostics = Schema.Struct({
   lifecycle_lag: Schema.Array(LifecycleLag),
   lifecycle_streams: Schema.Array(LifecycleStream),
   lifecycle_drift: Schema.Array(LifecycleDrift),
-  /** Null where the broker did not say; empty for one project, since they read all. */
+  /** Null where the broker does not answer; empty for a single project, since subscribers read all projects. */
   lifecycle_broker_subscribers: orNull(Schema.Array(BrokerSubscriber)),
 }).annotate({ identifier: "Diagnostics" })
 export type Diagnostics = typeof Diagnostics.Type

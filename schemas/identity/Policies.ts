@@ -1,6 +1,6 @@
 /**
- * Policy reviews (docs/requests.md): a request takes effect once a holder of each required role has approved it,
- * every one a different person, none of them its author.
+ * Policy reviews (docs/requests.md): a request takes effect once a holder of each required role has approved it, each a
+ * different person, none of them its author.
  */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
@@ -22,18 +22,18 @@ export const PolicyReview = Schema.Struct({
 }).annotate({ identifier: "PolicyReview" })
 export type PolicyReview = typeof PolicyReview.Type
 
-/** A review as those see it who may act on it. */
+/** A review, as shown to persons who may act on it. */
 export const ListedPolicyReview = Schema.Struct({
   ...PolicyReview.fields,
   kind: Schema.String,
-  /** The request, project or enrollment that it is about. */
+  /** The request, project or enrollment under review. */
   request_id: Id,
   institution_id: Schema.NullOr(Schema.String),
   project_id: Schema.NullOr(Schema.String),
   author_person_id: Schema.String,
-  /** Why the author asks for it. */
+  /** The author's reason. */
   reason: Schema.String,
-  /** What would come to be: the request's own fields, a website as it was registered; a recipient masked. */
+  /** The request's own fields, or a website as it was registered; a recipient is masked. */
   asked: Schema.Record(Schema.String, Schema.Unknown),
   created_at: Timestamp,
 }).annotate({ identifier: "ListedPolicyReview" })

@@ -5,13 +5,16 @@ import { Text } from "../Validation/Scalars.ts"
 const Refused = Schema.Struct({ err: Text(0, 1_000), description: Schema.optionalKey(Text(0, 10_000)) })
 
 export const StreamPolling = Schema.Struct({
-  /** The most that the answer may hold; 0: only acknowledge. A thousand, where it is left out or higher. */
+  /** The most events in the answer; 0: only acknowledge. A thousand, where it is left out or higher. */
   maxEvents: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))),
-  /** False: where there is nothing, wait for it for up to 30 seconds. */
+  /** False: without an event, wait for one for up to 30 seconds. */
   returnImmediately: Schema.optionalKey(Schema.Boolean),
-  /** Ids (`jti`) of what was taken; it is not given again. */
+  /** Ids (`jti`) of events that were taken; they are not sent again. */
   ack: Schema.optionalKey(Schema.Array(Schema.String).check(Schema.isMaxLength(10_000))),
-  /** What could not be taken, by id. It is not given again, but for a key that is not known: that stops the stream. */
+  /**
+   * Events that could not be taken, by id. They are not sent again, except where the key is unknown to the receiver:
+   * that stops the stream.
+   */
   setErrs: Schema.optionalKey(Schema.Record(Schema.String, Refused).check(Schema.isMaxProperties(1_000))),
 }).annotate({ identifier: "StreamPolling" })
 export type StreamPolling = typeof StreamPolling.Type

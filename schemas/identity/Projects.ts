@@ -1,4 +1,4 @@
-/** Websites, the projects that they are: registered, launched, owned, withdrawn (docs/requests.md). */
+/** Websites, which are projects: registered, launched, owned, withdrawn (docs/requests.md). */
 import { Effect, Schema } from "effect"
 import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
 import { Id, Timestamp } from "../Wire.ts"
@@ -86,7 +86,7 @@ const described = {
   backchannel_logout_uri: orNull(Schema.String),
   requested_scopes: Schema.Array(Schema.String),
   state: ProjectState,
-  /** Why it is held. */
+  /** Why the project is held. */
   held_reason: orNull(Schema.String),
 }
 
@@ -110,9 +110,9 @@ export const LaunchProposal = Schema.Struct({
   project_id: Schema.String,
   launch_url: Schema.String,
   reason: Schema.String,
-  /** The project's version that it is bound to. */
+  /** The project's version that the proposal is bound to. */
   project_version: Schema.Int,
-  /** What an approved launch still waits for. */
+  /** The condition that an approved launch still waits for. */
   held_reason: orNull(Schema.String),
   state: Schema.Literals(["proposed", "approved", "launched", "held", "declined", "superseded"]),
   ...filed,
@@ -128,7 +128,7 @@ export const ProjectOwners = Schema.Struct({
 }).annotate({ identifier: "ProjectOwners" })
 export type ProjectOwners = typeof ProjectOwners.Type
 
-/** A project as it stands now. */
+/** A project's present state. */
 const project = {
   ...described,
   client_id: described.client_id.annotate({
@@ -136,15 +136,16 @@ const project = {
     examples: ["0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"],
   }),
   held_reason: described.held_reason.annotate({
-    description: "Why it is held: what its approved launch waits for, or the operator's words for a rollout.",
+    description:
+      "Why the project is held: what its approved launch waits for, or the operator's reason for holding a rollout.",
     examples: ["client_not_provisioned"],
   }),
   rollout: orNull(Schema.Literals(["hold", "fail"])).annotate({
     description: "A rollout that an operator holds, or that failed: nothing new is activated until its release.",
   }),
-  launch_url: orNull(Schema.String).annotate({ description: "Where it was launched last.", format: "uri" }),
+  launch_url: orNull(Schema.String).annotate({ description: "The URL of the last launch.", format: "uri" }),
   installed_version: orNull(Schema.String).annotate({ description: "The connector version that the product runs." }),
-  version: Schema.Int.annotate({ description: "Counts decisions: the `expected_version` of a withdrawal." }),
+  version: Schema.Int.annotate({ description: "Rises with each decision: the `expected_version` of a withdrawal." }),
   created_at: Timestamp,
   updated_at: Timestamp,
 }
@@ -175,12 +176,12 @@ export const ProjectLaunch = Schema.Struct({ ...LaunchProposal.fields, ...decide
   .annotate({ identifier: "ProjectLaunch" })
 export type ProjectLaunch = typeof ProjectLaunch.Type
 
-const unlessUser = "Null for a caller who is let into the project and nothing else."
+const unlessUser = "Null for a caller who only has Access to the project."
 
 export const Project = Schema.Struct({
   ...project,
   registration: orNull(ProjectRegistration).annotate({
-    description: `The request that registered it; null for one of the directory's. ${unlessUser}`,
+    description: `The request that registered the project; null for a project of the directory. ${unlessUser}`,
   }),
   owners: orNull(ProjectOwners.fields.owners).annotate({ description: unlessUser }),
   launches: orNull(Schema.Array(ProjectLaunch)).annotate({

@@ -1,6 +1,6 @@
 /**
- * What people ask for (docs/requests.md): bodies, held to the
- * specification's tables, and answers. A body that satisfies the tables is accepted.
+ * Requests of people (docs/requests.md): bodies, by the specification's tables, and answers. Every body that satisfies
+ * the tables is accepted.
  */
 import { Schema } from "effect"
 import { minCodePoints, Text } from "../Validation/Scalars.ts"
@@ -44,7 +44,7 @@ export type RequestCreate = typeof RequestCreate.Type
 
 export const PersonCreate = Schema.Struct({
   reason: Reason,
-  // No token could ever name an identity without an issuer.
+  // No token can name an identity without an issuer.
   issuer: Schema.String.check(minCodePoints(1)),
   subject: Schema.String.check(minCodePoints(1)),
 }).annotate({ identifier: "PersonCreate" })
@@ -71,18 +71,18 @@ export const LinkProofCreate = Schema.Struct({ token: Schema.String }).annotate(
 
 export const Objection = Schema.Struct({ reason: orAbsent(Reason) }).annotate({ identifier: "Objection" })
 
-/** Whose approval the request waits for. */
+/** The review that the request waits for. */
 export const OpenedReview = Schema.Struct({ review_id: Id, required_roles: Schema.Array(Schema.String) })
   .annotate({ identifier: "OpenedPolicyReview" })
 export type OpenedReview = typeof OpenedReview.Type
 
-/** What every request's answer ends with; `version` counts decisions. */
+/** The last fields of every request's answer; `version` rises with each decision. */
 export const filed = {
   version: Schema.Int,
   created_at: Timestamp,
-  /** The lifecycle event that it made, where it made one. */
+  /** The lifecycle event of the request, if any. */
   event_id: orNull(Id),
-  /** The provider's job that it began, where it began one. */
+  /** The provider's job of the request, if any. */
   job_id: orNull(Id),
   policy_review: orNull(OpenedReview),
 }
@@ -96,7 +96,7 @@ export const OrganizationRequest = Schema.Struct({
   purpose: Schema.String,
   contacts: Schema.Array(Contact),
   reason: Schema.String,
-  /** The institution that its approval made. */
+  /** The institution that the approval created. */
   institution_id: orNull(Schema.String),
   state: Schema.Literals(["submitted", "approved", "declined"]),
   ...filed,
@@ -108,7 +108,7 @@ export const AccessRequest = Schema.Struct({
   institution_id: Schema.String,
   project_id: Schema.String,
   reason: Schema.String,
-  /** The Access that its approval made. */
+  /** The Access that the approval created. */
   access_id: orNull(Schema.String),
   expires_at: Timestamp,
   state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
@@ -126,7 +126,7 @@ export const CreatedPerson = Schema.Struct({
 }).annotate({ identifier: "CreatedPerson" })
 export type CreatedPerson = typeof CreatedPerson.Type
 
-/** What became of the invitation: poll it, and never send it again blindly. */
+/** The outcome of the invitation's mail: poll it, and never send the request again blindly. */
 export const MailDelivery = Schema.Struct({
   state: Schema.Literals(["none", "queued", "delivered", "failed", "ambiguous"]),
   message_id: orNull(Schema.String),
@@ -136,7 +136,7 @@ export type MailDelivery = typeof MailDelivery.Type
 export const Enrollment = Schema.Struct({
   enrollment_id: Id,
   institution_id: Schema.String,
-  /** Masked: enough to recognise it by. */
+  /** Masked, but recognisable. */
   recipient: Schema.String,
   reason: Schema.String,
   delivery: MailDelivery,
@@ -160,7 +160,7 @@ export type AcceptedEnrollment = typeof AcceptedEnrollment.Type
 export const MembershipRequest = Schema.Struct({
   request_id: Id,
   institution_id: Schema.String,
-  /** What it asks for. */
+  /** The requested membership. */
   membership: Schema.Struct({ person_id: Schema.String, role: MembershipRole, state: MembershipState }),
   reason: Schema.String,
   expires_at: Timestamp,
@@ -181,20 +181,20 @@ export const LinkRequest = Schema.Struct({
   subject: Schema.String,
   reason: Schema.String,
   expires_at: Timestamp,
-  /** From when on the two are one, once an operator approved it and nobody objected. */
+  /** When the identities become one, once an operator has approved the link and no one has objected. */
   effective_at: orNull(Timestamp),
   state: Schema.Literals(["pending_review", "linked", "declined", "expired"]),
   ...filed,
 }).annotate({ identifier: "LinkRequest" })
 export type LinkRequest = typeof LinkRequest.Type
 
-/** One of the caller's own requests, of whatever kind, or a link of theirs that somebody else asks for. */
+/** One of the caller's own requests, of any kind, or a link of the caller's identity that another person requests. */
 export const OwnRequest = Schema.Struct({
   id: Id,
   kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
-  /** Another than the caller: a link that they may object to. */
+  /** Where this is another person than the caller: a link that the caller may object to. */
   author_person_id: Schema.String,
-  /** Those of all kinds. */
+  /** The states of all kinds. */
   state: Schema.Literals([
     "submitted",
     "approved",
@@ -216,18 +216,18 @@ export const OwnRequest = Schema.Struct({
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),
   effective_at: orNull(Timestamp).annotate({
-    description: "Of an approved link: from when on the two identities are one, unless its other side objects.",
+    description: "Of an approved link: when the two identities become one, unless the other side objects.",
   }),
   held_reason: orNull(Schema.String).annotate({
-    description: "Of an approved launch that is held: what it waits for.",
+    description: "Of an approved launch that is held: the condition that it waits for.",
     examples: ["client_not_provisioned"],
   }),
   client_id: orNull(Schema.String).annotate({
     description: "Of a website: its client at the identity provider, once the provider's job has made it.",
   }),
-  /** What it made: an institution, an Access, a membership, a project. */
+  /** The id of what the request created: an institution, an Access, a membership, a project. */
   result_id: orNull(Schema.String),
-  /** Of an enrollment: what became of its mail. */
+  /** Of an enrollment: the outcome of its mail. */
   delivery: orNull(MailDelivery),
   ...filed,
 }).annotate({ identifier: "OwnRequest" })

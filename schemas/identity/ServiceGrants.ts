@@ -13,12 +13,14 @@ export type Capability = typeof Capability.Type
 export const LifecycleServiceProposal = Schema.Struct({
   /** The service's `client_id`. */
   service_id: Text(1, 200),
-  /** Null or left out: the only configured lifecycle issuer. As long as an index holds beside `service_id`. */
+  /**
+   * Null or left out: the only configured lifecycle issuer. Bounded so that an index can hold it beside `service_id`.
+   */
   service_issuer: Schema.optionalKey(orNull(Text(1, 400))),
   /** Repeats are refused. */
   capabilities: Schema.Array(Capability).check(Schema.isMinLength(1), Schema.isMaxLength(4), Schema.isUnique()),
   environment: Schema.Literals(["staging", "production"]),
-  /** Ahead, by at most 365 days; null or left out: none. */
+  /** In the future, by at most 365 days; null or left out: none. */
   expires_at: Schema.optionalKey(orNull(AskedTime)),
   reason: Reason,
 }).annotate({ identifier: "LifecycleServiceProposal" })
@@ -49,7 +51,10 @@ export const GrantRead = Schema.Struct({
   expires_at: orNull(Timestamp),
   delivery: Delivery,
   acknowledgement: Acknowledgement,
-  /** Whether the service can have anything by it now: by a token of an issuer that we take, or by a stream pushed to it. */
+  /**
+   * Whether the grant gives the service access now: by a token of an accepted issuer, or by a stream that is pushed to
+   * it.
+   */
   effective: Effective,
 }).annotate({ identifier: "GrantRead" })
 export type GrantRead = typeof GrantRead.Type

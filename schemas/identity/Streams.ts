@@ -1,6 +1,6 @@
 /**
- * Streams as the Shared Signals Framework 1.0 has them (8.1): what a receiver sends, and what it is shown. Unknown members
- * of a request are ignored; those that the transmitter supplies may be sent, and must then be what they are.
+ * Streams of the Shared Signals Framework 1.0 (8.1): the requests of a receiver, and its answers. Unknown members of a
+ * request are ignored; a request may repeat members that the transmitter supplies, with the same values.
  */
 import { Schema } from "effect"
 import { codePoints, Text } from "../Validation/Scalars.ts"
@@ -17,7 +17,7 @@ export const minVerificationInterval = 30
 export const StreamStatus = Schema.Literals(["enabled", "paused", "disabled"])
 export type StreamStatus = typeof StreamStatus.Type
 
-/** What stands in a header as it is (RFC 9110, 5.5), on the way to the receiver. */
+/** A header's value that needs no encoding (RFC 9110, 5.5). */
 const HeaderValue = Schema.String.check(
   codePoints(1, 4_096),
   Schema.isPattern(/^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/u),
@@ -27,13 +27,13 @@ const PushDelivery = Schema.Struct({
   method: Schema.Literal(push),
   /** https, a public address. */
   endpoint_url: Text(1, 2_048),
-  /** Sent with every message; shown to the receiver that gave it, and to nobody else. */
+  /** Sent with every message; shown only to the receiver that supplied it. */
   authorization_header: Schema.optionalKey(HeaderValue),
 }).annotate({ identifier: "StreamPushDelivery" })
 
 const PollDelivery = Schema.Struct({
   method: Schema.Literal(poll),
-  /** The transmitter's: there is no need to send it. */
+  /** The transmitter's own address: a request need not send it. */
   endpoint_url: Schema.optionalKey(Schema.NullOr(Schema.String)),
 }).annotate({ identifier: "StreamPollRequest" })
 
@@ -42,10 +42,10 @@ export type DeliveryRequest = typeof DeliveryRequest.Type
 
 const Events = Schema.Array(Text(1, 2_048)).check(Schema.isMaxLength(100))
 const Listed = Schema.Array(Schema.String)
-/** The same in a request: what the transmitter supplies is a few items long. */
+/** A list in a request: the transmitter's own lists have a few items. */
 const Repeated = Listed.check(Schema.isMaxLength(100))
 
-/** What the transmitter supplies, beside the id. */
+/** Members that the transmitter supplies, beside the id. */
 const supplied = {
   iss: Schema.optionalKey(Schema.String),
   aud: Schema.optionalKey(Schema.Union([Schema.String, Repeated])),
@@ -54,11 +54,11 @@ const supplied = {
   min_verification_interval: Schema.optionalKey(Schema.Finite),
 }
 
-/** What the receiver supplies. */
+/** Members that the receiver supplies. */
 const asked = {
-  /** Poll, where it is left out. */
+  /** By default poll. */
   delivery: Schema.optionalKey(DeliveryRequest),
-  /** All that there are, where it is left out; unknown ones are ignored. */
+  /** By default all types; unknown ones are ignored. */
   events_requested: Schema.optionalKey(Events),
   description: Schema.optionalKey(Text(0, 1_000)),
 }
@@ -95,7 +95,7 @@ export type StreamConfiguration = typeof StreamConfiguration.Type
 
 const OwnWords = Text(0, 1_000)
 
-/** 8.1.2: of a request as of an answer. */
+/** 8.1.2: the same in a request and an answer. */
 export const StreamState = Schema.Struct({
   stream_id: Id,
   status: StreamStatus,
@@ -113,14 +113,14 @@ export type VerificationRequest = typeof VerificationRequest.Type
 export const SubjectAddition = Schema.Struct({
   stream_id: Id,
   subject: Subject,
-  /** Taken, and not judged by. */
+  /** Accepted, and ignored. */
   verified: Schema.optionalKey(Schema.Boolean),
 }).annotate({ identifier: "StreamSubjectAddition" })
 
 export const SubjectRemoval = Schema.Struct({ stream_id: Id, subject: Subject })
   .annotate({ identifier: "StreamSubjectRemoval" })
 
-/** 7.1: what `/.well-known/ssf-configuration` says. */
+/** 7.1: the answer of `/.well-known/ssf-configuration`. */
 export const TransmitterConfiguration = Schema.Struct({
   spec_version: Schema.String,
   issuer: Schema.String,

@@ -1,12 +1,12 @@
 /**
- * Subject identifiers (RFC 9493, 3) and complex subjects (Shared Signals Framework 1.0, 3.3 and 3.5). A format that
- * nobody registered is taken as it is: receivers may have agreed on one elsewhere.
+ * Subject identifiers (RFC 9493, 3) and complex subjects (Shared Signals Framework 1.0, 3.3 and 3.5). A format that is
+ * not registered is accepted as it is: receivers may have agreed on one elsewhere.
  */
 import { Schema } from "effect"
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Each format's members: all of them, and no other (RFC 9493, 3). */
+/** The members of each format: all are required, and no others allowed (RFC 9493, 3). */
 const simple: Readonly<Record<string, ReadonlyArray<string>>> = {
   account: ["uri"],
   email: ["email"],
@@ -34,7 +34,7 @@ const only = (subject: Members, members: ReadonlyArray<string>) => {
 const isList = (value: unknown, of: (item: unknown) => boolean) =>
   Array.isArray(value) && value.length > 0 && value.every(of)
 
-/** What is wrong with a simple identifier, or null. */
+/** The fault of a simple identifier, or null. */
 const simpleFault = (value: unknown, within: "aliases" | "complex" | null): string | null => {
   if (!isMembers(value)) return "a subject identifier is an object"
   const { format } = value
@@ -59,14 +59,14 @@ const simpleFault = (value: unknown, within: "aliases" | "complex" | null): stri
     : `${format} has ${members.join(" and ")}, and no more`
 }
 
-/** What is wrong with a subject, or null. */
+/** The fault of a subject, or null. */
 const faultOf = (value: unknown): string | null => {
   if (!isMembers(value) || value["format"] !== "complex") return simpleFault(value, null)
   if (named(value).length === 0) return "a complex subject has members"
   return named(value).map((name) => simpleFault(value[name], "complex")).find((fault) => fault !== null) ?? null
 }
 
-/** Characters of JSON. */
+/** The most characters of a subject's JSON. */
 const longest = 8_192
 
 /** Checked: an identifier, or a complex subject whose members are identifiers. */

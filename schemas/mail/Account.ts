@@ -1,4 +1,4 @@
-/** Accounts of the mail platform, as the directory tells of them (docs/api/mail.md). */
+/** Accounts of the mail platform, as the directory describes them (docs/api/mail.md). */
 import { Schema } from "effect"
 
 export const Plan = Schema.Literals(["free", "starter", "pro", "business"]).annotate({ identifier: "Plan" })

@@ -5,7 +5,7 @@ import { codePoints, storable } from "../Validation/Scalars.ts"
 import { uuidParsing } from "../Validation/Uuid.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 
-/** What a key may do. The set may grow; a key that exists keeps what it was given. */
+/** The permissions of a key. The set may grow; an existing key keeps its own. */
 export const Permission = Schema.Literals(["send"]).annotate({ identifier: "ApiKeyPermission" })
 export type Permission = typeof Permission.Type
 
@@ -20,7 +20,7 @@ export const ApiKeyName = Schema.String.check(
 /** `mail_k_` and 43 base62 digits: 256 random bits. */
 export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/u))
 
-/** A key's id in a path: a UUID of any version and variant, as pydantic takes it. */
+/** A key's id in a path: a UUID of any version and variant, as pydantic accepts it. */
 export const ApiKeyId = Schema.String.check(
   Schema.isGUID({
     toJsonSchema: () => ({ format: "uuid" }),

@@ -10,7 +10,7 @@ import { EventType, WebhookBody } from "./MailEvent.ts"
 export const DeliveryStatus = Schema.Literals(["pending", "retrying", "delivered", "dead_letter", "cancelled"])
 export type DeliveryStatus = typeof DeliveryStatus.Type
 
-/** Why an attempt failed without an HTTP status, or what else is to be known of it. */
+/** Why an attempt failed without an HTTP status, or a further note on it. */
 export const AttemptError = Schema.NullOr(Schema.String)
 
 export const DeliveryRecord = Schema.Struct({

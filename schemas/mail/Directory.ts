@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { address, FeedTime, hostname, orNull, text } from "../bus/Fields.ts"
 import { AccountStatus, Plan, WorkspaceRole } from "./Account.ts"
 
-/** An id of a mail kind: a UUID of any version, as the platform that made it saw fit. */
+/** An id of a mail kind: a UUID of any version, chosen by the mail platform. */
 export const FeedId = Schema.String.check(Schema.isGUID())
 
 export const AccountFields = Schema.Struct({

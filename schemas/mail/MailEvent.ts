@@ -1,4 +1,4 @@
-/** Email events: what the platform around us publishes, and the body that receivers get. */
+/** Email events: the mail platform's messages, and the body for receivers. */
 import { Schema } from "effect"
 import { Uuid } from "../Wire.ts"
 

@@ -18,7 +18,7 @@ export const Preferences = Schema.Struct({ alerts: byChannel, sends: byChannel, 
   .annotate({ identifier: "NotificationPreferences" })
 export type Preferences = typeof Preferences.Type
 
-/** What counts where an account has not chosen. */
+/** The preferences of an account that has not chosen. */
 export const defaultPreferences: Preferences = {
   alerts: { web: true, email: true, slack: false },
   sends: { web: true, email: false, slack: false },
@@ -35,7 +35,7 @@ export const NotificationView = Schema.Struct({
   href: Schema.String.annotate({ description: "A path of the app" }),
   count: Schema.Int.annotate({
     description:
-      "How often it was said: what repeats within an hour is one notification, and `created_at` its last time",
+      "How often it was repeated: repeats within an hour are one notification, whose `created_at` is the last time",
   }),
   read_at: Schema.NullOr(Timestamp),
   created_at: Timestamp,

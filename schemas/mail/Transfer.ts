@@ -13,7 +13,7 @@ export const TransferStatus = Schema.Literals([
 ]).annotate({ identifier: "DomainTransferStatus" })
 export type TransferStatus = typeof TransferStatus.Type
 
-/** States that something may still happen to; a domain has at most one transfer in them. */
+/** Whether the transfer can still change; a domain has at most one such transfer. */
 export const isLive = (status: TransferStatus): boolean => status === "pending" || status === "accepted"
 
 export const DomainTransfer = Schema.Struct({
@@ -47,7 +47,7 @@ export const AcceptEligibility = Schema.Struct({
 }).annotate({ identifier: "AcceptEligibility" })
 export type AcceptEligibility = typeof AcceptEligibility.Type
 
-/** What keeps a domain from being handed over. */
+/** An object that blocks the transfer of its domain. */
 export const Blocker = Schema.Struct({
   kind: Schema.Literals(["broadcast", "scheduled_email"]),
   id: Id,
@@ -57,7 +57,7 @@ export const Blocker = Schema.Struct({
 }).annotate({ identifier: "TransferBlocker" })
 export type Blocker = typeof Blocker.Type
 
-/** `active`: the domain's mail is signed with it; `prepared`: it will be, once its transfer takes effect. */
+/** `active`: the key signs the domain's mail; `prepared`: it will, once its transfer takes effect. */
 export const DkimKeyView = Schema.Struct({
   selector: Schema.String,
   status: Schema.Literals(["active", "prepared"]),

@@ -1,4 +1,4 @@
-/** Failures that any request can meet, whatever the endpoint (docs/api/mail.md). */
+/** Problems that any request can meet, whatever the endpoint (docs/api/mail.md). */
 import { Schema } from "effect"
 import { Problem } from "./Problem.ts"
 

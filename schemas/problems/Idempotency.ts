@@ -1,4 +1,4 @@
-/** What a request with an idempotency key can meet (docs/api/identity.md). */
+/** Problems of a request with an idempotency key (docs/api/identity.md). */
 import { Schema } from "effect"
 import { Problem } from "./Problem.ts"
 

@@ -1,25 +1,26 @@
 /**
- * Failures of the identity API (docs/api/identity.md): the whole table, but for the codes that stand in Floor.ts
- * (`not_found`, `rate_limited`, `internal`, `dependency_unavailable`) or Idempotency.ts, and 422, which is an
- * HTTPValidationError.
+ * Problems of the identity API (docs/api/identity.md): the whole table, except the codes in Floor.ts (`not_found`,
+ * `rate_limited`, `internal`, `dependency_unavailable`) and Idempotency.ts, and 422, which is an HTTPValidationError.
  */
 import { Schema } from "effect"
 import { NotFound } from "./Floor.ts"
 import { Problem } from "./Problem.ts"
 import { Id } from "../Wire.ts"
 
-/** No token, a wrong one, one of a revoked session, or of a person who is unknown or not active (RFC 6750). */
+/**
+ * No token, or a token that is invalid, of a revoked session, or of a person who is unknown or not active (RFC 6750).
+ */
 export class InvalidToken
   extends Problem<InvalidToken>()("InvalidToken", "invalid_token", 401, "Invalid access token") {}
 
-/** The token is good, the person has to prove again who they are (RFC 9470); `max_age` in seconds. */
+/** The token is valid, but the person has to sign in again (RFC 9470); `max_age` in seconds. */
 export class InsufficientUserAuthentication extends Problem<InsufficientUserAuthentication>()(
   "InsufficientUserAuthentication",
   "insufficient_user_authentication",
   401,
   "A fresh or stronger sign-in is needed",
   {
-    /** What would do, separated by blanks. */
+    /** The values that suffice, separated by blanks. */
     acr_values: Schema.optionalKey(Schema.String),
     max_age: Schema.optionalKey(Schema.Int),
   },
@@ -42,7 +43,7 @@ export class NotCurrentSponsor extends Problem<NotCurrentSponsor>()(
   "The caller is not a current sponsor of the institution",
 ) {}
 
-/** Invited, suspended, not yet effective or expired: an administrator, but not now. */
+/** The caller is an administrator, but not now: invited, suspended, not yet effective or expired. */
 export class AdministratorNotEffective extends Problem<AdministratorNotEffective>()(
   "AdministratorNotEffective",
   "administrator_not_effective",
@@ -50,7 +51,10 @@ export class AdministratorNotEffective extends Problem<AdministratorNotEffective
   "The caller is not an effective administrator of the institution",
 ) {}
 
-/** The same person as before, or one who is not independent of them: made or approved by them within 90 days. */
+/**
+ * The caller is the same person as before, or not independent of that person: made or approved by that person within 90
+ * days, or the reverse.
+ */
 export class FourEyesRequired extends Problem<FourEyesRequired>()(
   "FourEyesRequired",
   "four_eyes_required",
@@ -69,7 +73,7 @@ export class PortalBindingMismatch extends Problem<PortalBindingMismatch>()(
 export class EnvironmentHeld
   extends Problem<EnvironmentHeld>()("EnvironmentHeld", "environment_held", 403, "New activation is held") {}
 
-/** A service grant names an environment that is not its project's; `project_environment` is the one that is. */
+/** A service grant names another environment than its project's, which is `project_environment`. */
 export class EnvironmentMismatch extends Problem<EnvironmentMismatch>()(
   "EnvironmentMismatch",
   "environment_mismatch",
@@ -107,7 +111,7 @@ export class ReviewExists extends Problem<ReviewExists>()(
   "This Access version has an open or approved review",
 ) {}
 
-/** `allowed` are the states in which it would have been possible. */
+/** `allowed` are the states in which the command is possible. */
 export class InvalidState
   extends Problem<InvalidState>()("InvalidState", "invalid_state", 409, "Not possible in the present state", {
     state: Schema.String,
@@ -123,7 +127,7 @@ export class PersonExists
 export class CursorAhead
   extends Problem<CursorAhead>()("CursorAhead", "cursor_ahead", 409, "The cursor is ahead of the history") {}
 
-/** The history was restored, or the cursor is none: take a snapshot. */
+/** The history was restored, or the cursor is invalid: take a snapshot. */
 export class CursorEpochChanged extends Problem<CursorEpochChanged>()(
   "CursorEpochChanged",
   "cursor_epoch_changed",
@@ -151,7 +155,7 @@ export class WebsiteExists extends Problem<WebsiteExists>()(
   "The institution has this website in this environment already",
 ) {}
 
-/** A merge of two who share a decision. */
+/** A merge of two persons who took part in the same decision. */
 export class FourEyesCollapsed extends Problem<FourEyesCollapsed>()(
   "FourEyesCollapsed",
   "four_eyes_collapsed",
@@ -188,7 +192,7 @@ export class IntentExpired
 export class ProofExpired
   extends Problem<ProofExpired>()("ProofExpired", "proof_expired", 410, "The time to use the proof is over") {}
 
-/** Older than what is kept: take a snapshot. */
+/** The cursor is older than the kept events: take a snapshot. */
 export class CursorExpired
   extends Problem<CursorExpired>()("CursorExpired", "cursor_expired", 410, "The cursor is older than what is kept") {}
 
@@ -200,16 +204,18 @@ export class PreconditionFailed extends Problem<PreconditionFailed>()(
   "What was seen is not what stands now",
 ) {}
 
-/** While the installation is: after a restore or a fail-over. `retry_after` in whole seconds, repeated as `Retry-After`. */
+/**
+ * The installation is held after a restore or a fail-over. `retry_after` in whole seconds, repeated as `Retry-After`.
+ */
 export class Held extends Problem<Held>()("Held", "held", 503, "The operation is held", { retry_after: Schema.Int }) {}
 
-/** The provider may have done it: poll the job, do not ask again blindly. */
+/** The provider may have carried the job out: poll the job, and do not send the request again blindly. */
 export class OutcomeUnknown
   extends Problem<OutcomeUnknown>()("OutcomeUnknown", "outcome_unknown", 504, "The outcome is not known yet", {
     job_id: Id,
   }) {}
 
-/** What any operation within an institution may be refused with, where a role is asked for. */
+/** The problems of any operation within an institution that needs a role. */
 export const roleProblems = [
   NotFound,
   RoleRequired,

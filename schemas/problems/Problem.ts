@@ -1,14 +1,14 @@
 /**
- * The one error body of this product: RFC 9457 `application/problem+json` with three members of ours.
+ * The error body of all APIs: RFC 9457 `application/problem+json` with three members of ours.
  *
- * A service fails with a Problem for everything that a client can cause. It says what happened (`code`, `status`,
- * `title`, `detail`); where and when (`instance`, `request_id`, `audit_id`) is filled in at the edge.
+ * A service fails with a Problem for every fault that a client can cause. The Problem describes the fault (`code`,
+ * `status`, `title`, `detail`); the HTTP edge adds the occurrence (`instance`, `request_id`, `audit_id`).
  */
 import { Schema } from "effect"
 import { HttpApiError } from "effect/http-api"
 import { Id } from "../Wire.ts"
 
-/** Every problem type of this product is a name, not an address: it is never fetched. */
+/** A problem type is a name, not an address: it is never fetched. */
 export const typeOf = <const Code extends string>(code: Code): `urn:bailiwick:problem:${Code}` =>
   `urn:bailiwick:problem:${code}`
 

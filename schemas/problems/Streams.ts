@@ -2,7 +2,10 @@
 import { Schema } from "effect"
 import { Problem } from "./Problem.ts"
 
-/** The grant that stands does not say this, or none stands. `scope`, the capability, is repeated in the challenge. */
+/**
+ * The service's grant lacks this capability, or there is no grant. `scope`, the capability, is repeated in the
+ * challenge.
+ */
 export class CapabilityRequired extends Problem<CapabilityRequired>()(
   "CapabilityRequired",
   "role_required",
@@ -20,7 +23,7 @@ export class AudienceRequired extends Problem<AudienceRequired>()(
   { audiences: Schema.Array(Schema.String) },
 ) {}
 
-/** `properties` are the transmitter's, and are others than were sent. */
+/** `properties` are supplied by the transmitter, with other values than were sent. */
 export class SuppliedMismatch extends Problem<SuppliedMismatch>()(
   "SuppliedMismatch",
   "supplied_mismatch",

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Blocker } from "../mail/Transfer.ts"
 import { Problem } from "./Problem.ts"
 
-/** A domain or transfer that does not exist or is not the caller's to see; a token that is unknown or used. */
+/** A domain or transfer that does not exist or that the caller may not see; a token that is unknown or used. */
 export class TransferNotFound extends Problem<TransferNotFound>()("TransferNotFound", "not_found", 404, "Not found") {}
 
 export class DomainNotVerified

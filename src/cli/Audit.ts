@@ -35,7 +35,7 @@ export const audit = Command.make(
     ),
     subject: Flag.String("subject").pipe(
       Flag.withMetavar("ID"),
-      Flag.withDescription("On what it was done, such as webhook:ID, transfer:ID or domain:NAME"),
+      Flag.withDescription("The subject of the records, such as webhook:ID, transfer:ID or domain:NAME"),
       Flag.optional,
     ),
     since: sinceFlag.pipe(Flag.withDescription("Not before this time, or this long ago"), Flag.optional),
@@ -53,7 +53,7 @@ export const audit = Command.make(
 ).pipe(
   Command.withDescription("Prints redacted audit records as NDJSON, oldest first"),
   Command.withExamples([
-    { command: "cli audit --request-id 0199...", description: "What became of one request" },
+    { command: "cli audit --request-id 0199...", description: "The records of one request" },
     { command: "cli audit --since 1h", description: "Everything of the last hour" },
   ]),
 )

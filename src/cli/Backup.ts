@@ -1,4 +1,4 @@
-/** `backup`: everything that the database holds, in one file, while the program goes on. */
+/** `backup`: writes the whole database into one file while the program runs. */
 import { Clock, Console, Effect, Layer } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Audit } from "../../services/platform/observability/Audit.ts"
@@ -14,18 +14,21 @@ import { databaseAt, instance } from "./Instance.ts"
 import { reasonOf } from "./Reason.ts"
 
 const file = Argument.String("FILE").pipe(
-  Argument.withDescription("Where to, readable by this user alone; - is standard output"),
+  Argument.withDescription("The file to write, readable by this user alone; - is standard output"),
 )
 
 const force = Flag.Boolean("force").pipe(
-  Flag.withDescription("Takes the place of a file that is there already"),
+  Flag.withDescription("Replaces a file that exists"),
   Flag.withDefault(false),
 )
 
-/** All that there is has left the database: that is on record. */
+/** Records in the audit that all data was copied out of the database. */
 const recorded = Effect.fnUntraced(function* ({ epoch, made_at, parts }: Manifest) {
   yield* (yield* Audit).append({
-    ...{ action: "backup.made", actor: "operator", subject: `installation:${epoch}`, outcome: "done" },
+    action: "backup.made",
+    actor: "operator",
+    subject: `installation:${epoch}`,
+    outcome: "done",
     details: { made_at, rows: parts.reduce((sum, part) => sum + part.rows, 0) },
   })
 })
@@ -34,7 +37,7 @@ const run = Effect.fnUntraced(function* (file: string, force: boolean) {
   if (!force) yield* mustBeFree(file)
   const found = yield* instance
   const urls = yield* serverOf(found, false)
-  // By the database's clock, before the view that is written.
+  // By the database's clock, and before the snapshot that is written.
   const madeAt = new Date(yield* Effect.provide(Clock.currentTimeMillis, databaseAt(urls)))
   const { clear, tell } = yield* telling
   const db = yield* connect(urls.url)

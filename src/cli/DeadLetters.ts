@@ -1,4 +1,7 @@
-/** `dead-letters`: what was given up on, and sending it again. An operator has no account and no rate limit. */
+/**
+ * `dead-letters`: lists deliveries that failed for good, and sends them again. Operators have no account and no rate
+ * limit.
+ */
 import { Clock, Console, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -14,7 +17,7 @@ import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 import { sinceFlag } from "./Times.ts"
 
-const ground = DeadLetters.layer.pipe(
+const services = DeadLetters.layer.pipe(
   Layer.provideMerge(Replays.layer),
   Layer.provideMerge(Layer.mergeAll(Jobs.layer, RateLimits.layer)),
   Layer.provideMerge(Bells.layer),
@@ -35,7 +38,7 @@ const list = Command.make(
   {
     webhook,
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription("At most so many, newest first (default 50)"),
+      Flag.withDescription("The most to list, newest first (default 50)"),
       Flag.filter((n) => n >= 1 && n <= 10_000, () => "a number from 1 to 10000"),
       Flag.withDefault(50),
     ),
@@ -54,13 +57,13 @@ const list = Command.make(
       )
     }
     if (letters.length === 0) yield* Console.error("no dead letters")
-  }, Effect.provide(ground)),
+  }, Effect.provide(services)),
 ).pipe(Command.withDescription("One line each: delivery, when it died, webhook, event, last answer, URL"))
 
 const replayOne = Effect.fnUntraced(function* (id: string) {
   const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(id) : "unknown"
   yield* outcome === "replayed" ? Console.log(`${id} replayed`) : Console.error(
-    `${printable(id)} ${outcome === "unknown" ? "is no dead letter" : "cannot go out: its webhook was deleted"}`,
+    `${printable(id)} ${outcome === "unknown" ? "is no dead letter" : "cannot be sent: its webhook was deleted"}`,
   )
   return outcome === "replayed"
 })
@@ -90,10 +93,12 @@ const replay = Command.make(
   },
   Effect.fn("cli.dead-letters.replay")(function* ({ ids, since, webhook }) {
     if (Option.isSome(webhook) && Option.isSome(since) && ids.length === 0) {
-      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis)).pipe(Effect.provide(ground))
+      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis)).pipe(
+        Effect.provide(services),
+      )
     }
     if (Option.isSome(webhook) || Option.isSome(since) || ids.length === 0) return yield* wrong
-    const replayed = yield* Effect.forEach(ids, replayOne).pipe(Effect.provide(ground))
+    const replayed = yield* Effect.forEach(ids, replayOne).pipe(Effect.provide(services))
     if (replayed.includes(false)) return yield* new Unsuccessful()
   }),
 ).pipe(
@@ -105,6 +110,6 @@ const replay = Command.make(
 )
 
 export const deadLetters = Command.make("dead-letters").pipe(
-  Command.withDescription("Deliveries that were given up on"),
+  Command.withDescription("Deliveries that failed for good"),
   Command.withSubcommands([list, replay]),
 )

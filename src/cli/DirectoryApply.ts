@@ -1,4 +1,4 @@
-/** `directory apply FILE`: what the platform around us tells, from a file instead of the bus. */
+/** `directory apply FILE`: applies directory lines from a file instead of the bus. */
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
@@ -21,8 +21,8 @@ import { fileArgument, linesOf } from "./Lines.ts"
 import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 
-const ground = Directory.layer(allKinds).pipe(
-  // Lines end grants; none is proposed here, so no issuer is needed.
+const services = Directory.layer(allKinds).pipe(
+  // Lines can end service grants and propose none, so no issuer is needed.
   Layer.provide(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ServiceGrants.layer({ issuers: [] }))),
   Layer.provide(Roles.layer),
   Layer.provide(Layer.merge(Positions.layer, Jobs.layer)),
@@ -62,18 +62,18 @@ const apply = Command.make(
         yield* progress.tell(counts(now))
       }),
       trustInFiles(config.identityDirectory),
-      // Where it is cut off, what was committed stays, and is told.
+      // Interrupted or not, prints the counts of the lines that were committed.
     ).pipe(Effect.ensuring(summary))
     if (total.rejected > 0) return yield* new Unsuccessful()
-  }, Effect.provide(ground)),
+  }, Effect.provide(services)),
 ).pipe(
   Command.withDescription(
-    "Applies a file of directory lines in order; lines of an older or equal version are ignored, and lines of Access that " +
-      "contradict what was decided here (decided_here)",
+    "Applies a file of directory lines in order; ignores lines of an older or equal version, and lines of Access that " +
+      "contradict a decision of this program (decided_here)",
   ),
   Command.withExamples([
     { command: "cli directory apply accounts.ndjson", description: "Apply a file" },
-    { command: "cli directory apply -", description: "Apply what comes on standard input" },
+    { command: "cli directory apply -", description: "Apply the lines of standard input" },
   ]),
 )
 

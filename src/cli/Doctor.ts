@@ -1,4 +1,4 @@
-/** `doctor`: one line a look, each `ok`, or what to do. */
+/** `doctor`: runs checks and prints one line for each: `ok`, or what to do. */
 import { Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
 import { env as environment } from "node:process"
@@ -15,8 +15,8 @@ import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } 
 import { printable } from "./Printable.ts"
 import { reasonOf } from "./Reason.ts"
 
-/** A look that cannot be had is a finding, too. */
-const looked = <E, R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, E, R>) =>
+/** A check that fails to run is a finding, too. */
+const checked = <E, R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, E, R>) =>
   Effect.catch(checks, (error) => Effect.succeed([fail(what, reasonOf(error))]))
 
 const process = ({ config, runtime }: Instance): Finding =>
@@ -26,7 +26,7 @@ const process = ({ config, runtime }: Instance): Finding =>
   })
 
 const databaseFindings = (found: Instance) =>
-  looked(
+  checked(
     "database",
     Effect.gen(function* () {
       const urls = yield* databaseUrls(found)
@@ -43,7 +43,7 @@ const databaseFindings = (found: Instance) =>
 const brokerFindings = (found: Instance) =>
   Option.match(natsUrl(found), {
     onNone: () => Effect.succeed([fail("broker", `NATS_URL is not set and no instance runs: type "deno task start"`)]),
-    onSome: (url) => looked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
+    onSome: (url) => checked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 
 const examine = Effect.gen(function* () {
@@ -56,7 +56,7 @@ const examine = Effect.gen(function* () {
   })
   const warnings = warningsOf(found.success.config, Object.keys(environment)).map((line) => warn("variables", line))
   return [
-    ok("configuration", "every variable reads well"),
+    ok("configuration", "every variable is valid"),
     ...warnings,
     process(found.success),
     ...database,
@@ -72,4 +72,4 @@ export const doctor = Command.make(
     for (const finding of findings) yield* Console.log(printable(lineOf(finding)))
     if (findings.some(({ level }) => level === "FAIL")) return yield* new Unsuccessful()
   }),
-).pipe(Command.withDescription("Looks at configuration, database, schema, keys, broker and streams; says what to do"))
+).pipe(Command.withDescription("Checks configuration, database, schema, keys, broker and streams; says what to do"))

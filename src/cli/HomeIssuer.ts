@@ -1,4 +1,4 @@
-/** The embedded issuer of the instance's home, under the name that the program gives it (DEMO). */
+/** The embedded issuer of the instance's home, with the same name as in the program (DEMO). */
 import { Effect, Layer, Option } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -7,7 +7,7 @@ import { EmbeddedIssuer, issuerKeyFile } from "../embedded/EmbeddedIssuer.ts"
 import { CliFault } from "./CliFault.ts"
 import { instance } from "./Instance.ts"
 
-/** Fails where the home has no key: nothing that a command signed would be trusted. */
+/** Fails where the home has no key: no program would trust tokens of a new one. */
 export const homeIssuer = Layer.unwrap(Effect.gen(function* () {
   const { config, runtime } = yield* instance
   if (!existsSync(join(config.home, issuerKeyFile))) {

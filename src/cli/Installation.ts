@@ -1,4 +1,4 @@
-/** `installation`: which epoch it is, whether it is held and why; and an operator's word that it may open. */
+/** `installation`: shows the epoch and why the installation is held, and opens it on an operator's word. */
 import { Clock, Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Audit } from "../../services/platform/observability/Audit.ts"
@@ -14,24 +14,23 @@ import { printable } from "./Printable.ts"
 
 const opening = '"deno task cli installation open --reason R"'
 
-/** What keeps it held, and what ends that. */
+/** Why the installation is held, and what ends that. */
 export const meanings: Readonly<Record<HeldReason, string>> = {
   restored:
-    "a backup was put in its place: an instance with the role lifecycle takes away again what it had taken away",
-  failed_over: "another server took its place: an instance with the role lifecycle looks for what it may have lost",
-  event_bus_unavailable: "the broker cannot be asked what was lost: see that it runs",
-  stream_gone: `the stream that knows what was revoked is gone: revoke by hand, then type ${opening}`,
+    "the database was restored from a backup: an instance with the role lifecycle revokes again what was revoked since",
+  failed_over: "another database server took over: an instance with the role lifecycle looks for what it may have lost",
+  event_bus_unavailable: "the broker, which may know what was lost, does not answer: check that it runs",
+  stream_gone: `the stream with the lost revocations is gone: revoke by hand, then type ${opening}`,
   unverifiable_messages:
-    "messages of the lost time cannot be verified: see recovery.looked-back in the audit, revoke by hand, then type " +
+    "messages of the lost time cannot be verified: read recovery.looked-back in the audit, revoke by hand, then type " +
     opening,
   messages_missing:
-    "messages that may say what was revoked are missing on the broker: once it has them again it goes on by itself; " +
-    `otherwise revoke by hand what they may have said, then type ${opening}`,
-  intake_behind:
-    "what came in during the lost time is still being taken in: see that an instance with the role intake runs",
+    "messages that may be revocations are missing on the broker: recovery goes on by itself once they are back; " +
+    `otherwise revoke by hand what they may have revoked, then type ${opening}`,
+  intake_behind: "messages of the lost time are still being taken in: check that an instance with the role intake runs",
 }
 
-/** What a stream lacks, in words. */
+/** Missing messages of a stream, in words. */
 export const missingText = ({ epoch, first, last, project_id, stream }: MissingMessages): string => {
   const range = first === last ? `${first}` : `${first} to ${last}`
   return project_id === undefined
@@ -51,7 +50,7 @@ const show = Command.make(
     yield* Console.log(`decisions may be lost since ${(lost_since ?? held_since)!.toISOString()}`)
     for (const one of missing) yield* Console.log(printable(missingText(one)))
   }, Effect.provide(database)),
-).pipe(Command.withDescription("Says which epoch it is, and why it is held where it is"))
+).pipe(Command.withDescription("Shows the epoch, and why the installation is held where it is"))
 
 const reason = Flag.String("reason").pipe(
   Flag.withDescription("Why, for the audit: 8 to 500 characters"),
@@ -72,17 +71,20 @@ const open = Command.make(
       yield* sql`
         update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}`
       yield* audit.append({
-        ...{ action: "installation.opened", actor: "operator", subject: `installation:${row.epoch}`, outcome: "done" },
+        action: "installation.opened",
+        actor: "operator",
+        subject: `installation:${row.epoch}`,
+        outcome: "done",
         details: { reason, held_reason: row.held_reason },
       })
       return row
     }))
-    if (opened === null) return yield* new CliFault({ message: "it is not held" })
-    yield* Console.log(`epoch ${opened.epoch} is open; what was not revoked again is in effect`)
+    if (opened === null) return yield* new CliFault({ message: "the installation is not held" })
+    yield* Console.log(`epoch ${opened.epoch} is open; access that was not revoked again is in effect`)
   }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
-).pipe(Command.withDescription("Opens a held installation on an operator's word, whatever was lost"))
+).pipe(Command.withDescription("Opens a held installation on the operator's word, even where revocations may be lost"))
 
 export const installation = Command.make("installation").pipe(
-  Command.withDescription("After a restore or a fail-over: whether new things may be activated"),
+  Command.withDescription("After a restore or a fail-over: whether changes may take effect"),
   Command.withSubcommands([show, open]),
 )

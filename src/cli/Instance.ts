@@ -1,6 +1,6 @@
 /**
- * Which instance a command is about: explicit variables win, else the one that runs with this `BAILIWICK_HOME` and says
- * in `runtime.json` where its servers are.
+ * Finds the instance that a command works on: variables name its servers, else `runtime.json` of the instance that runs
+ * with this `BAILIWICK_HOME`.
  */
 import { Effect, Layer, Option, Redacted, Result } from "effect"
 import { Bus, BusError } from "../../services/platform/messaging/Bus.ts"
@@ -13,7 +13,7 @@ import { reasonOf } from "./Reason.ts"
 
 const connections = 4
 
-/** The configuration, and what the running instance published. */
+/** The configuration, and the `runtime.json` of the running instance. */
 export const instance = Effect.gen(function* () {
   const config = yield* AppConfig.load
   return { config, runtime: yield* Home.running(config.home) }
@@ -29,7 +29,7 @@ const none = ({ config }: Instance, variable: string) =>
 
 const parts = (url: Redacted.Redacted) => URL.parse(Redacted.value(url).split(",")[0] ?? "")
 
-/** Host, port and database of a URL: what may be shown of it. */
+/** Host, port and database of a URL, without its credentials. */
 export const placeOf = (url: Redacted.Redacted): string => {
   const parsed = parts(url)
   return parsed === null ? "an address that is no URL" : `${parsed.host}${parsed.pathname.replace(/^\/$/, "")}`
@@ -41,7 +41,7 @@ interface DatabaseUrls {
   readonly ownerUrl: Redacted.Redacted | null
 }
 
-/** Where the database is, for the program's role and for the tables' owner. */
+/** The database's URLs: for the program's role and for the tables' owner. */
 export const databaseUrls = (found: Instance): Effect.Effect<DatabaseUrls, CliFault> => {
   const { config: { databaseOwnerUrl, databaseUrl }, runtime } = found
   if (databaseUrl !== null) return Effect.succeed({ url: databaseUrl, ownerUrl: databaseOwnerUrl })
@@ -55,7 +55,7 @@ export const databaseUrls = (found: Instance): Effect.Effect<DatabaseUrls, CliFa
   })
 }
 
-/** The pools over these addresses, on the database's clock. */
+/** Connection pools for these URLs, on the database's clock. */
 export const databaseAt = (urls: DatabaseUrls) =>
   DatabaseClock.layer().pipe(
     Layer.provideMerge(Database.layer({ ...urls, maxConnections: connections })),
@@ -68,17 +68,17 @@ export const databaseAt = (urls: DatabaseUrls) =>
 
 export const database = Layer.unwrap(Effect.map(Effect.flatMap(instance, databaseUrls), databaseAt))
 
-/** Where the broker is, if anything says so. */
+/** The broker's URL, where a variable or a running instance names one. */
 export const natsUrl = ({ config, runtime }: Instance): Option.Option<Redacted.Redacted> =>
   config.natsUrl !== null ? Option.some(config.natsUrl) : Option.map(runtime, ({ nats_url }) => Redacted.make(nats_url))
 
-/** How to reach the broker. */
+/** The broker's URL and credentials. */
 export const configOf = ({ config }: Instance, url: Redacted.Redacted) => ({
   url,
   ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }),
 })
 
-/** How to reach the broker; fails where nothing says so. */
+/** The broker's URL and credentials; fails where no broker is known. */
 export const brokerOf = (found: Instance) =>
   Option.match(natsUrl(found), {
     onNone: () => Effect.fail(none(found, "NATS_URL")),
@@ -100,33 +100,36 @@ export const bus = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(reached, Bus.layer(broker))
 }))
 
-const nowhere = new BusError({ reason: "unavailable", detail: "NATS_URL is not set" })
+const noBroker = new BusError({ reason: "unavailable", detail: "NATS_URL is not set" })
 
-/** For who only rings bells: those are never the truth, and whoever waits looks by itself. */
+/** For commands that only send wake-up signals: a lost signal does no harm, since every worker polls as well. */
 const unconnected = Layer.succeed(
   Bus,
   Bus.of({
-    publish: () => Effect.fail(nowhere),
-    publishAll: (messages) => Effect.succeed(messages.map(() => Result.fail(nowhere))),
+    publish: () => Effect.fail(noBroker),
+    publishAll: (messages) => Effect.succeed(messages.map(() => Result.fail(noBroker))),
     consume: () => Effect.void,
     publishCore: () => Effect.void,
     subscribeCore: () => Effect.void,
     status: Effect.succeed("fail"),
-    fault: Effect.succeed(nowhere.detail),
+    fault: Effect.succeed(noBroker.detail),
     connected: Effect.succeed(false),
     epoch: Effect.succeed(0),
     serverVersion: Effect.succeed(null),
-    mark: () => Effect.fail(nowhere),
-    history: () => Effect.fail(nowhere),
-    missing: () => Effect.fail(nowhere),
-    rewind: () => Effect.fail(nowhere),
-    unanswered: () => Effect.fail(nowhere),
-    subscribers: () => Effect.fail(nowhere),
-    heal: Effect.fail(nowhere),
+    mark: () => Effect.fail(noBroker),
+    history: () => Effect.fail(noBroker),
+    missing: () => Effect.fail(noBroker),
+    rewind: () => Effect.fail(noBroker),
+    unanswered: () => Effect.fail(noBroker),
+    subscribers: () => Effect.fail(noBroker),
+    heal: Effect.fail(noBroker),
   }),
 )
 
-/** The broker where one is known, for what does not need it: a bell that is not heard is looked for a little later. */
+/**
+ * The broker where one is known, for commands that do without it: work whose wake-up signal is lost starts with the
+ * next poll.
+ */
 export const busIfKnown = Layer.unwrap(
   Effect.map(
     instance,

@@ -1,4 +1,4 @@
-/** `keys`: the signing keys of lifecycle messages, as an operator moves them. What takes time goes on by itself. */
+/** `keys`: lets an operator rotate the keys that sign lifecycle messages. A transition goes on by itself. */
 import { Clock, Console, Duration, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { KeyRefused, KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
@@ -18,7 +18,7 @@ const vault = Layer.unwrap(Effect.map(
   ({ config: { keys, keysFile } }) => Vault.layer({ file: keysFile ?? "", ...(keys === null ? {} : { keys }) }),
 ))
 
-const ground = Layer.unwrap(Effect.map(
+const services = Layer.unwrap(Effect.map(
   instance,
   ({ config }) => KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline }),
 )).pipe(
@@ -37,12 +37,12 @@ const asked = <A, E, R>(command: Effect.Effect<A, E | KeyRefused, R>) =>
     ({ message }) => Effect.fail(new CliFault({ message })),
   )
 
-/** What a running instance would do within seconds is done before the command ends. */
-const settled = Effect.flatMap(KeyRotation, ({ advance }) => Effect.repeat(advance, { while: (more) => more }))
+/** Advances the rotation before the command ends, as a running instance would within seconds. */
+const advanced = Effect.flatMap(KeyRotation, ({ advance }) => Effect.repeat(advance, { while: (more) => more }))
 
 const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> => {
   const { deadlineAt, left, notBefore, successor, switched, untold, waiting } = transition
-  const told = untold === 0 ? "" : `, ${untold} not told yet`
+  const told = untold === 0 ? "" : `, ${untold} not informed yet`
   return [
     `transition to ${successor}: not before ${notBefore.toISOString()}, waits until ${deadlineAt.toISOString()}`,
     `  ${switched} projects switched, ${left} to go${told}`,
@@ -61,9 +61,9 @@ const table = Effect.gen(function* () {
   for (const line of transition === null ? [] : transitionLines(transition)) yield* Console.log(printable(line))
 })
 
-const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(ground))).pipe(
+const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(services))).pipe(
   Command.withDescription(
-    "Keys in the order in which they follow each other, what a new product pins, and whom a transition waits for",
+    "Lists keys in the order of their use, the pins for a new product, and the consumers that a transition waits for",
   ),
 )
 
@@ -71,41 +71,41 @@ const announce = Command.make(
   "announce",
   {
     in: durationFlag("in").pipe(
-      Flag.withDescription("No project switches earlier than this from now (default 1d)"),
+      Flag.withDescription("How long from now no project switches yet (default 1d)"),
       Flag.optional,
     ),
   },
   Effect.fn("cli.keys.announce")(function* ({ in: within }) {
     const delay = Option.match(within, { onNone: () => 86_400_000, onSome: (duration) => Duration.toMillis(duration) })
     const kid = yield* asked((yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
-    yield* settled
+    yield* advanced
     yield* Console.log(`${kid} announced`)
     yield* table
-  }, Effect.provide(ground)),
-).pipe(Command.withDescription("Begins a transition to the next key and tells every project"))
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Begins a transition to the next key and informs every project"))
 
 const publish = Command.make(
   "publish",
   {},
   Effect.fn("cli.keys.publish")(function* () {
     yield* Console.log(`${yield* asked((yield* KeyRotation).publish)} published`)
-  }, Effect.provide(ground)),
-).pipe(Command.withDescription("Puts the announced key into the key set before every project has been told"))
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Puts the announced key into the key set before every project has been informed"))
 
 const activate = Command.make(
   "activate",
   {
     force: Flag.Boolean("force").pipe(
-      Flag.withDescription("Waits for nobody: who is late takes a snapshot"),
+      Flag.withDescription("Waits for no consumer: those that are late need a snapshot"),
       Flag.withDefault(false),
     ),
   },
   Effect.fn("cli.keys.activate")(function* ({ force }) {
     const kid = yield* asked((yield* KeyRotation).activate({ force }))
-    yield* settled
+    yield* advanced
     yield* Console.log(`${kid} signs for every project whose consumers know it`)
     yield* table
-  }, Effect.provide(ground)),
+  }, Effect.provide(services)),
 ).pipe(Command.withDescription("Lets projects switch to the announced key from now on"))
 
 const kidArgument = Argument.String("KID").pipe(Argument.withDescription("The key's thumbprint, as listed"))
@@ -116,7 +116,7 @@ const retire = Command.make(
   Effect.fn("cli.keys.retire")(function* ({ kid }) {
     yield* asked((yield* KeyRotation).retire(kid))
     yield* Console.log(`${printable(kid)} retired: its private key is gone`)
-  }, Effect.provide(ground)),
+  }, Effect.provide(services)),
 ).pipe(Command.withDescription("Ends a key that has verified long enough; that happens by itself, too"))
 
 const compromise = Command.make(
@@ -130,12 +130,12 @@ const compromise = Command.make(
   },
   Effect.fn("cli.keys.compromise")(function* ({ kid, reason }) {
     const active = yield* asked((yield* KeyRotation).compromise(kid, reason))
-    yield* settled
+    yield* advanced
     yield* Console.log(`${printable(kid)} is out of use, ${active} is active`)
     yield* table
-  }, Effect.provide(ground)),
+  }, Effect.provide(services)),
 ).pipe(
-  Command.withDescription("Takes a stolen key out of use at once; every consumer of what it signed takes a snapshot"),
+  Command.withDescription("Takes a stolen key out of use at once; every consumer of its messages needs a snapshot"),
 )
 
 export const keys = Command.make("keys").pipe(

@@ -13,7 +13,7 @@ const reasons: Readonly<Record<string, string>> = {
   BadResource: "it is not a file",
 }
 
-/** Text as it stands there: what is no UTF-8 would arrive as something else than was written. */
+/** Decodes strictly: other than UTF-8 would otherwise be replaced silently. */
 const decoded = (file: string) => <R>(bytes: Stream.Stream<Uint8Array, CliFault, R>) =>
   Stream.suspend(() => {
     const decoder = new TextDecoder("utf-8", { fatal: true })

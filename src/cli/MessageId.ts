@@ -1,4 +1,4 @@
-/** The broker's message id of a line, by which it drops a repeat within its window. */
+/** The message id of a line, by which the broker drops a repeat within its window. */
 import { Predicate } from "effect"
 
 const directory = /^intake\.v1\.(identity-)?directory\./
@@ -11,7 +11,7 @@ const parse = (line: string): unknown => {
   }
 }
 
-/** A header's value: no controls, of sane length. */
+/** A header's value: no control characters, of sane length. */
 const fits = /^[^\p{Cc}]{1,512}$/u
 
 /** `kind.id.version` of a directory line, `account_id.id` of anything else; null where a part is missing. */

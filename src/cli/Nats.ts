@@ -1,4 +1,4 @@
-/** `nats permissions`: whom the broker lets say and see what. */
+/** `nats permissions`: prints the broker's users and what each may publish and read. */
 import { Console } from "effect"
 import { Command } from "effect/cli"
 import { permissions } from "./NatsPermissions.ts"

@@ -1,11 +1,11 @@
 /**
- * The broker's users as a block of nats-server's configuration: one for each kind of publisher, who may publish what it
- * is asked about and nothing else (the feed decides who may what), and one for each stream that
- * somebody may follow. Whoever follows reads through one durable consumer that the operator makes: who may make consumers
- * could have a stream delivered to any subject.
+ * The broker's users as a block of nats-server's configuration: one for each kind of publisher, which may publish to
+ * its own subject alone (directory lines decide about access), and one for each stream that others may follow. A
+ * follower reads through one durable consumer that the operator makes: a user who may make consumers could have a
+ * stream delivered to any subject.
  *
- * Answers go to an inbox of the user's own. `_INBOX.>`, which clients take by themselves, would let each of them read
- * what is handed out to the others.
+ * Each user has an inbox prefix of its own. With `_INBOX.>`, the default of clients, each user could read the messages
+ * that are handed out to the others.
  */
 import { directorySubjects, identityDirectorySubjects } from "../../schemas/bus/Directory.ts"
 import { type StreamName, Streams } from "../../schemas/bus/Streams.ts"
@@ -22,12 +22,12 @@ const publishers: ReadonlyArray<Publisher> = [
   {
     user: "mail_directory",
     subject: directorySubjects,
-    says: "accounts, workspaces, domains; whoever has it owns the mail side",
+    says: "accounts, workspaces, domains; this user controls the mail side",
   },
   {
     user: "identity_directory",
     subject: identityDirectorySubjects,
-    says: "people, institutions, projects; with IDENTITY_DIRECTORY=follow it decides who may what",
+    says: "people, institutions, projects; with IDENTITY_DIRECTORY=follow this user decides about all access",
   },
 ]
 
@@ -39,20 +39,20 @@ interface Subscriber {
 
 const subscribers: ReadonlyArray<Subscriber> = [
   { user: "attempts", stream: "RESULTS", sees: "each attempt at a webhook" },
-  { user: "dead_letters", stream: "DEAD_LETTERS", sees: "deliveries that were given up" },
+  { user: "dead_letters", stream: "DEAD_LETTERS", sees: "deliveries that failed for good" },
   { user: "transfers", stream: "TRANSFERS", sees: "domains that change hands" },
   {
     user: "lifecycle",
     stream: "LIFECYCLE",
-    sees: "who may use which project, past the grants: inside the trust boundary",
+    sees: "who may use which project, without service grants: inside the trust boundary",
   },
   { user: "notices", stream: "NOTIFICATIONS", sees: "notices of every account" },
-  { user: "decisions", stream: "DIRECTORY", sees: "what was decided here of domains, keys, memberships" },
+  { user: "decisions", stream: "DIRECTORY", sees: "decisions about domains, keys, memberships" },
 ]
 
 const list = (subjects: ReadonlyArray<string>) => `[${subjects.map((subject) => JSON.stringify(subject)).join(", ")}]`
 
-/** The inbox that a user's client has to be told (`inboxPrefix`, `--inbox-prefix`). */
+/** The inbox prefix that a user's client must be given (`inboxPrefix`, `--inbox-prefix`). */
 const inboxOf = (user: string) => `_INBOX_${user}`
 
 const entry = (user: string, about: string, permissions: ReadonlyArray<string>) => [
@@ -86,8 +86,8 @@ const subscriber = ({ sees, stream, user }: Subscriber) =>
 
 /** The whole block, as text. */
 export const permissions = [
-  `# Each password is a variable of nats-server's environment. All but the first user take an inbox of their own:`,
-  `# _INBOX_<user>, which clients call inbox prefix.`,
+  `# Each password is a variable of nats-server's environment. All but the first user need an inbox prefix of their own:`,
+  `# _INBOX_<user>.`,
   `authorization {`,
   `  users = [`,
   ...entry(

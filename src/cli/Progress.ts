@@ -1,4 +1,4 @@
-/** One line on standard error that is written over while work goes on; only where that is a terminal. */
+/** A line on standard error that is overwritten while work goes on; only on a terminal. */
 import { Clock, Effect } from "effect"
 import process from "node:process"
 
@@ -6,9 +6,9 @@ const everyMillis = 100
 const clear = "\r\u001b[K"
 
 export interface Progress {
-  /** Shows how far it is, ten times a second at most. */
+  /** Shows the progress, ten times a second at most. */
   readonly tell: (text: string) => Effect.Effect<void>
-  /** Takes the line away, before something else is printed and at the end. */
+  /** Removes the line, before other output and at the end. */
   readonly clear: Effect.Effect<void>
 }
 

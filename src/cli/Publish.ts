@@ -1,4 +1,6 @@
-/** `publish SUBJECT FILE`: each line as one message, in order, each acknowledged by the broker before this ends. */
+/**
+ * `publish SUBJECT FILE`: publishes each line as one message, in order, and waits for the broker's acknowledgements.
+ */
 import { Array, Console, Effect, Result, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Subject } from "../../schemas/bus/Subject.ts"
@@ -10,15 +12,15 @@ import { printable } from "./Printable.ts"
 import * as Progress from "./Progress.ts"
 import { messageId } from "./MessageId.ts"
 
-/** Lines whose acks are awaited together, at most: what there is does not wait for more. */
+/** The most lines whose acknowledgements are awaited together; lines that are there do not wait for more. */
 const batchSize = 500
 
 const subject = Argument.String("SUBJECT").pipe(
-  Argument.withDescription("Where every line goes, such as intake.v1.mail-events.delivered"),
+  Argument.withDescription("The subject of every line, such as intake.v1.mail-events.delivered"),
   Argument.filter(Subject.isSubject, () => "dot-separated tokens of A-Za-z0-9_- without wildcards"),
 )
 
-// What one line met, all of them will: the broker is away, or no stream takes the subject.
+// Faults that every line would meet: the broker is away, or no stream takes the subject.
 const hopeless = new Set<BusError["reason"]>(["unavailable", "no-stream", "timeout"])
 const wasRefused = (outcome: BusOutcome) => Result.isFailure(outcome) && outcome.failure.reason === "no-stream"
 const isHopeless = (outcomes: ReadonlyArray<BusOutcome>) =>
@@ -27,7 +29,8 @@ const isHopeless = (outcomes: ReadonlyArray<BusOutcome>) =>
 const run = Effect.fnUntraced(function* (subject: string, file: string) {
   const bus = yield* Bus
   const progress = yield* Progress.make
-  // What is under way is unknown until its acks are there: the broker may have it where this is cut off.
+  // The outcome of lines under way is unknown until they are acknowledged: where the command is interrupted, the broker
+  // may have them.
   const total = { published: 0, duplicates: 0, failed: 0, unknown: 0 }
   const counts = () =>
     `published ${total.published}, duplicates ${total.duplicates}, failed ${total.failed}` +
@@ -52,12 +55,13 @@ const run = Effect.fnUntraced(function* (subject: string, file: string) {
     if (isHopeless(outcomes) && Result.isFailure(outcomes[0]!)) {
       const why = printable(outcomes[0].failure.message)
       if (!outcomes.every(wasRefused)) {
-        const message = `stopped after line ${last}: whether lines ${first} to ${last} went out is not known: ${why}`
+        const message =
+          `stopped after line ${last}: it is not known whether lines ${first} to ${last} were published: ${why}`
         return yield* new CliFault({ message })
       }
       total.unknown = 0
       total.failed += batch.length
-      return yield* new CliFault({ message: `stopped at line ${first}, nothing from there on went out: ${why}` })
+      return yield* new CliFault({ message: `stopped at line ${first}, no line from there on was published: ${why}` })
     }
     total.unknown = 0
     for (const [i, outcome] of outcomes.entries()) yield* settle(batch[i]![1] + 1, outcome)

@@ -1,6 +1,6 @@
 /**
- * `reset`: removes what the home's embedded servers keep, wherever it lies. Nothing else can bring an embedded database to
- * the empty one that `restore` needs.
+ * `reset`: removes the data of the home's embedded servers, also outside of the home. No other command empties an
+ * embedded database, as `restore` needs it.
  */
 import { Console, Effect } from "effect"
 import { Command, Flag, Prompt } from "effect/cli"
@@ -24,7 +24,9 @@ const flags = {
 
 const confirmed = Effect.gen(function* () {
   if (process.stdin.isTTY !== true) {
-    return yield* new CliFault({ message: "nothing was removed: standard input is no terminal to ask at, add --yes" })
+    return yield* new CliFault({
+      message: "nothing was removed: standard input is no terminal to confirm at, add --yes",
+    })
   }
   const answer = yield* Prompt.run(Prompt.Confirm({ message: "Remove all of this for good?", initial: false })).pipe(
     Effect.catchTag("QuitError", () => Effect.interrupt),
@@ -32,7 +34,7 @@ const confirmed = Effect.gen(function* () {
   if (!answer) return yield* new CliFault({ message: "nothing was removed" })
 })
 
-/** An empty home goes, too; one with files of the user's own stays. */
+/** Removes the home where it is empty; a home with the user's own files stays. */
 const leave = (home: string) =>
   Effect.sync(() => {
     const left = existsSync(home) ? readdirSync(home) : []
@@ -62,7 +64,7 @@ const run = Effect.fnUntraced(function* ({ yes, ...what }: Reset.What & { readon
     left.length === 0 ? `removed, ${home} as well` : `removed; left in ${home}: ${printable(left.join(", "))}`,
   )
   if (natsUrl !== null && !what.database) {
-    yield* Console.log(`what the streams at ${printable(placeOf(natsUrl))} hold stays: delete them there`)
+    yield* Console.log(`messages stay in the streams at ${printable(placeOf(natsUrl))}: delete the streams there`)
   }
 })
 

@@ -1,6 +1,7 @@
 /**
- * `restore`: a backup into an empty database, whole or not at all. What was decided after it was made is lost here and
- * not everywhere: the next start begins a new epoch, held until what was revoked since is revoked again (Epochs).
+ * `restore`: puts a backup into an empty database, completely or not at all. Decisions made after the backup are lost
+ * here, but not everywhere: the next start begins a new epoch, held until what was revoked since is revoked again
+ * (Epochs).
  */
 import { Clock, Console, Effect, Option, Stdio, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
@@ -24,13 +25,13 @@ import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
 import { reasonOf } from "./Reason.ts"
 
-const file = Argument.String("FILE").pipe(Argument.withDescription("What backup wrote; - is standard input"))
+const file = Argument.String("FILE").pipe(Argument.withDescription("A file that backup wrote; - is standard input"))
 
-/** What is a fault of ours already stays as it is. */
+/** Keeps a CliFault, and makes one of any other error. */
 const faultOf = (what: string) => (error: unknown) =>
   error instanceof CliFault ? error : new CliFault({ message: `${what}: ${reasonOf(error)}` })
 
-/** Standard input cannot be read twice: it is looked through before anything is written. */
+/** A backup is checked before any row is written, and standard input cannot be read twice: keep it in a file. */
 const spooled = Effect.gen(function* () {
   const folder = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-restore-"))),
@@ -51,7 +52,7 @@ const ringOf = (config: AppConfig) =>
     catch: (error) => new CliFault({ message: error instanceof VaultError ? error.message : String(error) }),
   })
 
-/** Without its keys a restored database would be one that no program can open. */
+/** Without its keys no program could open the restored database. */
 const mustHaveKeys = Effect.fnUntraced(function* (config: AppConfig, { keys }: Manifest) {
   const ring = yield* ringOf(config)
   const where = config.keys === null ? `BAILIWICK_KEYS_FILE ${config.keysFile}` : "BAILIWICK_KEYS"
@@ -88,7 +89,7 @@ const run = Effect.fnUntraced(function* (file: string) {
     : {}
   const now = yield* Effect.provide(
     Effect.gen(function* () {
-      // A database in which nothing is yet; one that has a schema keeps it.
+      // Makes the schema of an empty database; a schema that is there already stays.
       yield* migrate
       return new Date(yield* Clock.currentTimeMillis)
     }),
@@ -111,4 +112,4 @@ export const restore = Command.make(
   "restore",
   { file },
   Effect.fn("cli.restore")(({ file }) => run(file)),
-).pipe(Command.withDescription("Puts a backup into an empty database, whole or not at all"))
+).pipe(Command.withDescription("Puts a backup into an empty database, completely or not at all"))

@@ -1,4 +1,4 @@
-/** `rollout`: what an operator does about a rollout that goes wrong (docs/requests.md). */
+/** `rollout`: lets an operator stop a project's rollout that goes wrong (docs/requests.md). */
 import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
@@ -13,7 +13,7 @@ import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
 import { printable } from "./Printable.ts"
 
-const ground = Rollouts.layer.pipe(
+const services = Rollouts.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, Positions.layer, Timers.layer, Jobs.layer)),
   Layer.provideMerge(Bells.layer),
   Layer.provideMerge(busIfKnown),
@@ -48,7 +48,7 @@ const named = (action: RolloutAction, description: string) =>
     flags,
     Effect.fn(`cli.rollout.${action}`)(
       ({ project, reason }) => told(action, project, reason),
-      Effect.provide(ground),
+      Effect.provide(services),
     ),
   ).pipe(Command.withDescription(description))
 
@@ -57,6 +57,6 @@ export const rollout = Command.make("rollout").pipe(
   Command.withSubcommands([
     named("hold", "Nothing new is activated in the project until it is released"),
     named("fail", "Disables the project's client, ends its sessions, and holds it"),
-    named("release", "Ends a hold; what was taken meanwhile is not given back"),
+    named("release", "Ends a hold; sessions and rights that were ended meanwhile are not given back"),
   ]),
 )

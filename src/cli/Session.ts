@@ -1,4 +1,6 @@
-/** `session`: signs somebody in without a sign-in page, with the key of the home's embedded issuer (DEMO). */
+/**
+ * `session`: makes a session for an account without a sign-in page, with the key of the home's embedded issuer (DEMO).
+ */
 import { Clock, Console, Duration, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -35,6 +37,6 @@ export const session = Command.make(
   Command.withExamples([{
     command:
       `curl -H "Cookie: mail_session=$(deno task -q cli session --account ID)" http://127.0.0.1:8080/v1/webhooks`,
-    description: "Ask as that account",
+    description: "Send a request as that account",
   }]),
 )

@@ -1,4 +1,4 @@
-/** `tail [SUBJECT]`: what the streams take from now on, one line a message. Following changes nothing on the broker. */
+/** `tail [SUBJECT]`: prints new messages of the streams, one line each. It changes no state of the broker. */
 import { Console, Effect, Latch } from "effect"
 import { Argument, Command } from "effect/cli"
 import process from "node:process"
@@ -15,12 +15,12 @@ const payloadLength = 240
 const everything = ">"
 
 const subject = Argument.String("SUBJECT").pipe(
-  Argument.withDescription("Which subjects, wildcards * and > allowed; every stream's without it"),
+  Argument.withDescription("The subjects, wildcards * and > allowed; by default those of every stream"),
   Argument.filter(isPattern, () => "dot-separated tokens of A-Za-z0-9_-, * and a > at the end"),
   Argument.withDefault(everything),
 )
 
-/** The streams that may hold such subjects. The broker filters only by what lies within one of a stream's own. */
+/** The streams that may hold these subjects. The broker takes a filter only within one of a stream's own subjects. */
 const followedBy = (wanted: string) =>
   streamNames.filter((stream) => Streams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
     stream,
@@ -39,7 +39,7 @@ const run = Effect.fnUntraced(function* (wanted: string) {
   yield* Effect.forEach(followed, (one) =>
     Effect.gen(function* () {
       const begun = Latch.makeUnsafe(false)
-      let said = ""
+      let lastReason = ""
       yield* Effect.forkScoped(follow(
         connection,
         one,
@@ -51,15 +51,15 @@ const run = Effect.fnUntraced(function* (wanted: string) {
         Effect.sync(() => void begun.openUnsafe()),
         (cause) => {
           const reason = `${one.stream}: ${reasonOf(cause)}; trying again`
-          if (reason === said) return Effect.void
-          said = reason
+          if (reason === lastReason) return Effect.void
+          lastReason = reason
           return Console.error(reason)
         },
       ))
       yield* begun.await
     }), { concurrency: "unbounded" })
   yield* Console.error(`following ${followed.map(({ stream }) => stream).join(", ")}; Ctrl-C ends`)
-  // Nothing else ends it.
+  // Only Ctrl-C ends this command, and so is no failure.
   yield* Effect.sync(() => void (process.exitCode = 0))
   return yield* Effect.never
 }, Effect.scoped)

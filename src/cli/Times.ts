@@ -1,4 +1,4 @@
-/** Durations and moments as one types them. */
+/** Parses durations and moments as they are typed. */
 import { Duration } from "effect"
 import { Flag } from "effect/cli"
 
@@ -40,7 +40,7 @@ export const durationFlag = (name: string) =>
     Flag.mapTryCatch((text) => required(parseDuration(text), "a duration such as 10s, 5m or 1h"), String),
   )
 
-/** A flag such as `--since 1h`: the moment at the time `now` that its value is given. */
+/** A flag such as `--since 1h`; its value gives the moment, seen from the time `now`. */
 export const sinceFlag = Flag.String("since").pipe(
   Flag.withMetavar("time"),
   Flag.mapTryCatch((text) => {

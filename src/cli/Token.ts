@@ -18,7 +18,7 @@ interface Speaker {
   readonly clientId: string
 }
 
-/** The name that a person has at their first issuer, or at the one that is asked for. */
+/** A person's subject at their first issuer, or at the requested one. */
 const personOf = Effect.fnUntraced(
   function* (id: string, issuer: Option.Option<string>, client: string) {
     const { sql } = yield* Database
@@ -85,7 +85,9 @@ export const token = Command.make(
   Effect.fn("cli.token")(
     function* ({ acr, amr, audience, authenticatedAgo, client, issuer, person, service, sid, ttl }) {
       if (Duration.isGreaterThan(ttl, defaultLifetime)) {
-        return yield* new CliFault({ message: "--ttl is longer than 24 hours: no such token is accepted; name less" })
+        return yield* new CliFault({
+          message: "--ttl is longer than 24 hours: no such token is accepted; choose a shorter time",
+        })
       }
       const embedded = yield* EmbeddedIssuer
       const now = yield* Clock.currentTimeMillis
@@ -109,6 +111,6 @@ export const token = Command.make(
   Command.withDescription("Prints an access token of a person or a service, signed by the embedded issuer"),
   Command.withExamples([{
     command: `curl -H "Authorization: Bearer $(deno task -q cli token --person ID)" http://127.0.0.1:8080/v1/me`,
-    description: "Ask as that person",
+    description: "Send a request as that person",
   }]),
 )

@@ -1,6 +1,6 @@
 /**
- * `deno task cli <command>`. Data goes to standard output, everything else to standard error; the exit code is 0, 1, or
- * 130 after Ctrl-C (a command that only ends that way says 0).
+ * The entry of `deno task cli <command>`. Data goes to standard output, all else to standard error. The exit code is 0,
+ * 1, or 130 after Ctrl-C (0 for a command that only Ctrl-C ends).
  */
 import "../process/HideAsyncHooks.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -16,7 +16,7 @@ import * as StandardOutput from "./StandardOutput.ts"
 
 const version = "0.2.0"
 
-/** A wrong invocation is one line, not a page of help. */
+/** Reports a wrong invocation in one line, not with a page of help. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"

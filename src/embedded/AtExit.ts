@@ -1,6 +1,6 @@
 /**
- * What is still to be done when the process ends before a scope has closed: after an error that nothing caught, or by
- * an exit in the middle. Synchronous and best effort; a SIGKILL leaves no time for it.
+ * Clean-up for a process that ends before its scopes have closed: after an uncaught error, or by an exit in the middle.
+ * Synchronous and best effort; a SIGKILL leaves no time for it.
  */
 import { Effect } from "effect"
 import process from "node:process"
@@ -12,12 +12,12 @@ const all = () => {
     try {
       act()
     } catch {
-      // The others are to have their turn.
+      // The other actions still run.
     }
   }
 }
 
-/** Has `act` done when the process exits, until the effect that is given was run. */
+/** Runs `act` when the process exits, unless the returned effect was run before. */
 export const atExit = (act: () => void): Effect.Effect<void> => {
   if (last.size === 0) process.on("exit", all)
   last.add(act)

@@ -1,9 +1,10 @@
 /**
- * Child processes that outlive no scope: servers with a log file and an orderly stop, and tools that run to their end.
+ * Child processes that end with their scope: servers with a log file and an orderly stop, and tools that run to their
+ * end.
  *
- * A server is the leader of its own session, so a Ctrl-C at the terminal reaches this program alone and the servers
- * stop last. It writes to a file and not to a pipe, so it can go on writing when this program is killed; its successor
- * finds it by its pid file and command line. Environments are explicit: nothing of ours leaks into a child.
+ * A server leads its own session, so that Ctrl-C at the terminal reaches this program alone and the servers stop last.
+ * It logs to a file and not to a pipe, so that it can go on writing when this program is killed; the next start finds
+ * it by its pid file and command line. Environments are explicit: no variable of ours leaks into a child.
  */
 import { type Duration, Effect, Exit } from "effect"
 import { spawn } from "node:child_process"
@@ -28,11 +29,11 @@ export interface Ended {
 
 export interface Child {
   readonly pid: number
-  /** Ends when the process has; never fails. */
+  /** Completes when the process has ended; never fails. */
   readonly exited: Effect.Effect<Ended>
 }
 
-/** Signals from the gentlest on, each with the time it is given. */
+/** Signals from the gentlest on, each with the time to wait for its effect. */
 export type Farewell = ReadonlyArray<readonly [signal: NodeJS.Signals, patience: Duration.Input]>
 
 const basics = (): Record<string, string> => ({
@@ -68,7 +69,7 @@ const launch = (command: Command, log: number | "pipe", input?: string) =>
     })
   })
 
-/** Runs a tool to its end and gives what it printed; any other end than 0 is an EmbeddedError with its last lines. */
+/** Runs a tool to its end and returns its output; fails with its last lines where its exit code is not 0. */
 export const run = Effect.fn("Children.run")(function* (command: Command, input?: string) {
   const { ended, output } = yield* Effect.acquireUseRelease(
     launch(command, "pipe", input),
@@ -81,7 +82,10 @@ export const run = Effect.fn("Children.run")(function* (command: Command, input?
   })
 })
 
-/** Starts a server that is told to go by `farewell` when the scope closes. Its output goes to `log`, the run before it to `log`.1 */
+/**
+ * Starts a server, which is stopped by `farewell` when the scope closes. Its output goes to `log`; the log of the run
+ * before is kept as `log`.1.
+ */
 export const serve = Effect.fn("Children.serve")(function* (command: Command, log: string, farewell: Farewell) {
   const started = Effect.acquireUseRelease(
     Effect.try({
@@ -122,11 +126,11 @@ export const dismiss = (child: Child, farewell: Farewell): Effect.Effect<void> =
 /** The end of a log, short enough for one message. */
 export const lastLines = (text: string) => text.trim().split("\n").slice(-6).join(" | ")
 
-/** Sends a signal to a process that may have gone by itself. */
+/** Sends a signal to a process that may have ended by itself. */
 export const signal = (pid: number, name: NodeJS.Signals) => {
   try {
     process.kill(pid, name)
   } catch {
-    // Gone.
+    // The process has ended.
   }
 }

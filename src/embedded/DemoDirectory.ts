@@ -1,8 +1,8 @@
 /**
- * The demo directory: three accounts and an institution with its people, all with stable ids, put into an
+ * The demo directory: three accounts and an institution with its people, all with stable ids. They are put into an
  * empty database once, marked in `demo_rows`, and disabled by every start without DEMO while no other process serves
- * the demo. `demo.json` in the home holds their ids and API keys; where it is gone, or a key in it is dead, the keys are
- * made anew, since nobody can know the old ones.
+ * the demo. `demo.json` in the home holds their ids and API keys. Where it is gone, or one of its keys no longer works,
+ * new keys are made, since the old ones cannot be read from the database.
  */
 import { Effect, Option, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -39,7 +39,7 @@ const people = {
   carol: { email: "carol@platform.example", name: "Carol", plan: "pro", platform_admin: true },
 } as const satisfies Record<string, { email: string; name: string; plan: Plan; platform_admin: boolean }>
 
-/** Who can be signed in as where the demo is on. */
+/** The accounts that the sign-in page of the demo offers. */
 export const demoAccounts = (["alice", "bob", "carol"] as const).map((who) => ({
   id: demoIds[who],
   name: people[who].name,
@@ -97,7 +97,9 @@ const mark = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly kind: s
     on conflict do nothing`
 })
 
-/** Keys of the demo whose secrets are lost would use up bob's two. */
+/**
+ * Makes a key, and revokes the demo's older ones: keys whose secrets are lost would use up the two that bob may have.
+ */
 const newKey = Effect.fnUntraced(function* (who: keyof typeof people) {
   const keys = yield* ApiKeys
   const { sql } = yield* Database
@@ -134,7 +136,7 @@ const writeDemo = Effect.fnUntraced(function* (path: string) {
   yield* Effect.sync(() => writePrivate(path, `${JSON.stringify(demo, null, 2)}\n`))
 })
 
-/** What a process that serves the demo is seen by (WorkerSightings). */
+/** The name under which a process that serves the demo reports itself (WorkerSightings). */
 const served = "demo"
 
 /** The name of the demo's file in the home. */
@@ -145,7 +147,7 @@ const decodeKeys = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ accounts: Schema.Struct({ alice: Holder, bob: Holder }) })),
 )
 
-/** Whether demo.json holds two keys that the database takes. */
+/** Whether demo.json holds two keys that still work. */
 const isUsable = Effect.fnUntraced(function* (path: string) {
   const { sql } = yield* Database
   const text = yield* Effect.option(Effect.try(() => readFileSync(path, "utf8")))
@@ -165,7 +167,7 @@ const put = Effect.fnUntraced(function* (lines: ReadonlyArray<object>) {
   if (refused !== undefined) return yield* Effect.die(new Error(`The demo was refused: ${JSON.stringify(refused)}`))
 })
 
-/** Of the demo, and disabled by a start without it: whom somebody else disabled stays so. */
+/** Marks rows of the demo that a start without it disabled. Rows that were disabled for another reason stay so. */
 const off = (kind: "account" | "person") => `${kind}_off`
 
 const unmark = Effect.fnUntraced(function* (kind: "account" | "person") {
@@ -173,7 +175,7 @@ const unmark = Effect.fnUntraced(function* (kind: "account" | "person") {
   yield* sql`delete from demo_rows where kind = ${off(kind)}`
 })
 
-/** Through the directory, since the projects of these people must hear of it. */
+/** Goes through the directory, so that the projects of these people receive the events. */
 const setPeople = Effect.fnUntraced(function* (status: "active" | "disabled", kind: string) {
   const { sql } = yield* Database
   const other = yield* sql<{ id: string; version: bigint }>`
@@ -198,9 +200,9 @@ const switchOn = Effect.gen(function* () {
 })
 
 /**
- * With DEMO: fills a database that has neither accounts nor people, switches an older demo on again (one of accounts alone
- * gets its people), and writes `demo.json` where it is missing or holds a dead key. Gives whether there is a demo: a
- * database with other accounts or people gets none.
+ * With DEMO: fills a database that has neither accounts nor people, enables an older demo again (a demo of accounts
+ * alone gets its people), and writes `demo.json` where it is missing or a key in it no longer works. Returns whether
+ * there is a demo: a database with other accounts or people gets none.
  */
 export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string, instance: string) {
   const { sql } = yield* Database
@@ -209,7 +211,7 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string,
       exists (select from demo_rows) as demo`
   const { accounts, demo, people } = found!
   if (!demo && (accounts || people)) return false
-  // Before anything is switched on: a start without DEMO that comes in between leaves it alone.
+  // First of all: a start without DEMO at the same time then leaves the demo alone.
   yield* WorkerSightings.begun(instance, served)
   const missing = [...(accounts ? [] : lines), ...(people ? [] : demoIdentityLines)]
   if (missing.length > 0) {
@@ -222,10 +224,10 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string,
   return true
 }, Effect.orDie)
 
-/** Nobody of the demo is let in any more. */
+/** Disables the accounts and people of the demo. */
 export const disableDemo = Effect.gen(function* () {
   const { sql } = yield* Database
-  // In one statement: an account that is disabled without its mark would stay so for ever.
+  // In one statement: an account that is disabled without its mark would stay disabled for ever.
   yield* sql`
     with ended as (
       update accounts set status = 'disabled'
@@ -236,7 +238,7 @@ export const disableDemo = Effect.gen(function* () {
 }).pipe(Effect.orDie, Effect.withSpan("DemoDirectory.disable"))
 
 const lookMillis = 30_000
-/** A process that ended a moment ago may be one that starts again. */
+/** A process that was seen within this time may be about to start again. */
 const goneMillis = 60_000
 
 /** Waits until no process serves the demo, then disables it. */

@@ -1,7 +1,7 @@
 /**
- * The identity half of the demo directory: institution Fern with its sponsor and two administrators, an
- * operator, and a project that one person may use. The issuer is a name that nobody can serve: PUBLIC_URL may change with
- * the port, and these people must stay who they are. With DEMO the home's own key speaks for it.
+ * The identity half of the demo directory: institution Fern with its sponsor and two administrators, an operator, and a
+ * project that one person may use. The issuer is a name that no server can have: PUBLIC_URL may change with the port,
+ * and these people must keep their identities. With DEMO the embedded issuer's key is accepted for it.
  */
 
 const uuid = (n: number) => `0199c0de-0000-7000-8000-${String(n).padStart(12, "0")}`
@@ -23,7 +23,7 @@ export const demoIdentityIds = {
   patAccess: uuid(91),
 } as const
 
-/** Whose names the people of the demo are. */
+/** The issuer of the demo people's identities. */
 export const demoIssuer = "https://demo.bailiwick.example"
 
 const since = "2025-01-01T00:00:00.000Z"
@@ -31,7 +31,7 @@ const website = "https://portal.fern.example"
 
 const names = { sam: "Sam", ada: "Ada", abe: "Abe", oz: "Oz", pat: "Pat" } as const
 type Who = keyof typeof names
-const everybody = Object.keys(names) as ReadonlyArray<Who>
+const allNames = Object.keys(names) as ReadonlyArray<Who>
 
 const membership = (id: string, who: Who, role: string) => ({
   kind: "institution_membership",
@@ -44,7 +44,7 @@ const membership = (id: string, who: Who, role: string) => ({
 })
 
 /** The demo's people, active. */
-export const demoPeople = everybody.map((who) => ({
+export const demoPeople = allNames.map((who) => ({
   kind: "person",
   id: demoIdentityIds[who],
   issuer: demoIssuer,
@@ -80,7 +80,7 @@ export const demoIdentityLines = [
     redirect_uris: [`${website}/callback`],
     state: "launched",
   },
-  // What examples/product says that it runs.
+  // The version that examples/product reports.
   {
     kind: "project_link",
     id: demoIdentityIds.fernPortalLink,
@@ -104,7 +104,7 @@ export const demoIdentityLines = [
   },
 ]
 
-/** What `demo.json` says of them. `cli token --person ID` makes a token for a person. */
+/** The identity part of `demo.json`. `cli token --person ID` makes a token for a person. */
 export const demoIdentityFile = {
   institution: { id: demoIdentityIds.fern, name: "Fern" },
   project: { id: demoIdentityIds.fernPortal, name: "Fern Portal", website },

@@ -1,6 +1,6 @@
 /**
- * Where mail goes without SMTP_URL: one `.eml` a message in `mailbox` of the home, for this user alone. A repeat is the
- * same file, as it is the same message to a reader.
+ * The mail transport without SMTP_URL: writes each message as an `.eml` file in `mailbox` of the home, for this user
+ * alone. A repeated message replaces its file, as readers take it for the same message.
  */
 import { Effect, Layer } from "effect"
 import { createTransport } from "nodemailer"

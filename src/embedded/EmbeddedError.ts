@@ -1,4 +1,4 @@
-/** Why a server of ours could not be started; `message` is meant for the person at the terminal. */
+/** An embedded server could not be started; `message` is meant for the person at the terminal. */
 import { Schema } from "effect"
 
 export class EmbeddedError extends Schema.TaggedError<EmbeddedError>()("EmbeddedError", {
@@ -6,6 +6,6 @@ export class EmbeddedError extends Schema.TaggedError<EmbeddedError>()("Embedded
   cause: Schema.optionalKey(Schema.Defect()),
 }) {}
 
-/** Runs what may throw (file system, processes) and says what was being done when it did. */
+/** Makes an EmbeddedError of a thrown cause (file system, processes); `what` says what was being done. */
 export const attempting = (what: string) => (cause: unknown) =>
   new EmbeddedError({ message: `${what}: ${cause instanceof Error ? cause.message : String(cause)}`, cause })

@@ -1,7 +1,7 @@
 /**
- * The issuer of the demo and of tests: cookies of the mail service, access tokens (RFC 9068) of the rest. An ES256 key in
- * the home, readable by this user alone. Who can read the home can be anyone here, which is why nothing but DEMO on
- * loopback trusts this key.
+ * The issuer of the demo and of tests: signs session cookies of the mail API, and access tokens (RFC 9068) of the other
+ * APIs. Its ES256 key is in the home, readable by this user alone. A user who can read the home can act as any other,
+ * so only DEMO on loopback trusts this key.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, SignJWT } from "jose"
@@ -34,7 +34,7 @@ export interface SessionRequest {
 }
 
 export interface AccessTokenRequest {
-  /** Whose token it says it is; the issuer's own name where it is left out. */
+  /** The `iss` of the token; the issuer's own name where it is left out. */
   readonly issuer?: string | undefined
   readonly subject: string
   /** The same as the subject for a service. */
@@ -44,7 +44,9 @@ export interface AccessTokenRequest {
   readonly sid?: string | undefined
   readonly acr?: string | undefined
   readonly amr?: ReadonlyArray<string> | undefined
-  /** In seconds since the epoch; null: not said. Where it is left out, now for a person and not said for a service. */
+  /**
+   * In seconds since the epoch; null: no such claim. Where it is left out: now for a person, no claim for a service.
+   */
   readonly authTime?: number | null | undefined
   /** How long the token lasts; ten minutes where it is left out. */
   readonly ttl?: Duration.Input | undefined
@@ -58,12 +60,12 @@ export class EmbeddedIssuer extends Context.Service<EmbeddedIssuer, {
   readonly cookieIssuer: CookieIssuer
   /** The value of a `mail_session` cookie. */
   readonly mintSession: (session: SessionRequest) => Effect.Effect<string>
-  /** For `AccessTokens.layer`: with DEMO it is every issuer that the directory names. */
+  /** For `AccessTokens.layer`: with DEMO it stands for every issuer that the directory names. */
   readonly tokenIssuer: TokenIssuer
   /** An access token. */
   readonly mintAccessToken: (token: AccessTokenRequest) => Effect.Effect<string>
 }>()("bailiwick/src/embedded/EmbeddedIssuer") {
-  /** The issuer of a home, which is made where it is missing; `issuer` is the `iss` of its tokens. */
+  /** The issuer of a home, whose key is made where it is missing; `issuer` is the `iss` of its tokens. */
   static readonly layer = (options: { readonly home: string; readonly issuer: string }) =>
     Layer.effect(EmbeddedIssuer, make(options))
 }

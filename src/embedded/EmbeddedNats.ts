@@ -1,8 +1,10 @@
 /**
- * nats-server with JetStream, started for whoever has none: on loopback, with a random token, on files in the home.
+ * An embedded nats-server with JetStream, where NATS_URL names none: on loopback, with a random token, on files in the
+ * home.
  *
- * Relied on: the server is gone when the scope has closed; a server that a killed program left behind is stopped here.
- * The caller holds the home (Home.open). What the broker may forget is published again from PostgreSQL.
+ * Guarantees: the server has ended when the scope has closed; a server that a killed program left behind is stopped at
+ * the next start. The caller holds the home (Home.open). Messages that the broker may lose are published again from
+ * PostgreSQL.
  */
 import { Effect, Redacted, Schedule } from "effect"
 import { randomBytes } from "node:crypto"
@@ -17,7 +19,7 @@ import { ask } from "./NatsProbe.ts"
 import { freePort } from "./Ports.ts"
 import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
 
-/** A separate world on one server: its own subjects and streams. */
+/** An account of the server, with its own subjects and streams. */
 export interface NatsAccount {
   readonly user: string
   readonly password: string
@@ -25,9 +27,9 @@ export interface NatsAccount {
 
 export interface NatsOptions {
   readonly home: string
-  /** Taken as it is; a free one is chosen where it is missing. */
+  /** The port to listen on; a free one is chosen where it is missing. */
   readonly port?: number
-  /** Accounts beside each other instead of the one token; `url` is then without a credential. */
+  /** Separate accounts instead of the one token; `url` is then without a credential. */
   readonly accounts?: ReadonlyArray<NatsAccount>
   /** Files of a certificate and its key: clients must speak TLS. */
   readonly tls?: { readonly cert: string; readonly key: string }
@@ -38,9 +40,9 @@ export interface EmbeddedNats {
   readonly url: Redacted.Redacted
   readonly port: number
   readonly pid: number
-  /** Ends when the server has, asked or not. */
+  /** Completes when the server has ended, for any reason. */
   readonly exited: Effect.Effect<Ended>
-  /** Whether it, and its JetStream, answer within 5 s. */
+  /** Whether the server and its JetStream answer within 5 s. */
   readonly answers: Effect.Effect<boolean>
 }
 
@@ -67,7 +69,7 @@ const settings = (folder: string, port: number, token: string, { accounts, tls }
     ...(tls === undefined
       ? []
       : [`tls { cert_file: ${JSON.stringify(tls.cert)}, key_file: ${JSON.stringify(tls.key)}, timeout: 15 }`]),
-    // The default of 2 s drops clients of a machine that is busy with starting.
+    // The default of 2 s drops clients while a machine is busy with starting.
     ...(accounts === undefined ? [`authorization { token: "${token}", timeout: 15 }`] : [
       `authorization { timeout: 15 }`,
       `accounts {`,
@@ -88,10 +90,12 @@ const clear = Effect.fnUntraced(function* (folder: string, conf: string) {
   rmSync(file, { force: true })
 })
 
-/** Stops what a killed program left running on a home that nothing holds. */
+/** Stops the server that a killed program left running in a home that no process holds. */
 export const clearHome = (home: string) => clear(join(home, "nats"), join(home, "nats", "nats.conf"))
 
-/** A client is greeted once the streams are restored; the pid file shows that it was this server that greeted. */
+/**
+ * nats-server greets clients once its streams are restored; the pid file shows that the greeting is from this server.
+ */
 const greeted = (port: number) =>
   Effect.callback<void, string>((resume) => {
     const socket = connect({ port, host: "127.0.0.1" })
@@ -117,15 +121,18 @@ const launch = Effect.fnUntraced(function* (program: string, home: string, port:
   writePrivate(conf, settings(folder, port, tokenOf(home), options))
   const child = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
-    const said = lastLines(readFileSync(log, "utf8"))
-    const fault = { message: `nats-server did not start, ${log} says: ${said}` }
-    return Effect.fail(/in use/.test(said) ? new Refused(fault) : new EmbeddedError(fault))
+    const output = lastLines(readFileSync(log, "utf8"))
+    const fault = { message: `nats-server did not start, ${log} says: ${output}` }
+    return Effect.fail(/in use/.test(output) ? new Refused(fault) : new EmbeddedError(fault))
   })
   yield* Effect.raceFirst(ready(folder, port, child.pid), failed)
   return child
 })
 
-/** Starts nats-server on `<home>/nats` and gives its address once it takes connections; stopped when the scope closes. */
+/**
+ * Starts nats-server on `<home>/nats` and returns its address once it accepts connections; stopped when the scope
+ * closes.
+ */
 export const start = Effect.fn("EmbeddedNats.start")(function* (options: NatsOptions) {
   const home = yield* prepare(options.home)
   const program = yield* natsBinary(home)

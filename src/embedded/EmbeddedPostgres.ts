@@ -1,10 +1,11 @@
 /**
- * PostgreSQL 18, started for whoever has none: on loopback, with two roles and random passwords, on data in the home.
+ * An embedded PostgreSQL 18, where DATABASE_URL names none: on loopback, with two roles and random passwords, on data
+ * in the home.
  *
- * Relied on: the server is gone when the scope has closed; committed data survive any kill; a server or a pid file that
- * a killed program left behind is dealt with here. The caller holds the home (Home.open): a living program's server is never
- * taken for a leftover. TCP alone, since other programs read the address from runtime.json and socket paths are
- * limited to about 100 bytes.
+ * Guarantees: the server has ended when the scope has closed; committed data survive any kill; a server or a pid file
+ * that a killed program left behind is removed at the next start. The caller holds the home (Home.open): a running
+ * program's server is never taken for a leftover. TCP alone, since other programs read the address from runtime.json
+ * and socket paths are limited to about 100 bytes.
  */
 import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { existsSync, readFileSync, rmSync } from "node:fs"
@@ -18,28 +19,30 @@ import { app, database, locate, owner, type PostgresData, postgresData } from ".
 
 export interface PostgresOptions {
   readonly home: string
-  /** Taken as it is; a free one is chosen where it is missing. */
+  /** The port to listen on; a free one is chosen where it is missing. */
   readonly port?: number
-  /** Faster and not durable: for data that die with the run. */
+  /** Faster and not durable: for data that are dropped after the run. */
   readonly throwaway?: boolean
-  /** Run as soon as the first child is at work, and there is nothing to do here but to wait for it. */
+  /** Run as soon as the first child process works, while this program would only wait for it. */
   readonly underway?: Effect.Effect<unknown>
-  /** Beside the settings that every server gets. */
+  /** Settings beside those that every server gets. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 export interface EmbeddedPostgres {
   /** The role that owns the tables; superuser. */
   readonly ownerUrl: Redacted.Redacted
-  /** The role that the program works as; owns nothing. */
+  /** The program's own role; owns no table. */
   readonly appUrl: Redacted.Redacted
   readonly port: number
   readonly pid: number
-  /** Ends when the server has, asked or not. */
+  /** Completes when the server has ended, for any reason. */
   readonly exited: Effect.Effect<Ended>
 }
 
-/** Fast shutdown first, then immediate (recovers at the next start): at most 6 s, since all stops within 10. */
+/**
+ * Fast shutdown first, then immediate (recovers at the next start): at most 6 s, since the program has 10 s to stop.
+ */
 const farewell: Farewell = [["SIGINT", "4 seconds"], ["SIGQUIT", "1500 millis"], ["SIGKILL", "500 millis"]]
 
 const settings = (port: number, throwaway: boolean) => ({
@@ -55,7 +58,8 @@ const settings = (port: number, throwaway: boolean) => ({
   log_line_prefix: "%m [%p] %u ",
   ...(throwaway
     ? { fsync: "off", full_page_writes: "off", wal_compression: "off", wal_level: "minimal", max_wal_senders: 0 }
-    // For passwords that somebody makes up later: those of the program's own roles need no slow hash (PostgresData.ts).
+    // For passwords that a user chooses later: the random ones of the program's own roles need no slow hash
+    // (PostgresData.ts).
     : { scram_iterations: 4096 }),
 })
 
@@ -64,18 +68,21 @@ const pidFile = (data: string) => {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").map((line) => line.trim()) : []
 }
 
-/** Ends the server that a killed program left on this data folder, and its pid file where the pid is another's by now. */
+/**
+ * Stops the server that a killed program left on this data folder, and removes its pid file where the pid now belongs
+ * to another process.
+ */
 const clear = Effect.fnUntraced(function* (data: string) {
   const pid = Number(pidFile(data)[0] ?? 0)
   if (pid <= 0) return
   const line = isAlive(pid) ? yield* commandLine(pid) : ""
-  // Where the system does not tell, PostgreSQL decides by itself.
+  // Where the system does not show command lines, PostgreSQL itself decides.
   if (line === null) return
   if (line.includes("postgres") && line.includes(` -D ${data} `)) yield* dismiss(stranger(pid), farewell)
   rmSync(join(data, "postmaster.pid"), { force: true })
 })
 
-/** Stops what a killed program left running on a home that nothing holds. */
+/** Stops the server that a killed program left running in a home that no process holds. */
 export const clearHome = Effect.fn("EmbeddedPostgres.clearHome")(function* (home: string) {
   const data = yield* locate(home)
   if (Option.isSome(data)) yield* clear(data.value)
@@ -90,46 +97,46 @@ const ready = (data: string, pid: number) =>
 class Refused extends EmbeddedError {}
 
 const launch = Effect.fnUntraced(function* (
-  place: PostgresData,
+  prepared: PostgresData,
   log: string,
   given: Readonly<Record<string, string | number>>,
   underway: Effect.Effect<unknown>,
 ) {
-  yield* clear(place.data)
+  yield* clear(prepared.data)
   const args = Object.entries(given).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const command = {
-    file: place.binaries.postgres,
-    args: ["-D", place.data, ...args],
-    cwd: place.data,
-    user: place.user,
+    file: prepared.binaries.postgres,
+    args: ["-D", prepared.data, ...args],
+    cwd: prepared.data,
+    user: prepared.user,
   }
   const child = yield* serve(command, log, farewell)
   yield* underway
   const failed = Effect.flatMap(child.exited, () => {
-    const said = lastLines(readFileSync(log, "utf8"))
-    const passing = /in use|could not bind|lock file|could not create any TCP/.test(said)
-    const fault = { message: `PostgreSQL did not start, ${log} says: ${said}` }
+    const output = lastLines(readFileSync(log, "utf8"))
+    const passing = /in use|could not bind|lock file|could not create any TCP/.test(output)
+    const fault = { message: `PostgreSQL did not start, ${log} says: ${output}` }
     return Effect.fail(passing ? new Refused(fault) : new EmbeddedError(fault))
   })
-  yield* Effect.raceFirst(ready(place.data, child.pid), failed)
+  yield* Effect.raceFirst(ready(prepared.data, child.pid), failed)
   return child
 })
 
 /**
- * Starts PostgreSQL on `<home>/postgres`, making it first where there is none, and gives its addresses once it takes
- * connections; it is stopped when the scope closes. A port lost to another program, or remains of a server whose last
- * process is still ending, are tried again for 10 s.
+ * Starts PostgreSQL on `<home>/postgres`, made first where it is missing, and returns its addresses once it accepts
+ * connections; it is stopped when the scope closes. Where another program took the port, or the last process of an old
+ * server is still ending, it is tried again for 10 s.
  */
 export const start = Effect.fn("EmbeddedPostgres.start")(function* (options: PostgresOptions) {
   const home = yield* prepare(options.home)
   const throwaway = options.throwaway ?? false
-  const place = yield* postgresData(home, throwaway, options.underway).pipe(
+  const prepared = yield* postgresData(home, throwaway, options.underway).pipe(
     Effect.catchDefect((cause) => Effect.fail(attempting("cannot prepare PostgreSQL's data")(cause))),
   )
   const attempt = Effect.gen(function* () {
     const port = options.port ?? (yield* freePort())
     const given = { ...settings(port, throwaway), ...options.settings }
-    return { port, child: yield* launch(place, join(home, "postgres.log"), given, options.underway ?? Effect.void) }
+    return { port, child: yield* launch(prepared, join(home, "postgres.log"), given, options.underway ?? Effect.void) }
   })
   const { port, child } = yield* attempt.pipe(
     Effect.retry({
@@ -144,8 +151,8 @@ export const start = Effect.fn("EmbeddedPostgres.start")(function* (options: Pos
   const url = (role: string, password: string) =>
     Redacted.make(`postgres://${role}:${password}@127.0.0.1:${port}/${database}`)
   return {
-    ownerUrl: url(owner, place.ownerPassword),
-    appUrl: url(app, place.appPassword),
+    ownerUrl: url(owner, prepared.ownerPassword),
+    appUrl: url(app, prepared.appPassword),
     port,
     pid: child.pid,
     exited: child.exited,

@@ -1,6 +1,6 @@
 /**
  * Reads back the messages of the dev mailbox, as nodemailer wrote them: headers with encoded words (RFC 2047), one
- * multipart/alternative with a text and an HTML part in quoted-printable, base64 or as they are. Nothing else.
+ * multipart/alternative with a text and an HTML part in quoted-printable, base64 or unencoded. It reads no other form.
  */
 
 export interface ReadMail {

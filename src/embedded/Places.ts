@@ -1,6 +1,6 @@
 /**
- * Folders outside of a home: what several homes of one user share (unpacked programs), and, for root only, where a
- * server that runs as another user keeps what that user could not reach inside the home.
+ * Folders outside of a home: for programs that several homes of a user share, and, for root only, for data of a server
+ * that runs as another user, who could not reach it inside the home.
  */
 import { Effect } from "effect"
 import { mkdirSync, statSync } from "node:fs"
@@ -14,7 +14,7 @@ import type { ServerUser } from "./ServerUser.ts"
 /** `$XDG_CACHE_HOME/bailiwick`, or `~/.cache/bailiwick`. */
 export const cacheFolder = () => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "bailiwick")
 
-/** A folder that somebody else made first could hold somebody else's programs. */
+/** Whether this user owns the folder: a folder that another user made first could hold that user's programs. */
 export const isOurs = (folder: string) => process.getuid === undefined || statSync(folder).uid === process.getuid()
 
 const made = (folder: string) => {

@@ -1,6 +1,6 @@
 /**
- * Ports below 32768, where no system takes the local ends of outgoing connections from: a port chosen here is not
- * taken by a chance connection between the probe and the server's own listen.
+ * Chooses ports below 32768, which no system uses for outgoing connections: a port chosen here is not taken by a chance
+ * connection between the probe and the server's own listen.
  */
 import { Effect, Predicate, Random, Schedule } from "effect"
 import { createServer } from "node:net"
@@ -16,7 +16,7 @@ const probe = (port: number, host: string) =>
     server.listen({ port, host, exclusive: true }, () => server.close(() => resume(Effect.succeed(port))))
   })
 
-/** A port of `host` (loopback unless told) that nothing listened on a moment ago, 10240 to 32000. */
+/** A port of `host` (loopback by default) that nothing listened on a moment ago, 10240 to 32000. */
 export const freePort = Effect.fn("Ports.freePort")(function* (host: string = "127.0.0.1") {
   const somewhere = Effect.flatMap(Random.nextIntBetween(lowest, highest), (port) => probe(port, host))
   return yield* Effect.retry(somewhere, Schedule.recurs(50))

@@ -1,6 +1,6 @@
 /**
- * Where PostgreSQL's programs lie: the folder `native` of the platform's npm package. Its install script, which would
- * make the symlinks of its libraries, does not run under Deno, so they are made here. A copy is taken where the folder
+ * Finds PostgreSQL's programs: in the folder `native` of the platform's npm package. Its install script, which would
+ * make the symlinks of its libraries, does not run under Deno, so they are made here. A copy is used where the folder
  * cannot be written, or cannot be entered by the user that the server runs as.
  */
 import { Effect } from "effect"
@@ -83,7 +83,7 @@ const isWritable = (folder: string) => {
   }
 }
 
-/** A copy that appears whole or not at all, and is shared by every home of this user. */
+/** Makes a copy, which appears complete or not at all, and is shared by every home of this user. */
 const copied = (native: string, to: string) => {
   if (existsSync(to)) return
   const unfinished = `${to}.${process.pid}.new`

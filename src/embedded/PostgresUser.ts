@@ -1,6 +1,6 @@
 /**
- * PostgreSQL refuses to run as root. Started as root, it runs as the owner of an existing data folder, else as the
- * system's `postgres`, else as `nobody`; started by anyone else, as that user.
+ * Chooses the user for PostgreSQL, which refuses to run as root. Started as root, it runs as the owner of an existing
+ * data folder, else as the system's `postgres`, else as `nobody`; started by any other user, as that user.
  */
 import { Effect } from "effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
@@ -29,7 +29,7 @@ export const serverUser = Effect.fn("ServerUser.serverUser")(function* (data: st
   })
 })
 
-/** Whether the user can enter the folder: asked of the system, since modes alone do not tell (ACLs, mounts). */
+/** Whether the user can enter the folder. The system is asked, since modes alone do not tell (ACLs, mounts). */
 export const canEnter = (user: ServerUser | undefined, folder: string) =>
   user === undefined
     ? Effect.succeed(true)

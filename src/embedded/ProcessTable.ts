@@ -1,13 +1,13 @@
 /**
- * Processes that this program did not start: whether they live, what they are, since when. A pid alone names nobody,
- * since it is given out again: a recorded process is known by pid and start, a server by pid and command line.
+ * Processes that this program did not start: whether they live, their command line, their start. A pid alone identifies
+ * no process, since pids are reused: a recorded process is known by pid and start, a server by pid and command line.
  */
 import { Effect, Schedule } from "effect"
 import { readFileSync } from "node:fs"
 import process from "node:process"
 import { type Child, run } from "./Children.ts"
 
-/** A process that this program did not start, as far as anyone can wait for it. */
+/** A process that this program did not start; its end is found by polling. */
 export const stranger = (pid: number): Child => ({
   pid,
   exited: Effect.suspend(() => isAlive(pid) ? Effect.fail("alive") : Effect.succeed({ code: null, signal: null })).pipe(
@@ -16,7 +16,9 @@ export const stranger = (pid: number): Child => ({
   ),
 })
 
-/** Whether the process exists and is more than a zombie that nobody reaped (as in a container without an init). */
+/**
+ * Whether the process exists and is not a zombie that its parent has not reaped (as in a container without an init).
+ */
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
@@ -40,7 +42,7 @@ export const commandLine = Effect.fn("Children.commandLine")(function* (pid: num
   return yield* ask(pid, "command=")
 })
 
-/** When a process was started, in the system's own words; null where there is none. */
+/** The start of a process, as the system writes it; null where there is no such process. */
 export const startOf = Effect.fn("ProcessTable.startOf")(function* (pid: number) {
   if (process.platform !== "linux") return yield* ask(pid, "lstart=")
   return yield* Effect.try(() => readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ")[19] ?? null)

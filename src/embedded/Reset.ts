@@ -1,7 +1,7 @@
 /**
- * Removes what this program keeps in a home, and what the embedded PostgreSQL keeps for it elsewhere (PostgresData). The
- * caller holds the home (Home.open). Killed at any moment it can be run again; a start instead of that finds an empty
- * database, never a part of one: a data folder is renamed before it is removed, and its passwords go last.
+ * Removes this program's data from a home, and the embedded PostgreSQL's data outside of it (PostgresData). The caller
+ * holds the home (Home.open). A reset that was killed can be run again. A start in between finds an empty database,
+ * never a part of one: a data folder is renamed before it is removed, and its passwords go last.
  */
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
@@ -13,7 +13,7 @@ import * as EmbeddedPostgres from "./EmbeddedPostgres.ts"
 import { locate } from "./PostgresData.ts"
 
 export interface What {
-  /** PostgreSQL's data alone; what the broker has told stays, and the demo's files, and mail. */
+  /** PostgreSQL's data alone: the broker's streams, the demo's files and the mails stay. */
   readonly database: boolean
   /** The key ring, too. */
   readonly keys: boolean
@@ -21,11 +21,11 @@ export interface What {
 
 const ofDatabase = /^postgres(\.(log(\.\d+)?|json|(new|old)-[0-9a-f]+))?$/
 const ofKeys = /^keys\.json(\.|$)/
-/** What a start makes, also what one left that was killed while it wrote. */
+/** Files that a start makes, with the remains of a start that was killed while it wrote. */
 const others =
   /^(nats|nats\.token|nats\.log(\.\d+)?|nats-server|mailbox|(demo|issuer-key|runtime)\.json|apt-.{6}|[a-z.-]+\.\d+\.(new|old))$/
 
-/** The names in the home of what would be removed; the user's own files are not among them. */
+/** The names in the home that would be removed; the user's own files are not among them. */
 const namesOf = (home: string, { database, keys }: What) =>
   readdirSync(home).filter((name) =>
     ofDatabase.test(name) ||
@@ -50,14 +50,14 @@ export const found = Effect.fn("Reset.found")(function* (home: string, what: Wha
   return elsewhere !== null && existsSync(elsewhere) ? [elsewhere, ...names] : names
 })
 
-/** From now on no start takes it for data. */
+/** Renames a data folder, so that no start takes it for data. */
 const putAside = (data: string) => {
   if (existsSync(data)) renameSync(data, join(dirname(data), `postgres.old-${randomBytes(6).toString("hex")}`))
 }
 
 const removed = (path: string) => rmSync(path, { recursive: true, force: true })
 
-/** Stops what a killed program left running, and removes it all. */
+/** Stops servers that a killed program left running, and removes all of these paths. */
 export const remove = Effect.fn("Reset.remove")(function* (home: string, what: What) {
   const elsewhere = yield* outside(home)
   yield* EmbeddedPostgres.clearHome(home)

@@ -1,7 +1,8 @@
 /**
- * Follows one stream from now on by an ordered consumer: it lives in the broker's memory, is not part of what any worker
- * remembers, and is gone with whoever made it. "Now" is a position that is looked up once, so that nothing is missed
- * while a consumer is made, or made again after a lost connection; of a stream made later, all is shown.
+ * Follows one stream from now on with an ordered consumer: it lives in the broker's memory, affects no worker's
+ * consumer, and ends with its connection. "Now" is a sequence number that is looked up once, so that no message is
+ * missed while a consumer is made, or made again after a lost connection. Of a stream that is made later, all messages
+ * are shown.
  */
 import { DeliverPolicy, jetstream, type JsMsg, type StreamInfo } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
@@ -14,12 +15,12 @@ const atOnce = 500
 
 export interface Followed {
   readonly stream: StreamName
-  /** Which of the stream's subjects; all of them where it is null. */
+  /** A filter within the stream's subjects; null: all of them. */
   readonly filter: string | null
 }
 
-/** What was seen of a stream: who was made anew counts from one again. */
-interface Place {
+/** The next sequence number to read of a stream. A stream that was made anew counts from one again. */
+interface Position {
   readonly created: string
   next: number
 }
@@ -36,28 +37,28 @@ const look = async (nc: NatsConnection, stream: StreamName): Promise<StreamInfo 
 const consume = async (
   nc: NatsConnection,
   { filter, stream }: Followed,
-  place: Place,
+  position: Position,
   listener: (message: JsMsg) => void,
 ) => {
   const consumer = await jetstream(nc).consumers.get(stream, {
     deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: place.next,
+    opt_start_seq: position.next,
     ...(filter === null ? {} : { filter_subjects: filter }),
   })
   return consumer.consume({
     max_messages: atOnce,
-    // Otherwise the library goes on by itself in a stream that was made anew, from wherever it was in the old one.
+    // Otherwise the library goes on by itself in a stream that was made anew, at its sequence number in the old one.
     abort_on_missing_resource: true,
     callback: (message) => {
-      place.next = message.seq + 1
+      position.next = message.seq + 1
       listener(message)
     },
   })
 }
 
 /**
- * Follows for ever. `begun` runs as soon as the place is known from which everything is shown, or that there is no
- * such stream yet; `failed` takes what kept it from going on, each time before it tries again.
+ * Follows for ever. `begun` runs once the position of the first message is known, or that there is no such stream yet;
+ * `failed` takes the reason of each failure before the next try.
  */
 export const follow = (
   connection: Connection,
@@ -66,18 +67,18 @@ export const follow = (
   begun: Effect.Effect<void>,
   failed: (reason: unknown) => Effect.Effect<void>,
 ): Effect.Effect<never> => {
-  let place: Place | null = null
+  let position: Position | null = null
   let first = true
   return Effect.gen(function* () {
     const nc = yield* connection.get
     const info = yield* Effect.tryPromise(() => look(nc, followed.stream))
-    if (info !== null && place?.created !== info.created) {
-      place = { created: info.created, next: first ? info.state.last_seq + 1 : 1 }
+    if (info !== null && position?.created !== info.created) {
+      position = { created: info.created, next: first ? info.state.last_seq + 1 : 1 }
     }
     first = false
     yield* begun
-    if (info === null || place === null) return
-    const from = place
+    if (info === null || position === null) return
+    const from = position
     yield* Effect.acquireUseRelease(
       Effect.tryPromise(() => consume(nc, followed, from, listener)),
       (messages) => Effect.promise(() => messages.closed()),

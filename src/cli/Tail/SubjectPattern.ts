@@ -8,14 +8,14 @@ export const isPattern = (text: string): boolean => {
     tokens.every((part, i) => part === "*" || (part === ">" && i === tokens.length - 1) || token.test(part))
 }
 
-/** Whether everything that `inner` stands for (itself, where it has no wildcard) is among what `pattern` stands for. */
+/** Whether every subject that matches `inner` (which may be a single subject) matches `pattern`. */
 export const covers = (pattern: string, inner: string): boolean => {
   const [outer, given] = [pattern.split("."), inner.split(".")]
   return (outer.at(-1) === ">" ? given.length >= outer.length : given.length === outer.length) &&
     outer.every((part, i) => part === ">" || part === given[i] || (part === "*" && given[i] !== ">"))
 }
 
-/** Whether some subject is among both. */
+/** Whether some subject matches both patterns. */
 export const overlaps = (one: string, other: string): boolean => {
   const [a, b] = [one.split("."), other.split(".")]
   for (let i = 0; i < Math.max(a.length, b.length); i++) {

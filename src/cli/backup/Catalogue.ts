@@ -1,13 +1,13 @@
-/** What there is to back up, read from the database's own catalogue: tables, their columns, partitions, sequences. */
+/** Reads from the database's own catalogue what to back up: tables, their columns, partitions, sequences. */
 import type { Connection } from "./Connection.ts"
 
 export interface Table {
   readonly name: string
-  /** Those that are stored and not computed. */
+  /** The stored columns; computed ones are left out. */
   readonly columns: ReadonlyArray<string>
 }
 
-/** Ours, whoever else has tables here: a table before those that refer to it. */
+/** The program's tables, each before those that refer to it; tables of others in this database are left out. */
 export const tablesOf = async (db: Connection, ours: ReadonlyArray<string>): Promise<ReadonlyArray<Table>> => {
   const rows = await db.rows<{ name: string; columns: ReadonlyArray<string>; needs: ReadonlyArray<string> }>(
     `select c.relname as name,
@@ -36,7 +36,7 @@ export const tablesOf = async (db: Connection, ours: ReadonlyArray<string>): Pro
   return placed
 }
 
-/** Partitions but for the default ones, which the schema has anyway. */
+/** Partitions, without the default ones, which the schema always has. */
 export const partitionsOf = (db: Connection) =>
   db.rows<{ table: string; name: string; bound: string; storage: string }>(
     `select p.relname as table, c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bound,
@@ -47,7 +47,7 @@ export const partitionsOf = (db: Connection) =>
     order by 1, 2`,
   )
 
-/** Read after the tables: a number may be given out meanwhile, and none is ever given out twice. */
+/** Read sequences after the tables: numbers may be drawn meanwhile, and none is ever drawn twice. */
 export const sequencesOf = async (db: Connection) => {
   const names = await db.rows<{ name: string }>(
     `select c.relname as name from pg_class c

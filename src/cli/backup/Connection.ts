@@ -1,4 +1,4 @@
-/** One session of PostgreSQL that can COPY, which the program's own driver cannot. */
+/** A session of PostgreSQL with COPY, which the program's own driver does not have. */
 import { Effect, Redacted } from "effect"
 import type { Readable } from "node:stream"
 import pg from "pg"
@@ -24,10 +24,10 @@ const open = async (url: Redacted.Redacted) => {
     application_name: "bailiwick backup",
     connectionTimeoutMillis: 10_000,
   })
-  // A connection that is lost fails the statement, too.
+  // A lost connection fails its statement, too.
   client.on("error", () => {})
   await client.connect()
-  // However long a table or whoever takes it takes.
+  // No limit on statements: a large table, or a slow reader of the backup, may take long.
   await client.query(
     "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = '30s'; " +
       "set timezone = 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'postgres'; set extra_float_digits = 3; " +
@@ -36,7 +36,7 @@ const open = async (url: Redacted.Redacted) => {
   return client
 }
 
-/** Closed with the scope. */
+/** Opens a session, which is closed with the scope. */
 export const connect = (url: Redacted.Redacted) =>
   Effect.acquireRelease(
     Effect.tryPromise({

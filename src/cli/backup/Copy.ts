@@ -1,13 +1,13 @@
 /**
- * COPY over a session of pg, whose parser knows its messages and whose client hands them to whatever query is active: rows
- * that come as a stream, rows that are given as one. Both wait for whoever is slower.
+ * COPY over a session of pg, whose parser knows its messages and whose client passes them to the active query.
+ * `reading` gives rows as a stream, `writing` takes rows as a stream; the faster side waits for the slower one.
  */
 import { Buffer } from "node:buffer"
 import { once } from "node:events"
 import { Readable } from "node:stream"
 import type { Query, Wire } from "pg"
 
-/** What a COPY has no use for. */
+/** Messages that a COPY ignores. */
 const quiet = {
   handleRowDescription: () => {},
   handleDataRow: () => {},
@@ -30,7 +30,7 @@ export const reading = (text: string): { readonly query: Query; readonly rows: R
       wire = to
       to.query(text)
     },
-    // A view of what the parser reads into next.
+    // Copied, since the chunk is a view of the buffer that the parser reuses.
     handleCopyData: ({ chunk }) => {
       if (!rows.push(Buffer.from(chunk))) wire?.stream.pause()
     },

@@ -1,4 +1,4 @@
-/** A backup into an empty database: in one transaction or not at all, by the role that owns the tables. */
+/** Puts a backup into an empty database: in one transaction or not at all, by the role that owns the tables. */
 import { pipeline } from "node:stream/promises"
 import { createGunzip } from "node:zlib"
 import { CliFault } from "../CliFault.ts"
@@ -6,7 +6,7 @@ import { schemaOf, tablesOf } from "./Catalogue.ts"
 import type { Connection } from "./Connection.ts"
 import type { Backup } from "./Reading.ts"
 
-/** What migrations put into a database that is otherwise empty. */
+/** Tables into which migrations put rows. */
 const seeded = new Set(["installation", "schema_meta", "outbox_lanes", "transfer_feature"])
 
 const mustBeEmpty = async (db: Connection, tables: ReadonlyArray<string>, otherwise: string) => {
@@ -29,13 +29,18 @@ const mustFit = async (db: Connection, { manifest }: Backup) => {
   })
 }
 
-/** Another partition holds some of its rows here: the audit of before it had months takes in every month of its time. */
+/**
+ * Another partition covers part of this range: the audit's partition from before it had months covers all months of its
+ * time.
+ */
 const overlaps = (error: unknown) =>
   error instanceof Error && "code" in error && error.code === "42P17" && error.message.includes("overlap")
 
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`
 
-/** Puts all rows where they were, and the mark by which the next start knows (Epochs); `now` is the database's. */
+/**
+ * Restores all rows, and marks the installation as restored for the next start (Epochs). `now` is the database's time.
+ */
 export const fill = async (
   db: Connection,
   backup: Backup,
@@ -57,7 +62,7 @@ export const fill = async (
     await db.rows(`lock table ${here.map(({ name }) => `"${name}"`).join(", ")} in access exclusive mode`)
     await mustBeEmpty(db, here.map(({ name }) => name), otherwise)
     for (const { name } of here) {
-      // What was decided under them then is not decided again.
+      // The triggers checked these rows when they were first written: do not check them again.
       await db.rows(`alter table "${name}" disable trigger user`)
       if (seeded.has(name)) await db.rows(`delete from "${name}"`)
     }
@@ -87,7 +92,8 @@ export const fill = async (
       await db.rows(`select setval(${quoted(`"${name}"`)}::regclass, $1::bigint, $2)`, [last, called])
     }
     for (const { name } of here) await db.rows(`alter table "${name}" enable trigger user`)
-    // What an earlier restore had lost, an installation that was open had found.
+    // Of an earlier restore, `lost_since` stays only where the installation was still held: an open one has dealt with
+    // that loss.
     await db.rows(
       `update installation set restored_from = $1, state = 'held', held_since = $2, held_reason = 'restored',
         lost_since = case when state = 'held' then lost_since end, missing = '[]'`,

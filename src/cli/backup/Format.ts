@@ -1,16 +1,16 @@
 /**
- * The file of a backup: a line that says what it is, then chunks, then the manifest.
+ * The format of a backup file: a line that identifies it, then chunks, then the manifest.
  *
- * A chunk is a line `<part> <bytes>\n` and that many bytes; the chunks of a part, joined, are the gzip of the table's rows
- * in PostgreSQL's COPY text format. The last two lines are `manifest <bytes>\n`, the manifest's JSON, and the SHA-256 of
- * that JSON. A file that was cut off has no manifest; one byte that changed is in no part's SHA-256.
+ * A chunk is a line `<part> <bytes>\n` and that many bytes; the chunks of a part, joined, are the gzip of the table's
+ * rows in PostgreSQL's COPY text format. The last two lines are `manifest <bytes>\n`, the manifest's JSON, and the
+ * SHA-256 of that JSON. A truncated file has no manifest; a changed byte does not match its part's SHA-256.
  *
- * Secrets stand in it as they stand in the database: sealed. The key ring is not in it; the manifest names the keys.
+ * Secrets are sealed in the file, as in the database. The key ring is not in it; the manifest names the keys.
  */
 import { Schema } from "effect"
 
 export const magic = "bailiwick backup 1\n"
-/** Bytes of a chunk at most. */
+/** The most bytes of a chunk. */
 export const chunkBytes = 1024 * 1024
 /** Longest line of the frame. */
 export const lineBytes = 200
@@ -24,7 +24,7 @@ export const Part = Schema.Struct({
   table: Name,
   columns: Schema.Array(Name),
   rows: Count,
-  /** Of its chunks, as they lie in the file. */
+  /** The bytes of its chunks in the file. */
   bytes: Count,
   sha256: Schema.String,
 })
@@ -35,7 +35,10 @@ const Storage = Schema.String.check(
   Schema.isPattern(/^(?:[a-z_]+=[a-z0-9.]+(?:, [a-z_]+=[a-z0-9.]+)*)?$/),
 )
 
-/** By day or month. These become part of statements of the tables' owner: they say what partitions of ours say, or nothing. */
+/**
+ * A partition by day or month. Its texts become part of statements of the tables' owner, so only texts of our own
+ * partitions are admitted.
+ */
 const Partition = Schema.Struct({
   table: Name,
   name: Name,
@@ -46,14 +49,17 @@ const Partition = Schema.Struct({
 })
 
 export const Manifest = Schema.Struct({
-  /** RFC 3339, by the database's clock: what was decided later is not in it. */
+  /** RFC 3339, by the database's clock: later decisions are not in the backup. */
   made_at: Schema.String,
   /** The newest migration. */
   schema: Count,
   epoch: Count,
   /** Projects that have a history, and events in all of them. */
   histories: Schema.Struct({ projects: Count, events: Count }),
-  /** Keys of the ring that its secrets are sealed under, and what tells one from another of that name (hex). */
+  /**
+   * Keys of the ring under which its secrets are sealed, each with a check value (hex) that tells it from another key
+   * of that name.
+   */
   keys: Schema.Array(Schema.Struct({ kid: Schema.String, check: Schema.String })),
   parts: Schema.Array(Part),
   partitions: Schema.Array(Partition),

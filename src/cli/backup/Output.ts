@@ -1,4 +1,6 @@
-/** Where a backup goes: a file that appears whole or not at all, for its owner's eyes only; or standard output. */
+/**
+ * The output of a backup: a file that appears complete or not at all, readable by its owner alone; or standard output.
+ */
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
@@ -11,7 +13,7 @@ import { wholeOrNothing } from "../StandardOutput.ts"
 
 export interface Output {
   readonly write: (bytes: Uint8Array) => Promise<void>
-  /** All of it is written: it takes its name, on the disk before this returns. */
+  /** Completes the output: the file has its name on the disk before this returns. */
   readonly finish: () => Promise<void>
 }
 
@@ -20,7 +22,7 @@ const stdout: Output = {
     if (!process.stdout.write(bytes)) await once(process.stdout, "drain")
   },
   finish: async () => {
-    // Whether the last of it arrived is told after a turn.
+    // The callback of an empty write reports whether the bytes before it arrived.
     await new Promise<void>((resolve, reject) => process.stdout.write("", (error) => error ? reject(error) : resolve()))
     wholeOrNothing(null)
   },
@@ -31,24 +33,27 @@ const synced = async (handle: FileHandle) => {
   await handle.close()
 }
 
-const taken = (file: string) => `${file} is there already: name another file, or type --force`
+const taken = (file: string) => `${file} exists already: name another file, or add --force`
 
 const isThere = (file: string) => lstat(file).then(() => true, () => false)
 
-/** What no file can take the place of is found before what may take hours. */
+/** Refuses a path that no file can replace, before work that may take hours. */
 const mustBeFile = async (file: string) => {
   if (file === "") throw new Error("name a file")
   if (await lstat(file).then((there) => there.isDirectory(), () => false)) throw new Error("it is a folder")
 }
 
-/** Fails where something goes by this name: told before what may take hours, and looked at once more after that. */
+/** Fails where the path exists: checked before work that may take hours, and once more after it. */
 export const mustBeFree = (file: string) =>
   file === "-" ? Effect.void : Effect.flatMap(
     Effect.promise(() => isThere(file)),
     (there) => there ? Effect.fail(new CliFault({ message: taken(file) })) : Effect.void,
   )
 
-/** Takes a name that nobody took meanwhile; where a file cannot have two names, to look is all that can be done. */
+/**
+ * Gives the file its name unless that was taken meanwhile. Where the file system has no hard links, a check before the
+ * rename is all that can be done.
+ */
 const takeFree = async (unfinished: string, file: string) => {
   const linked = await link(unfinished, file).then(() => true, () => false)
   if (linked) return await rm(unfinished)
@@ -56,7 +61,7 @@ const takeFree = async (unfinished: string, file: string) => {
   await rename(unfinished, file)
 }
 
-/** Without `finish` nothing is left when the scope closes. `force`: in place of what goes by this name. */
+/** Opens the output. Without `finish` no file is left when the scope closes. `force`: replaces a file that exists. */
 export const outputTo = (file: string, { force }: { readonly force: boolean }) =>
   file === "-" ? Effect.as(Effect.sync(() => wholeOrNothing("no backup was made")), stdout) : Effect.acquireRelease(
     Effect.tryPromise({
@@ -81,7 +86,7 @@ export const outputTo = (file: string, { force }: { readonly force: boolean }) =
       await synced(made.handle)
       await (force ? rename : takeFree)(made.unfinished, file)
       made.finished = true
-      // The name, too.
+      // Syncs the folder: the name is to be on the disk, too.
       await open(dirname(file), "r").then(synced).catch(() => {})
     },
   })))

@@ -1,4 +1,4 @@
-/** The file of a backup, looked through from end to end before a byte of it is believed, and then read part by part. */
+/** Reads the file of a backup: checks it from end to end before any byte is used, then reads it part by part. */
 import { Option, Schema } from "effect"
 import { createHash } from "node:crypto"
 import { type FileHandle, open } from "node:fs/promises"
@@ -7,7 +7,7 @@ import { chunkBytes, lineBytes, magic, type Manifest, manifestBytes, manifestTex
 
 export interface Backup {
   readonly manifest: Manifest
-  /** The compressed rows of a table; fails at its end where they are not what they were. */
+  /** The compressed rows of a table; fails at their end where they changed since the check. */
   readonly rows: (table: string) => AsyncGenerator<Uint8Array>
   readonly close: () => Promise<void>
 }
@@ -77,7 +77,7 @@ export const openBackup = async (path: string, tell: (text: string) => void): Pr
         hash.update(await bytesAt(file, chunk.start, chunk.length))
         bytes += chunk.length
         at = chunk.start + chunk.length
-        tell(`looked through ${Math.floor(at / size * 100)} %`)
+        tell(`checked ${Math.floor(at / size * 100)} %`)
         chunk = await chunkAt(file, at)
       }
       seen.set(name, { bytes, sha256: hash.digest("hex") })

@@ -1,6 +1,6 @@
 /**
- * The database that a backup is of, or goes into: the named one, the running instance's, or the embedded one of a home
- * in which nothing runs, started for as long as this takes.
+ * Finds the database to back up or to restore into: the named one, the running instance's, or the embedded one of a
+ * home in which no instance runs, started for as long as the command takes.
  */
 import { Effect, Option } from "effect"
 import { existsSync } from "node:fs"
@@ -9,7 +9,7 @@ import * as EmbeddedPostgres from "../../embedded/EmbeddedPostgres.ts"
 import * as Home from "../../embedded/Home.ts"
 import { databaseUrls, type Instance } from "../Instance.ts"
 
-/** `make`: an embedded database may come to be. */
+/** `make`: whether an embedded database may be made. */
 export const serverOf = Effect.fnUntraced(function* (found: Instance, make: boolean) {
   const { config, runtime } = found
   const embedded = config.databaseUrl === null && Option.isNone(runtime) &&

@@ -1,4 +1,4 @@
-/** Progress of work that is no Effect: what it said last is shown now and then. */
+/** Progress of work outside of Effect: shows its last message every 200 ms. */
 import { Effect } from "effect"
 import * as Progress from "../Progress.ts"
 

@@ -1,4 +1,4 @@
-/** A database into an output, in one view of it, however much is written meanwhile. */
+/** Writes a database into an output, in one consistent snapshot, however much is written meanwhile. */
 import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { createGzip } from "node:zlib"
@@ -9,7 +9,7 @@ import type { Output } from "./Output.ts"
 
 const newline = 0x0a
 
-/** Each row is one line: what would break it is escaped. */
+/** Counts rows. Each row is one line: COPY escapes line breaks in it. */
 const linesOf = (bytes: Uint8Array): number => {
   let lines = 0
   for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) lines++
@@ -56,13 +56,13 @@ const writePart = async (
     }
     packing.end()
   }
-  // Whichever fails first ends both: nobody waits for rows that are not read, or room that is not made.
+  // The first failure ends both, so that neither waits for ever for rows, or for room.
   await Promise.all([reading(), packed])
   await flush()
   return { table: name, columns: [...columns], rows, bytes, sha256: hash.digest("hex") }
 }
 
-/** Writes everything and gives the manifest, which is its end; `tables` are ours. */
+/** Writes all tables, and then the manifest, which it returns. `tables` are the program's. */
 export const writeBackup = async (
   db: Connection,
   out: Output,

@@ -1,4 +1,4 @@
-/** As much of pg as we use; the package brings no types. */
+/** Types for the part of pg that is used here; the package has none. */
 declare module "pg" {
   import type { Duplex } from "node:stream"
 
@@ -10,7 +10,7 @@ declare module "pg" {
     endCopyFrom(): void
     sendCopyFail(message: string): void
   }
-  /** What the client hands the server's messages to while it is active. */
+  /** Takes the server's messages while it is the client's active query. */
   export interface Query {
     readonly submit: (wire: Wire) => void
     readonly handleRowDescription: () => void

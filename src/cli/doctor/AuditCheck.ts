@@ -1,11 +1,11 @@
-/** Looks at the audit's months: dropped after their retention, and how much they hold. */
+/** Checks the audit's months: dropped after their retention, and how much they hold. */
 import { Clock, Effect } from "effect"
 import { type AuditRetention, auditTable, isOver } from "../../../services/platform/observability/AuditPartitions.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { dayMillis, existing } from "../../../services/platform/database/RangePartitions.ts"
 import { ok, warn } from "./Finding.ts"
 
-/** Upkeep comes every hour; a backup may keep it from a month for as long as it reads. */
+/** Maintenance runs every hour; a backup keeps it from dropping a month for as long as the backup reads. */
 const patienceMillis = dayMillis
 
 export const auditCheck = Effect.fnUntraced(function* (retention: AuditRetention) {

@@ -1,4 +1,4 @@
-/** Looks at the broker. To connect is to make missing streams, as every instance does. */
+/** Checks the broker. Connecting makes missing streams, as every instance does. */
 import { Effect, Redacted, Result } from "effect"
 import { streamNames } from "../../../schemas/bus/Streams.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
@@ -6,7 +6,7 @@ import { ask } from "../../embedded/NatsProbe.ts"
 import { placeOf } from "../Instance.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
-/** Brokers before it forget acknowledged messages in ways that were mended since. */
+/** Older brokers lose acknowledged messages by faults that were fixed since. */
 const soundVersion = "2.10.27"
 
 /** Whether version `a` is older than `b`; what follows a hyphen does not count. */
@@ -22,7 +22,7 @@ export const isOlder = (a: string, b: string): boolean => {
 
 const deadlineMillis = 3_000
 
-/** Whether one of the servers takes connections and says nothing. */
+/** Whether no server answers, but one of them accepts connections. */
 const isSilent = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const servers = Redacted.value(url).split(",").flatMap((text) => URL.parse(text.trim()) ?? [])
   const answers = yield* Effect.forEach(
@@ -37,7 +37,7 @@ const isSilent = Effect.fnUntraced(function* (url: Redacted.Redacted) {
 
 export const brokerChecks = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
-    const place = placeOf(url)
+    const address = placeOf(url)
     const bus = yield* Bus
     const healed = yield* Effect.result(bus.heal)
     const version = yield* bus.serverVersion
@@ -45,13 +45,13 @@ export const brokerChecks = (url: Redacted.Redacted) =>
       return [
         fail(
           "broker",
-          `the server at ${place} takes connections and answers nothing: look at its disk and its log, and restart it`,
+          `the server at ${address} accepts connections but does not answer: look at its disk and its log, and restart it`,
         ),
       ]
     }
     if (version === null) {
       return [
-        fail("broker", `nobody answers at ${place}: start nats-server there, or set NATS_URL and NATS_CREDS right`),
+        fail("broker", `no server answers at ${address}: start nats-server there, or correct NATS_URL and NATS_CREDS`),
       ]
     }
     const broker = isOlder(version, soundVersion)

@@ -1,4 +1,4 @@
-/** Looks at the database: is it one that we run on, does it have our schema, and does anybody do the work in it. */
+/** Checks the database: its version, its schema, and whether due work is done. */
 import { Clock, Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
@@ -8,7 +8,7 @@ import { fail, type Finding, ok, warn } from "./Finding.ts"
 import { installation } from "./InstallationCheck.ts"
 
 const oldestMajor = 15
-/** Work that is due longer than this is done by nobody, or by too few. */
+/** Work that is overdue for longer than this has no worker, or too few. */
 const lateMillis = 60_000
 const noticeableMillis = 2_000
 
@@ -25,7 +25,7 @@ const version = Effect.gen(function* () {
 const role = Effect.gen(function* () {
   const { owner, owns, sql } = yield* Database
   const [app] = yield* sql<{ role: string }>`select current_user::text as role`
-  if (!(yield* owns)) return ok("roles", `${app!.role} works; the owner's work is left to where DATABASE_OWNER_URL is`)
+  if (!(yield* owns)) return ok("roles", `${app!.role} works; migrations are left to a process with DATABASE_OWNER_URL`)
   const [own] = yield* owner<{ role: string }>`select current_user::text as role`
   return app!.role !== own!.role
     ? ok("roles", `${app!.role} works, ${own!.role} migrates`)
@@ -84,7 +84,7 @@ const rejects = Effect.gen(function* () {
   const reasons = rows.filter((row) => row.state === "rejected").map(({ n, reason }) => `${reason} ${n}`).join(", ")
   return reasons === ""
     ? ok("intake", counts)
-    : warn("intake", `${counts} (${reasons}): mend the publisher, the messages are in intake_rejects`)
+    : warn("intake", `${counts} (${reasons}): correct the publisher; the messages are in intake_rejects`)
 })
 
 const mail = Effect.gen(function* () {
@@ -138,7 +138,7 @@ const workers = Effect.gen(function* () {
       (select count(*)::int from jobs where state = 'pending' and claim is null and not_before < ${late}) as jobs`
   const { jobs, lanes, leases } = row!
   const stale = [
-    ...(leases > 0 ? [`${leases} leases nobody freed`] : []),
+    ...(leases > 0 ? [`${leases} ended leases that were not freed`] : []),
     ...(lanes > 0 ? [`${lanes} webhooks with deliveries overdue`] : []),
     ...(jobs > 0 ? [`${jobs} jobs overdue`] : []),
   ]
@@ -165,16 +165,16 @@ const lifecycle = Effect.gen(function* () {
       ) u) as unsigned,
       (select count(*)::int from lifecycle_streams where failing_since is not null) as failing`
   const { drifted, failing, projects, unsigned } = row!
-  const says = [
-    ...(drifted > 0 ? [`${drifted} facts of ${projects} projects have drifted: see the operations diagnostics`] : []),
+  const problems = [
+    ...(drifted > 0 ? [`${drifted} values of ${projects} projects have drifted: see the operations diagnostics`] : []),
     ...(unsigned > 0
       ? [`${unsigned} projects unsigned for over a minute: start an instance with the role lifecycle`]
       : []),
-    ...(failing > 0 ? [`${failing} streams whose receiver takes nothing: see the operations diagnostics`] : []),
+    ...(failing > 0 ? [`${failing} streams whose receiver accepts no events: see the operations diagnostics`] : []),
   ]
-  return says.length === 0
-    ? ok("lifecycle", "signed, and what the tables say is what products are told")
-    : warn("lifecycle", says.join("; "))
+  return problems.length === 0
+    ? ok("lifecycle", "every event is signed, and products are told what the tables say")
+    : warn("lifecycle", problems.join("; "))
 })
 
 const partitions = Effect.map(
@@ -182,7 +182,7 @@ const partitions = Effect.map(
   (late) => late === null ? ok("partitions", "made ahead") : warn("partitions", late),
 )
 
-/** Every look, in order; those that need the schema only where it is there. */
+/** All checks, in order; those that need the schema run only where it is complete. */
 export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
   const whole = yield* schema

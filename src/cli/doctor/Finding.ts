@@ -1,7 +1,7 @@
-/** What one look found: fine, worth a thought, or wrong; and then what to do. */
+/** The result of a check: fine, a warning, or a failure; with what to do. */
 export interface Finding {
   readonly level: "ok" | "warn" | "FAIL"
-  /** What was looked at, one or two words. */
+  /** The subject of the check, in one or two words. */
   readonly what: string
   readonly says: string
 }

@@ -1,4 +1,4 @@
-/** Looks whether the installation is held, and says what would end that. */
+/** Checks whether the installation is held, and says what would end that. */
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { readInstallation } from "../../../services/platform/database/Installation.ts"

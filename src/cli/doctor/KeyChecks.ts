@@ -1,4 +1,7 @@
-/** Looks whether this machine's key ring is the database's. It only looks: a start would make or enter keys. */
+/**
+ * Checks whether this machine's key ring is the database's. It changes neither, while a start makes a ring or enters
+ * its keys.
+ */
 import { Effect, Result } from "effect"
 import { timingSafeEqual } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"

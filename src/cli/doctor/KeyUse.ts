@@ -1,6 +1,6 @@
 /**
- * What is still sealed or derived under keys of the ring that are active no more: work that is not done yet needs them.
- * Of a key that nothing names any more, that it may go.
+ * Finds the tables with data that is sealed or derived under inactive keys of the ring and is still needed. A key that
+ * no row names may be deleted.
  */
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"

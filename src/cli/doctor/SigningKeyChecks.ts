@@ -1,4 +1,4 @@
-/** Looks whether the keys of lifecycle messages follow each other as they should. It only looks. */
+/** Checks the rotation of the keys that sign lifecycle messages. It changes none. */
 import { Clock, Effect } from "effect"
 import { standings } from "../../../services/lifecycle/Keys/Standing.ts"
 import { type Finding, ok, warn } from "./Finding.ts"
@@ -23,7 +23,7 @@ export const signingKeyChecks = Effect.gen(function* () {
   if (transition !== null && transition.deadlineAt.getTime() < now) {
     found.push(warn(
       what,
-      `${transition.left} projects have not gone over to ${transition.successor}, the deadline is over: ` +
+      `${transition.left} projects have not switched to ${transition.successor} by the deadline: ` +
         "does a process with the role lifecycle run?",
     ))
   }

@@ -42,7 +42,7 @@ describe("cli reset", () => {
         yield* program.end("SIGKILL")
         const unasked = yield* type("reset")
         assert.strictEqual(unasked.code, 1)
-        assert.match(unasked.output, /nothing was removed: standard input is no terminal to ask at, add --yes\n$/)
+        assert.match(unasked.output, /nothing was removed: standard input is no terminal to confirm at, add --yes\n$/)
         const data = Option.getOrThrow(yield* locate(home))
         assert.isTrue(existsSync(join(data, "PG_VERSION")))
         const server = Number(readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0])

@@ -167,7 +167,7 @@ describe("a backup in the place of a database", () => {
         yield* at.restart({ ...fresh, ROLES: "api,actors,relay,timers,intake,delivery,mail" })
         assert.match(
           (yield* at.type("installation", "show")).output,
-          /^epoch 2, held since .*: a backup was put in its place/,
+          /^epoch 2, held since .*: the database was restored from a backup/,
         )
         assert.strictEqual((yield* at.api.get("/ready")).status, 200)
         yield* until("the product closed", shop.enter("pat"), (told) => told === "closed")

@@ -126,9 +126,9 @@ describe("a nats-server that answers nothing", () => {
         const said = yield* cli({ ...env, NATS_URL: nats_url }, "doctor")
         assert.match(
           said.output,
-          /FAIL\s+broker\s+the server at 127\.0\.0\.1:\d+ takes connections and answers nothing/,
+          /FAIL\s+broker\s+the server at 127\.0\.0\.1:\d+ accepts connections but does not answer/,
         )
-        yield* program.line(/the embedded nats-server answers nothing: starting it again/)
+        yield* program.line(/the embedded nats-server does not answer: starting it again/)
         yield* until(
           "another process",
           Effect.try(() => natsPid(env.BAILIWICK_HOME)).pipe(Effect.orElseSucceed(() => pid)),

@@ -88,7 +88,7 @@ describe("a process without the owner's credentials", () => {
         assert.deepInclude(yield* ready(one.instance.origin), { status: "ready", note: late })
         const first = yield* doctor
         assert.include(first, late)
-        assert.match(first, /ok\s+roles\s+\w+ works; the owner's work is left to where DATABASE_OWNER_URL is/)
+        assert.match(first, /ok\s+roles\s+\w+ works; migrations are left to a process with DATABASE_OWNER_URL/)
 
         const keeping = Effect.fnUntraced(function* () {
           const env = { ...one.env, BAILIWICK_HOME: yield* emptyHome, ROLES: rolesOf("keeper") }

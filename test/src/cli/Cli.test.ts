@@ -85,7 +85,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       ], { concurrency: 2 })
       assert.deepStrictEqual(backup, {
         code: 1,
-        stderr: "no backup was made: nobody reads standard output to its end\n",
+        stderr: "no backup was made: the reader of standard output ended early\n",
       })
       assert.deepStrictEqual(other, { code: 0, stderr: "" })
     }), slow)
@@ -108,7 +108,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         assert.strictEqual(lines(stderr).length, 1, stderr)
         assert.notInclude(stderr, "\u001b")
       }
-      assert.strictEqual(backup.stderr, `${taken} is there already: name another file, or type --force\n`)
+      assert.strictEqual(backup.stderr, `${taken} exists already: name another file, or add --force\n`)
       assert.include(missing.stderr, "--account")
       assert.include(missing.stderr, "deno task cli session --help")
       assert.match(variable.stderr, /^NATS_URL: .*for example NATS_URL=nats:/)

@@ -148,7 +148,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         })
         const { code, stderr, stdout } = yield* Fiber.join(publishing)
         assert.deepStrictEqual([code, stdout], [1, "published 1, duplicates 0, failed 0, unknown 2\n"])
-        assert.match(stderr, /stopped after line 3: whether lines 2 to 3 went out is not known: /)
+        assert.match(stderr, /stopped after line 3: it is not known whether lines 2 to 3 were published: /)
       }).pipe(Effect.scoped),
     slow,
   )

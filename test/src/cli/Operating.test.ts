@@ -85,7 +85,7 @@ describe("cli", () => {
         const replayed = yield* cli("replay", one, gone, uuid(99), "nonsense")
         assert.strictEqual(replayed.code, 1)
         assert.strictEqual(replayed.stdout, `${one} replayed\n`)
-        assert.match(replayed.stderr, new RegExp(`${gone} cannot go out: its webhook was deleted`))
+        assert.match(replayed.stderr, new RegExp(`${gone} cannot be sent: its webhook was deleted`))
         assert.strictEqual(lines(replayed.stderr).filter((line) => line.includes("is no dead letter")).length, 2)
 
         const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
@@ -261,7 +261,7 @@ describe("cli", () => {
       assert.match(foreign.stdout, /^warn audit .*1 months are older than AUDIT_RETENTION_DAYS/m)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
-      assert.match(foreign.stdout, /^warn lifecycle .*2 facts of 1 projects have drifted/m)
+      assert.match(foreign.stdout, /^warn lifecycle .*2 values of 1 projects have drifted/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
     }).pipe(Effect.scoped, Effect.provide(fresh)), slow)
 })

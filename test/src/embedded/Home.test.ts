@@ -65,7 +65,10 @@ describe("a home", () => {
       mkdirSync(shared)
       chmodSync(shared, 0o1777)
       const { message } = yield* Effect.flip(Home.prepare(shared))
-      assert.strictEqual(message, `cannot use BAILIWICK_HOME ${shared}: it is everybody's, name a folder of its own`)
+      assert.strictEqual(
+        message,
+        `cannot use BAILIWICK_HOME ${shared}: it is shared by all users, name a folder of its own`,
+      )
       assert.strictEqual(statSync(shared).mode & 0o7777, 0o1777)
       assert.throws(() => Home.writePrivate(shared, "text"))
       assert.deepStrictEqual(readdirSync(folder), ["shared"])

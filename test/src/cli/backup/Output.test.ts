@@ -18,7 +18,7 @@ it.live("a backup replaces no other file, unless told to, nor one that appeared 
   Effect.gen(function* () {
     const folder = yield* home
     const file = join(folder, "backup")
-    const taken = (name: string) => `${name} is there already: name another file, or type --force`
+    const taken = (name: string) => `${name} exists already: name another file, or add --force`
     yield* mustBeFree(file)
     assert.strictEqual(yield* write(file, "first", false), "done")
     assert.deepStrictEqual([readFileSync(file, "utf8"), statSync(file).mode & 0o777], ["first", 0o600])

@@ -36,7 +36,7 @@ layer(rotating(), slow)("doctor, signing keys", (it) => {
       assert.deepStrictEqual(yield* looked, ["ok active for 379 days, 3 announced"])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(yield* looked, [
-        `warn 1 projects have not gone over to ${before.announced[0]}, the deadline is over: ` +
+        `warn 1 projects have not switched to ${before.announced[0]} by the deadline: ` +
         "does a process with the role lifecycle run?",
       ])
       yield* work

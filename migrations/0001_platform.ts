@@ -1,4 +1,4 @@
-/** The ground floor: audit, key ring, rate limits, and the oldest program that this schema admits. */
+/** The platform's tables: audit, key ring, rate limits, and the oldest program version that this schema admits. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
@@ -24,13 +24,13 @@ const statements = [
   `create index audit_records_request on audit_records (request_id) where request_id is not null`,
   `create index audit_records_subject on audit_records (subject, id) where subject is not null`,
   `create index audit_records_actor on audit_records (actor, id) where actor is not null`,
-  // One row a key of the ring: a process whose ring lacks one, or holds another key under its name, does not start.
+  // One row per key of the ring: a process whose ring lacks a key, or has another key under its name, does not start.
   `create table vault_keys (
     kid text primary key,
     check_value bytea not null,
     created_at timestamptz not null
   )`,
-  // Exact limits: the moments of the window, in one row a key, so that every process counts the same.
+  // Exact limits: the moments of the window, in one row per key, so that every process counts the same.
   `create table rate_limits (
     key text primary key,
     hits timestamptz[] not null,

@@ -1,9 +1,10 @@
-/** What is published goes through one table, and what the broker was last known to hold through another. */
+/** The outbox of messages to publish, and the last known state of the broker's streams. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // The number of a claim: whoever settles must name it. Every claimed table draws from this one sequence.
+  // The number of a claim, which every statement that settles must name. All claimed tables draw from this one
+  // sequence.
   `create sequence claims`,
   `create table outbox (
     id uuid primary key,
@@ -33,14 +34,14 @@ const statements = [
     autovacuum_analyze_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0
   )`,
-  // Each scan has an index of exactly the rows it is after, so none grows with what was published before.
+  // Each scan has an index of exactly its rows, so that no scan grows with the rows that are published already.
   `create index outbox_due on outbox (not_before, id)
     where published_at is null and aggregate_id is null and claim is null`,
   `create index outbox_leases on outbox (lease_until) where claim is not null`,
   `create index outbox_lane on outbox (lane, aggregate_id, seq, id)
     where published_at is null and aggregate_id is not null`,
   `create index outbox_published on outbox (stream, published_at) where published_at is not null`,
-  // One leased owner a lane; the fence rises with every change of owner.
+  // One leased owner per lane; the fence rises with every change of owner.
   `create table outbox_lanes (
     lane smallint primary key check (lane between 0 and 15),
     owner uuid,
@@ -48,7 +49,7 @@ const statements = [
     lease_until timestamptz
   )`,
   `insert into outbox_lanes (lane) select generate_series(0, 15)`,
-  // What the broker was last known to hold. While again_until is set, rows published from again_since to then go out again.
+  // The last known state of the broker. While again_until is set, rows published from again_since to then go out again.
   `create table relay_streams (
     stream text primary key,
     created text not null,

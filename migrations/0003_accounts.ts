@@ -1,10 +1,10 @@
 /**
  * The directory's mail kinds and API keys.
  *
- * The seven tables of the feed share `id, version, removed, updated_at`: `version` is the feed's, an older or equal one
- * never writes, and a removed row stays as a tombstone so that a late line cannot revive it. No foreign keys between
- * them: a reference may arrive before what it names, and lookups join. Addresses are compared by `lower(… collate "C")`,
- * which folds ASCII only.
+ * The seven tables of the directory share `id, version, removed, updated_at`. `version` is the directory's: a line with
+ * an older or equal version is ignored, and a removed row stays as a tombstone so that a late line cannot revive it. No
+ * foreign keys between them: a reference may arrive before its target, and lookups join. Addresses are compared by
+ * `lower(… collate "C")`, which folds ASCII only.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -27,7 +27,7 @@ const statements = [
     check (removed or (email is not null and name is not null and plan is not null and platform_admin is not null
       and status is not null))
   )`,
-  // Not unique: the feed decides who has an address, and two accounts may swap theirs in either order.
+  // Not unique: the directory decides which account has an address, and two accounts may swap theirs in either order.
   `create index accounts_email on accounts (lower(email collate "C")) where not removed`,
   `create table workspaces (
     ${feed},
@@ -44,8 +44,8 @@ const statements = [
   )`,
   `create index workspace_memberships_account on workspace_memberships (account_id, workspace_id) where not removed`,
   `create index workspace_memberships_workspace on workspace_memberships (workspace_id, account_id) where not removed`,
-  // The domain row is the aggregate of everything that happens to a domain: `revision` is our fence, raised by every
-  // change, the feed's included. While `owner_held`, the owner is our decision and the feed has not echoed it yet.
+  // The domain row is the aggregate of all changes of a domain: `revision` is our fence, raised by every change, the
+  // directory's included. While `owner_held`, the owner is our decision and the directory has not echoed it yet.
   `create table domains (
     ${feed},
     revision bigint not null default 1,
@@ -81,7 +81,7 @@ const statements = [
       and status is not null))
   )`,
   `create index scheduled_emails_waiting on scheduled_emails (domain_id, id) where not removed and status = 'scheduled'`,
-  // `revoked_at` is the feed's word, `locally_revoked_at` ours, and ours is never taken back.
+  // `revoked_at` is the directory's, `locally_revoked_at` our own decision, which is never taken back.
   `create table smtp_credentials (
     ${feed},
     domain_id uuid,

@@ -1,7 +1,7 @@
 /**
- * Webhooks and their deliveries (docs/delivery.md). What grows with the traffic (events, deliveries, attempts) is
- * partitioned by the day in its UUIDv7 and dropped by the day; the work to do is one small table beside it.
- * No foreign keys from these into webhooks or accounts: a fan-out must not lock what a person edits.
+ * Webhooks and their deliveries (docs/delivery.md). Tables that grow with the traffic (events, deliveries, attempts)
+ * are partitioned by the day in their UUIDv7, and dropped by the day; the queue of work is one small table beside them.
+ * No foreign keys from these into webhooks or accounts: a fan-out must not lock rows that a person edits.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -25,7 +25,7 @@ const statements = [
     deleted_at timestamptz
   )`,
   `create index webhooks_of_account on webhooks (account_id, created_at desc, id desc) where deleted_at is null`,
-  // A webhook's place in the scan: one row however many deliveries wait, so pausing flips one row.
+  // A webhook's entry in the scan: one row for any number of waiting deliveries, so that pausing changes one row.
   `create table webhook_lanes (
     webhook_id uuid primary key,
     account_id uuid not null,
@@ -44,7 +44,7 @@ const statements = [
     primary key (id)
   ) partition by range (id)`,
   `create table events_default partition of events default`,
-  // Status stands in no index: every update of a delivery stays on its page (HOT).
+  // No index contains the status: every update of a delivery stays on its page (HOT).
   `create table deliveries (
     id uuid not null,
     webhook_id uuid not null,
@@ -92,7 +92,7 @@ const statements = [
     autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0)`,
   `create index delivery_queue_due on delivery_queue (webhook_id, due_at) where claim is null`,
   `create index delivery_queue_leases on delivery_queue (lease_until) where claim is not null`,
-  // Append-only deltas, folded now and then: a total is a sum of few rows and no batch waits for another's counter.
+  // Append-only deltas, compacted now and then: a total is a sum of few rows, and no batch waits for another's counter.
   `create table delivery_counts (
     webhook_id uuid not null,
     day date not null,
@@ -102,7 +102,7 @@ const statements = [
   ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000)`,
   `create index delivery_counts_of_webhook on delivery_counts (webhook_id, day, status) include (n)`,
   `create index delivery_counts_loose on delivery_counts (webhook_id) where not folded`,
-  // Whole, because they outlive the partition of their delivery.
+  // Stored whole, because dead letters outlive the partition of their delivery.
   `create table dead_letters (
     delivery_id uuid primary key,
     webhook_id uuid not null,
@@ -123,7 +123,8 @@ const statements = [
   )`,
   `create index dead_letters_of_webhook on dead_letters (webhook_id, delivery_id desc)`,
   `create index dead_letters_died on dead_letters (died_at)`,
-  // An event that its account has sent before is dropped for as long as this remembers, whatever the broker forgets.
+  // An event that its account has sent before is dropped while its id is in this table, even where the broker forgot
+  // it.
   `create table seen_events (
     account_id uuid not null,
     key uuid not null,

@@ -1,4 +1,4 @@
-/** Refused requests stand many to a record; the id of each of them finds it. */
+/** Records of refused requests hold many requests each: this index finds a record by the id of each of them. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,6 +1,6 @@
 /**
- * Mail that goes out: one row a message, kept after it ended. What the message says is made when it is sent, so neither
- * a link nor a token stands here. `not_before` null: nothing more will be done.
+ * Outgoing mail: one row per message, kept after it ended. The message is rendered when it is sent, so no row holds a
+ * link or a token. `not_before` null: no further attempt will be made.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

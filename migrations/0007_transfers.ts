@@ -1,8 +1,9 @@
 /**
- * Domain transfers, the timers that carry them on, and the key pairs that completion makes.
+ * Domain transfers, the timers that advance them, and the key pairs that completion makes.
  *
- * At most one transfer of a domain is live: the unique index says so to whatever writes. The tokens of the mailed links
- * stand here as SHA-256 beside what they are derived from; used ones stay, so that an old link can explain itself.
+ * At most one transfer of a domain is live: the unique index enforces it for every writer. The tokens of the mailed
+ * links are stored as SHA-256, with the values from which they are derived; used ones stay, so that an old link can
+ * explain itself.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -52,7 +53,8 @@ const statements = [
   `create index transfers_leaving on transfers (source_user_id) where status in ('pending', 'accepted')`,
   `create index transfers_outgoing on transfers (initiated_by, initiated_at desc, id desc)`,
   `create index transfers_of_domain on transfers (domain_id, id)`,
-  // What a state will do by itself, rewritten by every change of it. `not_before` is `due_at`, or later after a failure.
+  // The next transition that a state makes by itself, rewritten by every change of the state. `not_before` is `due_at`,
+  // or later after a failure.
   `create table timers (
     key text primary key generated always as (kind || ':' || aggregate_id) stored,
     aggregate_id text not null,
@@ -68,7 +70,7 @@ const statements = [
   ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)`,
   `create index timers_due on timers (not_before, key) where claim is null`,
   `create index timers_leases on timers (lease_until) where claim is not null`,
-  // The private half is sealed by the Vault; selector and public half are what the platform publishes.
+  // The private half is sealed by the Vault; the platform publishes the selector and the public half.
   `create table dkim_keys (
     id uuid primary key,
     domain_id uuid not null,
@@ -81,8 +83,8 @@ const statements = [
     created_at timestamptz not null,
     unique (domain_id, selector)
   )`,
-  // Whether transfers are on, as the last start had it. While they come back on, `resuming_until` is the time until
-  // which every accepted one can still be stopped.
+  // Whether transfers are on, as of the last start. After they come back on, every accepted transfer can still be
+  // stopped until `resuming_until`.
   `create table transfer_feature (
     singleton boolean primary key default true check (singleton),
     enabled boolean not null,

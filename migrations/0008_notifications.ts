@@ -1,12 +1,13 @@
 /**
- * Notifications. An inbox is the row that every change of an account's notifications takes and counts on: its version is
- * the position that live streams resume from, given in commit order because the row is held to the commit.
+ * Notifications. Every change of an account's notifications locks and updates its inbox: the inbox's version is the
+ * position from which live streams resume. Versions follow the order of commits, because the row is locked until the
+ * commit.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // `epoch` says whose positions these are: a position of another epoch means nothing here.
+  // `epoch` identifies the history of these positions: a position of another epoch is meaningless here.
   `create table inboxes (
     account_id uuid primary key,
     epoch text not null,
@@ -17,7 +18,8 @@ const statements = [
     read_all_version bigint not null default 0,
     read_all_at timestamptz
   ) with (fillfactor = 70)`,
-  // One that is not shown is told by other channels only; it is kept so that what is said again within the hour coalesces.
+  // A notification that is not shown goes out by other channels only; its row is kept so that repeats within the hour
+  // coalesce.
   `create table notifications (
     id uuid primary key,
     account_id uuid not null,
@@ -43,13 +45,13 @@ const statements = [
     where shown and read_at is null`,
   `create index notifications_position on notifications (account_id, version) where shown`,
   `create index notifications_age on notifications (created_at)`,
-  // What an account chose itself; defaults are merged when it is read.
+  // The account's own choices; defaults are merged when they are read.
   `create table notification_preferences (
     account_id uuid primary key,
     choices jsonb not null,
     updated_at timestamptz not null
   )`,
-  // A message to an account's Slack channel. Whither it goes is read when it leaves.
+  // A message to an account's Slack channel. Its address is read when it is sent.
   `create table slack_messages (
     id uuid primary key,
     account_id uuid not null,

@@ -1,12 +1,12 @@
 /**
- * The ground of identity: people, institutions, projects and Access, the lifecycle facts that their changes make, and
- * receipts of what was asked with an idempotency key.
+ * The base of the identity API: people, institutions, projects and Access, the lifecycle events of their changes, and
+ * receipts of requests with an idempotency key.
  *
- * Tables of the directory's kinds share `id, version, removed, updated_at`, where `version` is the feed's (0: made by the
- * API). `revision` is our own fence and the version that clients see. While a `…_decided` flag is set, that field is our
- * decision and the feed has not echoed it yet. `made_by` and `approved_by` are people's ids (provenance: who may count
- * beside whom is judged by them); rows of the feed have neither. References are not foreign keys: a line may arrive
- * before what it names.
+ * Tables of the directory's kinds share `id, version, removed, updated_at`, where `version` is the directory's (0: made
+ * by the API). `revision` is our own fence and the version that clients see. While a `…_decided` flag is set, that
+ * field is our decision and the directory has not echoed it yet. `made_by` and `approved_by` are people's ids
+ * (provenance, which decides who may count beside whom); rows of the directory have neither. References are not foreign
+ * keys: a line may arrive before its target.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,7 +21,7 @@ const feed = `id text primary key check (id ~ '^[A-Za-z0-9_-]{1,128}$'),
     approved_by text[] not null default '{}'`
 
 const statements = [
-  // Evidence is written once. Owners of tables pass over rights, not over triggers.
+  // Evidence is written once. A table's owner bypasses grants, but not triggers.
   `create function refuse_change() returns trigger language plpgsql as $$
   begin
     raise exception '% is written once and never changed', tg_table_name using errcode = 'restrict_violation';
@@ -40,7 +40,7 @@ const statements = [
     check (removed or (issuer is not null and subject is not null and status is not null))
   )`,
   `create index people_email on people (lower(email collate "C")) where not removed and email_verified`,
-  // Who a token speaks for. A person's first identity is the one that it came with.
+  // The person of a token. A person's first identity is the one with which the person was made.
   `create table identities (
     issuer text not null,
     subject text not null,
@@ -101,7 +101,7 @@ const statements = [
   )`,
   `create unique index projects_website on projects (institution_id, website, environment)
     where state <> 'withdrawn' and not removed`,
-  // What the platform says that a product runs (kind project_link). A link may arrive before its project.
+  // The connector version of a product (kind project_link). A link may arrive before its project.
   `create table project_links (
     ${feed},
     project_id text,
@@ -122,7 +122,7 @@ const statements = [
   )`,
   `create unique index project_owners_one on project_owners (project_id, person_id) where not removed`,
   `create index project_owners_person on project_owners (person_id)`,
-  // The current version of each Access stands here; every version there ever was stands in access_versions.
+  // The current version of each Access; all its versions are in access_versions.
   `create table access (
     ${feed},
     institution_id text,
@@ -154,13 +154,13 @@ const statements = [
     approved_by text[] not null default '{}',
     primary key (access_id, access_version)
   )`,
-  // Which projects heard of a person lately.
+  // The projects that received events of a person lately.
   `create index access_versions_person on access_versions (person_id, created_at)`,
   `create trigger access_versions_kept before update or delete on access_versions
     for each row execute function refuse_change()`,
   `create trigger access_versions_not_emptied before truncate on access_versions
     for each statement execute function refuse_change()`,
-  // One row a project, locked from append to commit: positions have no gaps and follow the order of commits.
+  // One row per project, locked from append to commit: positions have no gaps and follow the order of commits.
   `create table lifecycle_heads (
     project_id text primary key,
     epoch integer not null default 1,
@@ -186,12 +186,12 @@ const statements = [
     unique (project_id, epoch, position)
   )`,
   `create index lifecycle_events_person on lifecycle_events (person_id, created_at) where person_id is not null`,
-  // Signing adds what it made (in a table of its own); the fact itself stays as it is.
+  // Signatures are in a table of their own; the event itself never changes.
   `create trigger lifecycle_events_kept before update or delete on lifecycle_events
     for each row execute function refuse_change()`,
   `create trigger lifecycle_events_not_emptied before truncate on lifecycle_events
     for each statement execute function refuse_change()`,
-  // The fold of the events up to `position`: what a snapshot reads.
+  // The fold of the events up to `position`, which snapshots read.
   `create table lifecycle_state (
     project_id text not null,
     key text not null,
@@ -199,7 +199,7 @@ const statements = [
     position bigint not null,
     primary key (project_id, key)
   )`,
-  // Kept as long as what they made; a key counts for one principal, method and path.
+  // Kept as long as the command's result; a key counts for one principal, method and path.
   `create table idempotency_receipts (
     principal text not null,
     method text not null,

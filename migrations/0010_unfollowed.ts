@@ -1,6 +1,6 @@
 /**
- * A line that was not followed leaves out what it may not say. The same version from whom is followed
- * then still says the rest: `unfollowed` marks rows that wait for it.
+ * A directory line from a source that is not fully trusted was applied in part. The same version from a trusted source
+ * is still applied: `unfollowed` marks rows that wait for it.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,15 +1,15 @@
 /**
- * What a person signs in with and where they are signed in: sessions learned from tokens, authenticators, intents to
- * change them, proofs of another identity. And the buckets of generous rate limits.
+ * Authenticators and sessions of people, with sessions learned from tokens, intents to change credentials, and proofs
+ * of another identity. And the buckets of generous rate limits.
  *
- * A session is the issuer's (`issuer`, `sid`); its row is what a revocation is written on. Secrets stand sealed under the
- * key ring (`kid` beside them) or as HMACs under it.
+ * A session is the issuer's (`issuer`, `sid`); its row records a revocation. Secrets are sealed under the key ring
+ * (`kid` beside them) or stored as HMACs under it.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // What came with somebody who turned out to be somebody else is looked for with every read of one's own.
+  // Every read of a person's own data looks for people that were merged into the person.
   `create index people_merged on people (merged_into) where merged_into is not null`,
   `create table sessions (
     id uuid primary key,
@@ -31,7 +31,7 @@ const statements = [
   ) with (fillfactor = 80)`,
   `create index sessions_person on sessions (person_id)`,
   `create index sessions_client on sessions (client_id) where revoked_at is null`,
-  // Sign-ins of a person that are not later than this are dead, but for one session: also those that no row tells of.
+  // Sign-ins of a person up to this time are dead, except one session: also those without a row.
   `create table session_floors (
     person_id text primary key,
     before timestamptz not null,
@@ -92,7 +92,8 @@ const statements = [
   // A newer start supersedes an open one of the same kind and target.
   `create unique index credential_intents_open on credential_intents (person_id, kind, coalesce(target_id, ''))
     where state = 'pending'`,
-  // That the caller also holds another identity: bound to them, good once. A token proves once (its jti).
+  // Proofs that the caller also holds another identity: bound to the caller, usable once. A token proves once (its
+  // jti).
   `create table link_proofs (
     id uuid primary key,
     person_id text not null,
@@ -104,7 +105,7 @@ const statements = [
     consumed_at timestamptz,
     unique (issuer, jti)
   )`,
-  // A bucket fills up with time; who takes from it takes for a while ahead, so that few requests write here.
+  // A bucket fills up with time. A process draws tokens for a while ahead, so that few requests write here.
   `create table rate_buckets (
     key text primary key,
     level double precision not null,

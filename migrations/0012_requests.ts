@@ -1,15 +1,15 @@
 /**
- * What people ask for, and the policy reviews that decide it. A request that has ended stays as it is, and so does every
- * approval. That an approver is neither the author nor another approver of the same review, also after people were merged,
- * is held here as well, whatever a program believes.
+ * Requests, and the policy reviews that decide them. A request that has ended never changes, and neither does an
+ * approval. The database, too, enforces that an approver is neither the author nor another approver of the same review,
+ * also after people were merged.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // The state that a hold took a project out of, and gives back.
+  // The state of a project before its hold, which a release restores.
   `alter table projects add column held_from text check (held_from in ('registered', 'launch_proposed', 'launched'))`,
-  // A website may be longer than what an index holds of it.
+  // A website may be longer than an index entry allows.
   `drop index projects_website`,
   `create unique index projects_website on projects (institution_id, md5(website), environment)
     where state <> 'withdrawn' and not removed`,
@@ -158,7 +158,7 @@ const statements = [
   end $$`,
   `create trigger policy_approvals_four_eyes before insert on policy_approvals
     for each row execute function four_eyes()`,
-  // Whether two people decided one thing together, under any of the names that they go by.
+  // Whether two people took part in the same decision, under any of their merged names.
   `create function decided_together(one text, other text) returns boolean language plpgsql stable as $$
   begin
     return exists (

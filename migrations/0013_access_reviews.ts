@@ -1,7 +1,7 @@
 /**
- * Reviews of Access grants and service grants. What was decided is written once, as a chain of evidence a review; the
- * review's row says where it stands and may only move forward. That the person who approves is not the one who proposed
- * is held here as well, whatever a program believes.
+ * Reviews of Access grants, and service grants. Decisions are written once, as one chain of evidence per review; the
+ * review's row holds its state, which only moves forward. The database, too, enforces that the approver is not the
+ * proposer.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -104,7 +104,7 @@ const statements = [
     check (state <> 'approved' or approved_at is not null)
   )`,
   `create index service_grants_project on service_grants (project_id, id)`,
-  // What a token of a service is held to at each delivery.
+  // The rights of a service's token, checked at each delivery.
   `create index service_grants_service on service_grants (service_issuer, service_id, project_id)
     where state = 'approved'`,
 ]

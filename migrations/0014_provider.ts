@@ -1,7 +1,7 @@
 /**
- * What is to be done at the identity provider, and the embedded provider's own clients. A job is claimed, its call is
- * marked as begun with the reference that the client can be found by, the call is made outside any transaction, and what
- * came of it is settled under the claim. A call that was begun and has no outcome is `ambiguous`: never repeated blindly.
+ * Jobs for the identity provider, and the embedded provider's own clients. A job is claimed; its call is marked as
+ * begun, with the reference by which the client can be found; the call is made outside of any transaction; its outcome
+ * is recorded under the claim. A call that was begun and has no outcome is `ambiguous`: never repeated blindly.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -33,7 +33,7 @@ const statements = [
   `create index provider_jobs_leases on provider_jobs (lease_until) where claim is not null`,
   `create index provider_jobs_project on provider_jobs (project_id, id)`,
   `create index provider_jobs_open on provider_jobs (state) where state <> 'effective'`,
-  // What we know of a project's client at the provider. The management credential of RFC 7592 is sealed.
+  // The known state of a project's client at the provider. The management credential of RFC 7592 is sealed.
   `create table provider_clients (
     project_id text primary key,
     reference text not null unique,
@@ -47,7 +47,7 @@ const statements = [
     made_at timestamptz not null,
     looked_at timestamptz
   )`,
-  // Where the provider's client is not what it should be.
+  // Fields of the provider's client that differ from the expected ones.
   `create table client_drift (
     project_id text not null,
     field text not null,
@@ -57,7 +57,7 @@ const statements = [
     first_seen_at timestamptz not null,
     primary key (project_id, field)
   )`,
-  // The embedded provider: its clients, by the reference that they were asked for with.
+  // The embedded provider's clients, by the reference of the request that made them.
   `create table embedded_clients (
     client_id text primary key,
     reference text not null unique,
@@ -66,7 +66,7 @@ const statements = [
     created_at timestamptz not null,
     updated_at timestamptz not null
   )`,
-  // Which loops run where, for diagnostics.
+  // The loops of each process, for diagnostics.
   `create table worker_sightings (
     worker text not null,
     instance text not null,

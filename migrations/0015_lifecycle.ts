@@ -1,6 +1,6 @@
 /**
- * What makes lifecycle facts into messages: signing keys, the signed bytes, how far each project's history is signed, and
- * how far its consumers are. Bytes are signed once and stored; whoever is told, by whatever way, is told these.
+ * Signed messages of lifecycle events: signing keys, the signed bytes, how far each project's history is signed, and
+ * how far its consumers are. Bytes are signed once and stored; every consumer receives these same bytes, by every way.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -28,7 +28,7 @@ const statements = [
     signed_at timestamptz not null,
     unique (project_id, epoch, position)
   )`,
-  // Up to where a project's history is signed without a gap.
+  // The position up to which a project's history is signed without a gap.
   `create table lifecycle_signed (
     project_id text primary key,
     epoch integer not null,

@@ -1,7 +1,7 @@
 /**
- * Streams of the Shared Signals Framework: what a receiver asked for, how far it has been served, and the messages that
- * are for one stream alone. A stream serves one project. Events are not copied: a stream is a place in its project's
- * history, and what lies beyond that place and is settled already.
+ * Streams of the Shared Signals Framework: the receiver's configuration, the stream's progress, and messages of one
+ * stream alone. A stream serves one project. Events are not copied: a stream is a position in its project's history,
+ * with the events beyond that position that are settled already.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -48,10 +48,10 @@ const statements = [
   ) with (fillfactor = 70)`,
   `create index lifecycle_streams_receiver on lifecycle_streams (service_issuer, service_id, id)`,
   `create index lifecycle_streams_project on lifecycle_streams (project_id, id)`,
-  // Whatever its status: that it stops is told after it did.
+  // Streams of every status: a stream that was stopped still gets the message that says so.
   `create index lifecycle_streams_due on lifecycle_streams (not_before, id) where claim is null and delivery = 'push'`,
   `create index lifecycle_streams_leased on lifecycle_streams (lease_until) where claim is not null`,
-  // Subjects that differ from the default, which is all of them.
+  // Subjects that differ from the default, which includes all.
   `create table lifecycle_stream_subjects (
     stream_id uuid not null references lifecycle_streams on delete cascade,
     -- SHA-256 over the subject's canonical JSON.
@@ -63,15 +63,15 @@ const statements = [
     created_at timestamptz not null,
     primary key (stream_id, subject_digest)
   )`,
-  // Settled beyond the stream's place: acknowledged out of order, or of a subject that is not held up.
+  // Settled beyond the stream's position: acknowledged out of order, or of a subject that is not blocked.
   `create table lifecycle_stream_settled (
     stream_id uuid not null references lifecycle_streams on delete cascade,
     epoch integer not null,
     position bigint not null,
     primary key (stream_id, epoch, position)
   )`,
-  // A filtered stream that pushes keeps order per subject: what holds one up holds up no other. Of the subject all from
-  // this position on waits; of every other all was delivered up to where the stream has reached.
+  // A filtered stream that pushes keeps order per subject: a failure blocks its own subject only. All events of a
+  // blocked subject wait from this position on; those of every other subject are delivered up to the stream's progress.
   `create table lifecycle_stream_failing (
     stream_id uuid not null references lifecycle_streams on delete cascade,
     subject_digest text not null,

@@ -1,6 +1,6 @@
 /**
- * Keys that follow each other: in which order, what consumers are told of them, and which one signs from which place of a
- * project's history. Which key signs a place is decided in the transaction that appends there, and never again.
+ * Rotation of signing keys: their order, the announcements to consumers, and which key signs from which position of a
+ * project's history. The transaction that appends at a position decides its key, once and for all.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ const statements = [
   `update signing_keys k set succession = o.nth
    from (select kid, row_number() over (order by state <> 'active', created_at, kid) as nth from signing_keys) o
    where o.kid = k.kid`,
-  // A private key is destroyed with the end of its use; what it was called and when it was in use stays.
+  // A private key is destroyed when its use ends; its name and period of use stay.
   `alter table signing_keys
     alter column succession set not null,
     alter column private_key drop not null,
@@ -18,7 +18,8 @@ const statements = [
     add unique (succession),
     add check ((private_key is null) = (vault_kid is null)),
     add check ((private_key is null) = (state in ('retired', 'compromised')))`,
-  // What every project's consumers are told of keys, one after the other; with a successor it is a transition to it.
+  // Announcements about keys to the consumers of every project, one after another; with a successor, an announcement is
+  // a transition to it.
   `create table lifecycle_key_news (
     id bigint primary key,
     compromised text references signing_keys,
@@ -34,7 +35,7 @@ const statements = [
     check (successor is not null or ended_at is not null)
   )`,
   `create unique index lifecycle_key_news_open on lifecycle_key_news ((true)) where ended_at is null`,
-  // Where each project is: the key that signs, the newest of the news that it was told, and where.
+  // Each project's state: the key that signs, the newest announcement to it, and that announcement's position.
   `create table lifecycle_project_keys (
     project_id text primary key,
     kid text not null references signing_keys,
@@ -44,7 +45,7 @@ const statements = [
   )`,
   `create index lifecycle_project_keys_kid on lifecycle_project_keys (kid, project_id)`,
   `create index lifecycle_project_keys_news on lifecycle_project_keys (news_id, project_id)`,
-  // The key that signs from a place of a project's history on.
+  // The key that signs from a position of a project's history on.
   `create table lifecycle_key_places (
     project_id text not null,
     epoch integer not null,
@@ -60,7 +61,7 @@ const statements = [
    select s.project_id, k.kid, 0, 0, 0 from lifecycle_signed s cross join signing_keys k where k.state = 'active'`,
   `insert into lifecycle_key_places (project_id, epoch, position, kid, since)
    select p.project_id, 0, 0, p.kid, k.changed_at from lifecycle_project_keys p join signing_keys k on k.kid = p.kid`,
-  // Before this place the consumer is not served: it takes a snapshot first.
+  // Before this position the consumer gets no events: it must take a snapshot first.
   `alter table lifecycle_consumers
     add column floor_epoch integer,
     add column floor_position bigint,

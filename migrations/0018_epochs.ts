@@ -1,7 +1,7 @@
 /**
- * Which database this is. A server that was put in another's place (a promoted standby, a backup that was restored) may
- * lack what was decided last: it is found out by its identifier, its timeline, or the mark that a restore leaves, and
- * begins a new epoch, in which nothing new is activated until what was revoked meanwhile is revoked again.
+ * Identifies this database. A server that took another's place (a promoted standby, a restored backup) may lack the
+ * last decisions. It is recognised by its identifier, its timeline, or the mark of a restore, and begins a new epoch,
+ * in which nothing new is activated until everything that was revoked meanwhile is revoked again.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -38,14 +38,14 @@ const statements = [
     check ((state = 'held') = (held_since is not null and held_reason is not null))
   )`,
   `insert into installation default values`,
-  // The run of the server that answers, and the timeline that it writes: cheap enough for every transaction that tells.
+  // The run of the answering server, and its timeline: cheap enough for every transaction that appends events.
   `create function running_on() returns text language sql volatile as $$
     select extract(epoch from pg_postmaster_start_time())::text || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
   $$`,
-  // The owner may be let where the program's role is not.
+  // The owner may have the right where the program's role does not.
   `create function server_identifier() returns text language sql volatile security definer
     set search_path = pg_catalog as $$ select system_identifier::text from pg_control_system() $$`,
-  // A person whom we disabled stays so until the feed has said the same.
+  // A person whom this program disabled stays disabled until the directory has said the same.
   `alter table people add column status_decided boolean not null default false`,
 ]
 

@@ -1,7 +1,7 @@
 /**
- * How long history is kept, and what is measured of it. Events and their messages go after ninety days, judged by the
- * database's own clock whatever a program believes; of those that decisions refer to, their place in the history stays.
- * Parts of snapshots that are too large for one message, what consumers took and when, and drift of the fold.
+ * Retention of history, and its measurements. Events and their messages are dropped after ninety days, by the
+ * database's own clock; the positions of events that decisions refer to stay. Also parts of snapshots that are too
+ * large for one message, how long consumers take, and drift of the event state.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 const statements = [
   // Read in the order of bytes, page by page, by the primary key.
   `alter table lifecycle_state alter column key type text collate "C"`,
-  // The trace (W3C Trace Context) of the request that decided; no part of what is told or chained.
+  // The trace (W3C Trace Context) of the deciding request; part of neither the message nor the chain.
   `alter table lifecycle_events add column traceparent text`,
   `alter table lifecycle_messages add column traceparent text, add column decided_at timestamptz`,
   `create function keep_lifecycle_event() returns trigger language plpgsql as $$
@@ -22,7 +22,7 @@ const statements = [
   `drop trigger lifecycle_events_kept on lifecycle_events`,
   `create trigger lifecycle_events_kept before update or delete on lifecycle_events
     for each row execute function keep_lifecycle_event()`,
-  // Where an event stood that Access versions, reviews and grants refer to for ever.
+  // The positions of events to which Access versions, reviews and grants refer for ever.
   `create table lifecycle_places (
     id uuid primary key,
     project_id text not null,
@@ -48,7 +48,8 @@ const statements = [
     primary key (project_id, digest)
   )`,
   `create index lifecycle_snapshot_parts_named on lifecycle_snapshot_parts (named_at)`,
-  // How long events took, counted by powers of the square root of two, in milliseconds; older ones weigh less and less.
+  // A histogram of delivery times in milliseconds, in powers of the square root of two; older events weigh less and
+  // less.
   `alter table lifecycle_consumers add column to_delivery integer[] not null default '{}',
     add column to_acknowledgement integer[] not null default '{}'`,
   `create function lifecycle_counted(kept integer[], more integer[]) returns integer[] language sql immutable as $$
@@ -56,7 +57,7 @@ const statements = [
       + coalesce(b, 0) order by n), '{}')
     from unnest(kept, more) with ordinality u(a, b, n)
   $$`,
-  // Keys of the fold that are not what the domain's own tables say.
+  // Keys of the event state that differ from the domain's own tables.
   `create table lifecycle_drift (
     project_id text not null,
     key text not null,

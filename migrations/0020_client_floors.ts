@@ -1,4 +1,4 @@
-/** Sign-ins by way of a client that are dead, sessions that nobody has written down yet among them. */
+/** Cut-off times of clients: earlier sign-ins through a client are dead, also those of sessions without a row. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,6 +1,6 @@
 /**
- * Decisions that a stream which leaves something out gave its receiver: such a stream's place says nothing of what lies
- * before it. Kept as long as what refers to the decision.
+ * Decisions that a filtered stream delivered to its receiver: the position of such a stream does not show which earlier
+ * events it delivered. Kept as long as rows refer to the decision.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,19 +1,19 @@
 /**
- * Who counts as two, held by the database whatever a program believes: nobody approves what they proposed
- * under another of their names, nor beside somebody whose place either of them made or approved within 90 days. What was
- * decided on a service grant moves forward only, and a review's place in its evidence changes with a decision alone.
+ * Independence of two persons, enforced by the database: no one approves their own proposal under another of their
+ * names, nor beside a person whose role either of the two made or approved within 90 days. A decision on a service
+ * grant only moves forward, and a review's evidence head changes with a decision only.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // Who made and approved what people hang on; of ownerships, at which project.
+  // The makers and approvers of people's rights; for ownerships, with the project.
   `create view provenance as
     select id as person_id, null::text as project_id, made_by, approved_by, created_at as at from people
     union all select person_id, null, made_by, approved_by, linked_at from identities
     union all select person_id, null, made_by, approved_by, created_at from institution_memberships
     union all select person_id, project_id, made_by, approved_by, created_at from project_owners`,
-  // Under any of the names that they go by. `owned`: the project as whose owner one of them counts, or null.
+  // Under any of their merged names. `owned`: the project as whose owner one of them counts, or null.
   `create function counts_as_two(one text, other text, owned text, moment timestamptz) returns boolean
   language plpgsql stable as $$
   begin

@@ -1,7 +1,7 @@
 /**
- * Of those who sign an institution's first enrollment at once only one signs the first. When a service grant ends, and
- * where it counts, is part of what was decided: it may end sooner, and nothing else. And reviews are found by their
- * request, however much its author has asked for.
+ * Of several people who sign an institution's first enrollment at once, only one signs as the first. The end and the
+ * environment of a service grant are part of its decision: it may end sooner, and nothing else. And reviews are found
+ * by their request, however many requests its author has made.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** By which identity somebody came who was merged into another: looked for with every token of a person's. */
+/** An index on the identities of people who were merged into others: looked up with every person's token. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

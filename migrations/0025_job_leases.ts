@@ -1,4 +1,7 @@
-/** Jobs whose lease ended, and those that may be forgotten, are found also where a month of them that were done lies beside. */
+/**
+ * Indexes of jobs whose lease ended, and of jobs that may be deleted, so that both are found beside a month of done
+ * jobs.
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

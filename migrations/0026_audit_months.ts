@@ -1,6 +1,6 @@
 /**
- * The audit is partitioned by the month in the UUIDv7 of its records. What is there becomes the partition of the present
- * month and of everything before: it is read once, to see that it fits, and not written again.
+ * Partitions the audit by the month in the UUIDv7 of its records. The existing table becomes the partition of the
+ * present month and of everything before: it is read once, to check that it fits, and not written again.
  */
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,7 +22,7 @@ export default Effect.gen(function* () {
     `select exists (select from audit_records) as full`,
   )) as unknown as readonly [{ full: boolean }]
   const statements = [
-    // Some gigabytes are read.
+    // Reads some gigabytes.
     `set local statement_timeout = '5min'`,
     `lock table audit_records in access exclusive mode`,
     `alter table audit_records rename to ${old}`,
@@ -35,7 +35,7 @@ export default Effect.gen(function* () {
     `create index audit_records_gathered on audit_records using gin ((details->'request_ids') jsonb_path_ops)
       where details ? 'request_ids'`,
     `create table audit_records_default partition of audit_records default`,
-    // A process of the last version goes on writing before this one has given its role what it needs.
+    // A process of the last version still writes before this version has granted its role its rights.
     `do $$
     declare grantee text;
     begin

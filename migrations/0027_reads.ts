@@ -1,14 +1,14 @@
 /**
- * What is read of decisions: an institution's projects in the order of their ids, a page at a time, and how often a push
- * of a decision was not taken.
+ * Reads of decisions: an institution's projects in the order of their ids, a page at a time, and how often the push of
+ * a decision failed.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
   `create index projects_of_institution on projects (institution_id, id) where not removed`,
-  // Pushes of one decision to one stream that were not taken, kept as long as the decision. `refused`: the receiver says
-  // why; `ambiguous`: no answer, and the receiver may have it; `taken`: it has it since.
+  // Failed pushes of one decision to one stream, kept as long as the decision. `refused`: the receiver gave a reason;
+  // `ambiguous`: no answer, and the receiver may have the event; `taken`: the receiver has it since.
   `create table lifecycle_attempts (
     project_id text not null,
     epoch integer not null,

@@ -1,6 +1,7 @@
 /**
- * What a held installation compares the streams with: how far each had come when this database knew it last, whether it
- * went back since, and where each project's history ended before the epoch began. `missing` lists what is not there.
+ * The state with which a held installation compares the streams: how far each had come when this database last knew it,
+ * whether it went back since, and where each project's history ended before the epoch began. `missing` lists the
+ * missing messages.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

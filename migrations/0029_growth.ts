@@ -1,12 +1,12 @@
 /**
- * Indexes by which upkeep finds the few rows that are over among all that are kept: notifications that are not shown, own
- * messages of streams that were delivered, receipts of commands whose results are not kept.
+ * Indexes by which maintenance finds the few rows to delete among all that are kept: notifications that are not shown,
+ * delivered messages of single streams, receipts of commands whose results are not kept.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // Some gigabytes are read, once.
+  // Reads some gigabytes, once.
   `set local statement_timeout = '5min'`,
   `create index notifications_hidden on notifications (created_at) where not shown`,
   `create index lifecycle_stream_messages_delivered on lifecycle_stream_messages (delivered_at)

@@ -1,13 +1,13 @@
 /**
- * A review of an Access version that has expired gives its place to the next one (`lapsed`): a proposal after 168 hours, an
- * approval after 8760. What was decided, and its evidence, stay as they were; a lapsed review can still be revoked.
+ * An expired review of an Access version makes room for the next one (`lapsed`): a proposal after 168 hours, an
+ * approval after 8760. Its decision and evidence stay; a lapsed review can still be revoked.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
   `alter table access_reviews add column lapsed_at timestamptz`,
-  // The index of one open review an Access version stays: processes of the last version name it as it is.
+  // The index for one open review per Access version stays: processes of the last version use it by its name.
   `alter table access_reviews drop constraint access_reviews_state_check`,
   `alter table access_reviews add constraint access_reviews_state_check
     check (state in ('proposed', 'approved', 'revoked', 'lapsed'))`,

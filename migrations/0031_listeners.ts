@@ -1,7 +1,8 @@
 /**
- * A number on each account that is another after every change of a webhook that may listen: what a program remembers of them
- * is so as long as the number is. A trigger changes it, so that processes of the last version do, too. It is drawn, not
- * counted: after a fail-over that lost a change, the next one would get a number that a process remembers already.
+ * A number on each account that changes with every change of a webhook that may listen: a program's memory of the
+ * webhooks is valid while the number stays. A trigger changes it, so that processes of the last version do, too. The
+ * number is drawn, not counted: after a fail-over that lost a change, a counter would give the next change a number
+ * that a process remembers already.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,7 +16,7 @@ const statements = [
   end $$`,
   `create trigger webhooks_listen after insert or update of account_id, url, events, is_active, version, deleted_at on webhooks
     for each row execute function listeners_changed()`,
-  // Webhooks that were deleted by their owner listen to nothing when their rows go.
+  // Webhooks that their owner deleted listen to no events: removing their rows changes nothing.
   `create trigger webhooks_gone after delete on webhooks
     for each row when (old.deleted_at is null) execute function listeners_changed()`,
 ]

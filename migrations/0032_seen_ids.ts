@@ -1,7 +1,7 @@
 /**
- * Remembered events by the time that their ids carry, a partition a day: what arrives now lies together, and a day is
- * forgotten by dropping its partition. Ids that carry no time are together by themselves. `seen_events` stays as it is:
- * what it remembers is looked up until its retention is over; notifications go on using it.
+ * Remembers events by the time in their ids, one partition per day: recent ids lie together, and a day is forgotten by
+ * dropping its partition. Ids without a time have a partition of their own. `seen_events` stays as it is: its ids are
+ * looked up until their retention is over, and notifications still use it.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

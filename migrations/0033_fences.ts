@@ -1,12 +1,12 @@
 /**
- * What a fenced write needs (services/platform/database/FencedWrite.ts): a statement that refuses itself, and on
- * accounts the counter that each write raises which adds to what counts against an account's limit of domains.
+ * Functions for fenced writes (services/platform/database/FencedWrite.ts): a statement that refuses itself, and on
+ * accounts a counter that is raised by each write that adds to an account's number of domains.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const statements = [
-  // Raised as a serialization failure, which is what it is: the statement's transaction ends and nothing of it is kept.
+  // Raised as a serialization failure, which it is: the transaction ends, and no part of the statement is kept.
   `create function fences_hold(unchanged bigint, wanted bigint) returns boolean language plpgsql stable as $$
     begin
       if unchanged is distinct from wanted then

@@ -1,6 +1,6 @@
 /**
- * Buckets of generous limits leave the write-ahead log: a crash of the server empties the table, and every bucket is full
- * again. A request whose account draws tokens no longer waits for the disk.
+ * Takes the buckets of generous limits out of the write-ahead log: a crash of the server empties the table, and every
+ * bucket is full again. A request whose account draws tokens no longer waits for the disk.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

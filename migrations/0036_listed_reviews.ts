@@ -1,4 +1,4 @@
-/** Memberships by institution: whether the list of its reviews is still what it was is asked of all of them. */
+/** An index on memberships by institution, which tells whether the list of its reviews is still current. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,4 +1,7 @@
-/** Policy reviews by institution and state: those of an institution that wait are not looked for among all it ever had. */
+/**
+ * An index on policy reviews by institution and state: an institution's open reviews are found without reading all its
+ * earlier ones.
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,6 +1,7 @@
 /**
- * One request at a time asks for an identity. A fenced write decides on what it loaded, and there may be no row yet that
- * two who ask at once would both change: so the row that is added looks for another one, after it waited for its turn.
+ * Admits one open request per identity. A fenced write decides on the rows that it loaded, and two simultaneous
+ * requests may have no common row to change: so the inserted row looks for another one, after it has waited for its
+ * turn.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

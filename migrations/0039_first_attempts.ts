@@ -1,6 +1,6 @@
 /**
- * The first attempt of a delivery that succeeded at once, in the delivery's own row: nearly all deliveries have this one
- * attempt and no other. The table `attempts` has what failed, what was repeated, and all attempts of earlier days.
+ * Stores the first attempt of a delivery that succeeded at once in the delivery's own row: nearly all deliveries have
+ * this one attempt only. The table `attempts` has failed and repeated attempts, and all attempts of earlier days.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"

@@ -10,7 +10,7 @@ import { type IdentityDirectory, type Values, type Variable, variables } from ".
 
 export { identityDirectories, type IdentityDirectory, type Role, roles } from "./AppConfig/Variables.ts"
 
-/** One line a wrong variable, for the terminal. */
+/** The faults of the configuration, one line per wrong variable. */
 export class ConfigFault extends Schema.TaggedError<ConfigFault>()("ConfigFault", { message: Schema.String }) {}
 
 const loopbackHosts = new Set(["127.0.0.1", "::1", "localhost"])
@@ -73,7 +73,7 @@ export interface AppConfig extends
   readonly smtpUrl: Redacted.Redacted | null
   readonly mailFrom: MailSender
   readonly identityDirectory: IdentityDirectory
-  /** Where clients are registered (RFC 7591); null: the embedded provider. */
+  /** The provider that registers clients (RFC 7591); null: the embedded provider. */
   readonly identityProvider: {
     readonly registrationEndpoint: string
     readonly initialAccessToken: Redacted.Redacted | null

@@ -25,7 +25,7 @@ export const signInWarning = (config: AppConfig): string | null => {
     .filter((key) => config[key].length > 0)
   return config.demo || issuers.length > 0
     ? null
-    : "nobody can sign in: DEMO is off and no issuer is configured; set MAIL_ISSUERS for mail accounts, " +
+    : "no caller can sign in: DEMO is off and no issuer is configured; set MAIL_ISSUERS for mail accounts, " +
       "MANAGEMENT_ISSUERS for people, LIFECYCLE_ISSUERS for products"
 }
 

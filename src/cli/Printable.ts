@@ -1,6 +1,6 @@
 /**
- * What others wrote, made harmless for a terminal: controls (ANSI sequences begin with one), characters
- * that reorder or hide text, line separators and lone surrogates become escapes.
+ * Makes foreign text harmless for a terminal: control characters (ANSI sequences begin with one), characters that
+ * reorder or hide text, line separators and lone surrogates are escaped.
  */
 const harmful = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
@@ -17,7 +17,7 @@ export const printable = (text: string): string => text.replace(harmful, (char) 
 /** One line of JSON that parses to `value`. */
 export const printableJson = (value: unknown): string => JSON.stringify(value).replace(harmful, escapes)
 
-/** At most `max` characters of one line of text; what is missing shows as an ellipsis. */
+/** At most `max` characters of one line of text; an ellipsis marks a cut. */
 export const shortened = (text: string, max: number): string => {
   const line = printable(text.length > 4 * max ? text.slice(0, 4 * max) : text)
   const chars = [...line]

@@ -54,13 +54,13 @@ export interface AccessTokenRequest {
 
 export class EmbeddedIssuer extends Context.Service<EmbeddedIssuer, {
   readonly issuer: string
-  /** What `/dev/issuer/jwks` serves. */
+  /** The key set that `/dev/issuer/jwks` serves. */
   readonly jwks: JSONWebKeySet
   /** For `Cookies.layer`: verifies with the public key, without a request to ourselves. */
   readonly cookieIssuer: CookieIssuer
   /** The value of a `mail_session` cookie. */
   readonly mintSession: (session: SessionRequest) => Effect.Effect<string>
-  /** For `AccessTokens.layer`: with DEMO it stands for every issuer that the directory names. */
+  /** For `AccessTokens.layer`: with DEMO its key is accepted for every issuer in the directory. */
   readonly tokenIssuer: TokenIssuer
   /** An access token. */
   readonly mintAccessToken: (token: AccessTokenRequest) => Effect.Effect<string>

@@ -18,8 +18,8 @@ export const isLateWrite = (error: unknown): boolean => {
 }
 
 /**
- * Whether Deno's server was told to end a connection that had ended at the same moment: Deno 2.9.6 throws in a listener
- * of the connection's AbortSignal (ext:deno_http/00_serve.ts), where no code can catch the error. No request is lost.
+ * Whether Deno's server ended a connection that had ended at the same moment: Deno 2.9.6 throws in a listener of the
+ * connection's AbortSignal (ext:deno_http/00_serve.ts), where no code can catch the error. No request is lost.
  */
 export const isEndedTwice = (error: unknown): boolean =>
   error instanceof Error && error.name === "BadResource" && /ext:deno_http\//.test(error.stack ?? "")

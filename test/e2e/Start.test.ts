@@ -72,14 +72,14 @@ describe("a start", () => {
         const env = { BAILIWICK_HOME: yield* emptyHome, PORT: "0", HOST: "0.0.0.0", MANAGEMENT_READ_RATES: "1" }
         const program = yield* instance(env)
         yield* program.start()
-        assert.match(program.output(), /nobody can sign in: DEMO is off and no issuer is configured/)
+        assert.match(program.output(), /no caller can sign in: DEMO is off and no issuer is configured/)
         assert.match(program.output(), /MANAGEMENT_READ_RATES is not a variable .* did you mean MANAGEMENT_READ_RATE\?/)
         const port = new URL(program.origin()).port
         const { json, status } = yield* api(() => `http://127.0.0.1:${port}`).get("/ready")
         assert.deepStrictEqual([status, json.status], [200, "ready"])
-        assert.match(json.note, /^nobody can sign in/)
+        assert.match(json.note, /^no caller can sign in/)
         const { output } = yield* cli(env, "doctor")
-        assert.match(output, /warn +variables +nobody can sign in/i)
+        assert.match(output, /warn +variables +no caller can sign in/i)
         assert.match(output, /warn +variables +MANAGEMENT_READ_RATES is not a variable of bailiwick/i)
       }).pipe(Effect.scoped),
     120_000,

@@ -72,7 +72,7 @@ describe("warnings of a configuration", () => {
       const issuers = `[{"issuer":"https://i.example","jwks_uri":"https://i.example/jwks"}]`
       for (const env of [{ HOST: "0.0.0.0" }, { DEMO: "false" }, { PUBLIC_URL: "https://mail.example.com" }]) {
         const [line, ...more] = yield* from({ ...env })
-        assert.match(line!, /^nobody can sign in: .*MAIL_ISSUERS.*MANAGEMENT_ISSUERS.*LIFECYCLE_ISSUERS/)
+        assert.match(line!, /^no caller can sign in: .*MAIL_ISSUERS.*MANAGEMENT_ISSUERS.*LIFECYCLE_ISSUERS/)
         assert.deepStrictEqual(more, [])
         assert.deepStrictEqual(yield* from({ ...env, ROLES: "delivery" }), [])
         for (const name of ["MAIL_ISSUERS", "MANAGEMENT_ISSUERS", "LIFECYCLE_ISSUERS"]) {

@@ -62,7 +62,9 @@ export const managed = (rates: Rates) =>
           Effect.exit,
         )
         if (presumed.isRecognised() || Exit.hasInterrupts(exit)) return yield* exit
-        if (Exit.isSuccess(exit)) return yield* Effect.die(new Error(`${request.url}: nobody was recognised`))
+        if (Exit.isSuccess(exit)) {
+          return yield* Effect.die(new Error(`${request.url}: the command recognised no caller`))
+        }
         const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
         return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
       })

@@ -12,7 +12,7 @@ const person = <E>(refusal: () => E) =>
       caller.personId === null ? Effect.fail(refusal()) : Effect.succeed({ ...caller, personId: caller.personId }),
   )
 
-/** For operations on an addressed object: a service is told that it does not exist. */
+/** For operations on an addressed object, which for a service does not exist (404). */
 export const personIn = person(() => new NotFound())
 
 /** For operations on the caller's own data. */

@@ -90,9 +90,9 @@ export const answer = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) 
   }
   // Only a failure is an answer for the client. A defect that could answer (a failed encoding) is still a fault of
   // ours.
-  const [told] = cause.reasons.flatMap((reason) => reason._tag === "Fail" ? [reason.error] : [])
-  if (told !== undefined && HttpServerRespondable.isRespondable(told)) {
-    return { response: yield* respond(told), cause: undefined } satisfies Answer
+  const [failure] = cause.reasons.flatMap((reason) => reason._tag === "Fail" ? [reason.error] : [])
+  if (failure !== undefined && HttpServerRespondable.isRespondable(failure)) {
+    return { response: yield* respond(failure), cause: undefined } satisfies Answer
   }
   return { response: yield* respond(new Internal({})), cause } satisfies Answer
 })

@@ -30,7 +30,7 @@ const singled = (query: Readonly<Record<string, string | Array<string>>>, { filt
   )
 
 interface Body {
-  /** What the contract's decoder reads instead of the body's bytes. */
+  /** The text that the contract's decoder reads instead of the body's bytes. */
   readonly text: string | undefined
   readonly value: unknown
   readonly faults: ReadonlyArray<Fault>

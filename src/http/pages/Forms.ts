@@ -23,7 +23,7 @@ export const recordFacts = (record: DkimRecord | null): Html | null =>
     ${row("Name", html`<code>${record.name}</code>`)}${row("Value", html`<code>${record.value}</code>`)}</dl>
   `
 
-/** What is offered, by whom, and until when. */
+/** The facts of an offer: the domain, its owner, and the time to accept. */
 const factsOf = (transfer: DomainTransfer, more: Html | null = null): Html =>
   html`
     <dl>

@@ -1,6 +1,6 @@
 /**
- * A map of at most `most` entries, for state that can be read or made again: where it is full, the entry that was set
- * longest ago goes. A look-up costs what it costs in a Map and does not count as use; `set` makes an entry the newest.
+ * A map of at most `most` entries, for state that can be read or made again: a full map drops the entry that was set
+ * longest ago. A look-up costs as much as in a Map and does not count as use; `set` makes an entry the newest.
  */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly most: number

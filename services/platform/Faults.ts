@@ -1,20 +1,20 @@
 /**
- * Named moments at which a process may die. In the program nothing happens at any of them; the crash suite puts something
- * here that ends the process, so that what is promised of each moment is tried and not argued.
+ * Fault points: named moments at which a process may die. In the program nothing happens at them; the crash suite ends
+ * the process there, so that the guarantees about each moment are tested.
  */
 import { Context, Effect } from "effect"
 
-/** On a webhook's walk. */
+/** Points of a webhook's delivery. */
 export type DeliveryFault =
   /** Events are decoded; nothing is written. */
   | "intake.taken"
   /** Events and claims are committed; nothing is sent or acknowledged. */
   | "intake.committed"
-  /** The broker was told; the answers may not have reached it. */
+  /** The acknowledgements were sent; the broker may not have got them. */
   | "intake.acknowledged"
   /** A claimed delivery is about to be sent. */
   | "post.before"
-  /** The receiver has answered; nobody else knows. */
+  /** The receiver has answered; the answer is only in memory. */
   | "post.after"
   | "settle.before"
   | "settle.committed"
@@ -30,7 +30,7 @@ export type DeliveryFault =
   | "relay.published"
   | "relay.settled"
 
-/** Of a provider's jobs. */
+/** Points of the provider's jobs, of signing and of recovery. */
 export type ProviderFault =
   /** A provider job is claimed; its call is not begun. */
   | "provider.claimed"
@@ -42,26 +42,26 @@ export type ProviderFault =
   /** Events are signed; nothing is stored. */
   | "lifecycle.signed"
   | "lifecycle.stored"
-  /** Of a held installation: intake begins again; nothing says so. */
+  /** A held installation: intake begins again; no row says so yet. */
   | "recovery.rewound"
   | "recovery.renewed"
-  /** One change of the lost history is dealt with. */
+  /** One change of the lost history is reapplied. */
   | "recovery.reapplied"
 
-/** What writes a transition: a command, or the clock. */
+/** The cause of a transition: a command, or the clock. */
 export type TransferStep = "initiate" | "accept" | "decline" | "cancel" | "stop" | "force" | "clock"
 
-/** On a transfer's walk. `written`: all of a transition is, and nothing is committed. */
+/** Points of a transfer. `written`: all of a transition is written, and nothing is committed. */
 export type TransferFault =
   | `transfer.${TransferStep}.written`
   | `transfer.${TransferStep}.committed`
   /** Due timers are claimed; nothing is settled. */
   | "timer.claimed"
 
-/** Of the ways out for what people are told. */
+/** Points of mails and Slack messages. */
 export type ChannelFault =
   | "mail.claimed"
-  /** The row says that the message leaves; nothing has left. */
+  /** The row says that the message is being sent; nothing has left. */
   | "mail.marked"
   /** The message was handed to the connection; the server has not answered. */
   | "mail.handed"
@@ -73,22 +73,25 @@ export type ChannelFault =
   | "slack.answered"
   | "slack.settled"
 
-/** Of pushes to streams. */
+/** Points of pushes to streams. */
 export type PushFault =
   /** A message is about to be sent. */
   | "push.before"
-  /** The receiver has answered; nobody else knows. */
+  /** The receiver has answered; the answer is only in memory. */
   | "push.after"
-  /** What was taken so far is settled. */
+  /** The deliveries so far are settled. */
   | "push.settled"
 
-/** Of what is decided under an idempotency key. */
+/** Points of a command under an idempotency key. */
 export type DecisionFault =
   /** The receipt is begun, or there is none; nothing is decided. */
   | "decision.opened"
-  /** All but the places of events is written, or all is decided; nothing is committed. */
+  /**
+   * In a transaction: all but the events' positions is written. In a fenced write: all is decided. Nothing is
+   * committed.
+   */
   | "decision.written"
-  /** Nobody has the answer. */
+  /** The command is committed; the client has no answer yet. */
   | "decision.committed"
 
 export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault | PushFault | DecisionFault
@@ -97,5 +100,5 @@ export class Faults extends Context.Reference<{
   readonly hit: (point: FaultPoint) => void
 }>("bailiwick/services/platform/Faults", { defaultValue: () => ({ hit: () => {} }) }) {}
 
-/** For Effect code. */
+/** Hits a fault point from Effect code. */
 export const faultPoint = (point: FaultPoint): Effect.Effect<void> => Effect.map(Faults, ({ hit }) => hit(point))

@@ -1,11 +1,11 @@
 /**
- * Ids that we make: UUIDv7 of Effect's Clock, made in the program so that a row's id is known before its transaction.
- * Ascending within one process, however many are made in a millisecond; between processes only the millisecond orders
- * them. Made in batches without an Effect each: an event and its delivery take two.
+ * Makes ids: UUIDv7 of Effect's Clock, made in the program so that a row's id is known before its transaction. Ids
+ * ascend within one process, however many are made in a millisecond; between processes only the millisecond orders
+ * them. A batch of ids needs one Effect, since each event and each delivery take an id.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 
-// What RFC 9562, 6.2, method 1 says: 42 bits count on from a random start within a millisecond, 32 are random each time.
+// RFC 9562, 6.2, method 1: 42 bits count on from a random start within a millisecond, 32 bits are random each time.
 const words = new Uint32Array(1024)
 let used = words.length
 const random = (): number => {
@@ -66,7 +66,7 @@ export class Ids extends Context.Reference<{
   /** `n` ascending UUIDv7s. */
   readonly batch: (n: number) => Effect.Effect<ReadonlyArray<string>>
 }>("bailiwick/services/platform/Ids", { defaultValue: generator }) {
-  /** Ids whose time is not held up by those of a later clock: ascending among themselves alone. */
+  /** A generator of its own, whose ids ascend among themselves: ids of a later clock do not raise their time. */
   static readonly own = Layer.sync(Ids, generator)
 }
 

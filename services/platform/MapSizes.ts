@@ -1,6 +1,6 @@
 /**
- * How many entries the long-lived maps of this process hold, by the map's name: the gauge `bailiwick_map_entries`, so that
- * an operator sees what grows. docs/memory.md lists the maps and their bounds.
+ * The gauge `bailiwick_map_entries`: the entries of the long-lived maps of this process, by the map's name, so that an
+ * operator sees which map grows. docs/memory.md lists the maps and their bounds.
  */
 import { Context, Effect, Layer, Metric, Schedule, type Scope } from "effect"
 
@@ -9,7 +9,7 @@ export class MapSizes
     defaultValue: () => new Map(),
   }) {}
 
-/** Counts a map under this name until the scope ends; maps of one name are counted together. */
+/** Counts a map under this name until the scope ends; the entries of maps with the same name are added. */
 export const counted = (name: string, size: () => number): Effect.Effect<void, never, Scope.Scope> =>
   Effect.flatMap(MapSizes, (sizes) =>
     Effect.asVoid(Effect.acquireRelease(

@@ -74,4 +74,4 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
 })
 
 /** How many commands of this process no actor answered, so that the service was called directly. */
-export const unanswered = (instance: Instance) => instance.output().split("; the service does").length - 1
+export const unanswered = (instance: Instance) => instance.output().split(": calling the service directly").length - 1

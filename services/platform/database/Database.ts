@@ -2,15 +2,15 @@
  * PostgreSQL, in five pools, because one kind of statement must not wait behind another:
  *
  * - `sql`: transactions, claims and every write; one connection at a time per caller.
- * - `quick`: the hot writes of deliveries while they have few rows, on plans that are made once: planning a statement for one
- *   event took longer than running it, while one for hundreds is planned better with what it is for.
+ * - `quick`: the hot writes of deliveries while they have few rows, on generic plans: planning a statement for one
+ *   event took longer than running it. A statement for hundreds of rows is better planned with its values, on `sql`.
  * - `reads`: single short SELECTs, several of them multiplexed on one connection. Never a transaction, never a lock.
  * - `wide`: two connections for counts, exports and other statements that may take long.
  * - `owner`: the role that owns the tables; migrations and partition upkeep only, and only where `owns` says that this
- *   process has that role. Few processes need it: the others go without its credentials.
+ *   process has that role. Few processes need its credentials.
  *
- * Every pool limits itself on the server: a frozen process loses its locks after 5 s, a lock is waited for 2 s. And a
- * connection on which a statement outlives that limit is destroyed here (Watched.ts).
+ * Every pool sets limits on the server: a frozen process loses its locks after 5 s, a statement waits 2 s for a lock. A
+ * connection on which a statement outlives these limits is destroyed here (Watched.ts).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -21,21 +21,21 @@ import { grace, watched } from "./Database/Watched.ts"
 
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted
-  /** Null: the role of `url` is the only one here; it may be the owner's. */
+  /** Null: `url` has the only role of this process, which may be the owner's. */
   readonly ownerUrl: Redacted.Redacted | null
   /** Connections of the transaction pool. */
   readonly maxConnections: number
-  /** Multiplies every limit of the server; 1 where it is left out. Tests on a starved machine are patient. */
+  /** Multiplies every limit on the server; 1 by default. Tests set it higher, for starved machines. */
   readonly patience?: number
 }
 
 /**
- * Statements that a connection keeps prepared; the one that was not used for longest is closed, here and in the server.
- * The texts are more than that (what a transaction gathers is written by hundreds of variants of one statement).
+ * Statements that a connection keeps prepared; beyond that the least recently used one is closed, here and in the
+ * server. The program has more texts than that: gathered rows are written by hundreds of variants of one statement.
  */
 const preparedStatements = 100
 
-/** `seconds`: the longest that one statement may run. */
+/** The limits of a pool's connections; a statement may run for `seconds`. */
 const limits = (seconds: number, patience: number) => ({
   statement_timeout: `${seconds * patience}s`,
   lock_timeout: `${2 * patience}s`,
@@ -43,7 +43,7 @@ const limits = (seconds: number, patience: number) => ({
   timezone: "UTC",
 })
 
-/** The role of an only address: the tables are its own, or there are none and it may make them. */
+/** Whether the only role owns the tables or, where there are none, may create them. */
 const ownsTables = (sql: PgClient.PgClient) =>
   Effect.map(
     sql<{ owns: boolean }>`
@@ -87,7 +87,7 @@ export class Database extends Context.Service<Database, {
         const owner = yield* pool(60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
         return Database.of({
           sql: yield* pool(10, { maxConnections: config.maxConnections }),
-          // One to accept events, one to settle deliveries.
+          // One connection to accept events, one to settle deliveries.
           quick: yield* pool(10, {
             maxConnections: 2,
             startupParameters: { plan_cache_mode: "force_generic_plan" },
@@ -96,7 +96,8 @@ export class Database extends Context.Service<Database, {
             maxConnections: 4,
             multiplex: true,
             multiplexConcurrency: 4,
-            // Lookups by key over daily partitions: planning anew cost more than twice what executing did.
+            // Lookups by key over daily partitions: planning them each time cost more than twice as much as running
+            // them.
             startupParameters: { plan_cache_mode: "force_generic_plan" },
           }),
           wide: yield* pool(60, { maxConnections: 2 }),

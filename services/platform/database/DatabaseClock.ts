@@ -1,9 +1,11 @@
 /**
- * One clock, the database's. Every process measures how far the database's clock is from its own monotonic one and adds
- * that to it, so that all of them agree on a boundary to within the round trip, whatever their own wall clocks say.
+ * One clock for all processes, the database's. Every process measures the difference between the database's clock and
+ * its own monotonic clock and adds it, so that all processes agree on the time to within a round trip, whatever their
+ * own wall clocks say.
  *
- * A wall clock more than 30 s from the database's is a fault of one of the two that nobody should act on: `ClockHealth`
- * says so, and timers, delivery and relay pause until it is over. Put in place by the program only; tests own their clock.
+ * A wall clock more than 30 s from the database's shows a fault of one of the two, on which no work should be done:
+ * `ClockHealth` says so, and timers, delivery and relay pause until it is over. Only the program installs this clock;
+ * tests have their own.
  */
 import { Clock, Context, Duration, Effect, Layer, Ref } from "effect"
 import type { SqlError } from "effect/sql"
@@ -26,7 +28,7 @@ export class ClockHealth extends Context.Reference<{
 
 const monotonicMillis = () => performance.now()
 
-/** Effect's own clock, but for what time it is: `base` is added to the monotonic time. */
+/** Effect's own clock with another time of day: `base` plus the monotonic time. */
 const shifted = (own: Clock.Clock, base: () => number): Clock.Clock => {
   let last = 0
   const millis = () => {
@@ -44,13 +46,13 @@ const shifted = (own: Clock.Clock, base: () => number): Clock.Clock => {
   }
 }
 
-/** The database's clock less the monotonic one: `base`, or up to `off` more or less. */
+/** The database's clock less the monotonic one: `base`, give or take `off`. */
 interface Look {
   readonly base: number
   readonly off: number
 }
 
-/** The quickest of three round trips, the wait for a connection included. */
+/** Measures by the quickest of three round trips, the wait for a connection included. */
 const measure: Effect.Effect<Look, SqlError.SqlError, Database> = Effect.gen(function* () {
   const { sql } = yield* Database
   let best: Look = { base: 0, off: Infinity }
@@ -64,10 +66,10 @@ const measure: Effect.Effect<Look, SqlError.SqlError, Database> = Effect.gen(fun
   return best
 })
 
-/** What is known already counts on where it can be true: a slow look says little, and would only move the clock. */
+/** Keeps the known value where the new measurement allows it: a slow round trip would only move the clock. */
 const settled = (known: number, { base, off }: Look): number => Math.min(Math.max(known, base - off), base + off)
 
-/** Replaces Effect's Clock and gives `ClockHealth`; measures at the start, then every `everyMillis`. */
+/** Replaces Effect's Clock and provides `ClockHealth`; measures at the start, then every `everyMillis`. */
 const layer = (everyMillis = 10_000) =>
   Layer.effectContext(Effect.gen(function* () {
     const own = yield* Clock.Clock

@@ -1,10 +1,11 @@
 /**
- * Commands of two round trips that load for themselves: `load` reads, in one statement with what admits the caller,
- * all that is decided on; the command decides, gathers what it writes (Gathered.ts) and names the fences under which it
- * may be written (FencedWrite.ts); `fenced` writes all of it by one statement.
+ * Runs commands of two round trips: `load` reads, in one statement that also admits the caller, everything that the
+ * command decides on; the command decides, gathers the rows that it writes (Gathered.ts) and names the fences under
+ * which these may be written (FencedWrite.ts); `fenced` writes all of it by one statement.
  *
- * The same command runs in a transaction of `Transact`, too. There its load sees what the transaction has written, a
- * fence is asked at once and keeps its rows locked to the end, and one that is missed makes the transaction begin anew.
+ * The same command can run in a transaction of `Transact`. There its load sees what the transaction has written, a
+ * fence is checked at once and keeps its rows locked to the end, and a fence that is missed makes the transaction begin
+ * anew.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Effect, Exit } from "effect"
@@ -16,15 +17,15 @@ import { type Conflict, type Fence, repeated, writeCollected } from "./FencedWri
 import { type Collected, collected, gathered, writeParts } from "./Gathered.ts"
 import { inTransaction } from "./Transact.ts"
 
-/** What the first statement of a command asks beside what the command itself loads. */
+/** A check of the caller that the command's load makes in the same statement. */
 export interface Admission {
-  /** A SELECT of at most one row, whose columns nothing else is called. */
+  /** A SELECT of at most one row, with column names that no other part of the load has. */
   readonly statement: Statement.Fragment
-  /** Looks at its columns, null where there was no row. What it fails with is what `fenced` fails with. */
+  /** Checks the row's columns, which are null where there was no row. `fenced` fails with the error of this. */
   readonly judge: (row: Readonly<Record<string, unknown>>) => Effect.Effect<void, NotAdmitted>
 }
 
-/** The command was not decided; `answer` is for the one that asked for the admission. */
+/** The command was not decided; `answer` is for the code that named the admission. */
 export class NotAdmitted {
   readonly _tag = "NotAdmitted"
   readonly answer: unknown
@@ -33,7 +34,7 @@ export class NotAdmitted {
   }
 }
 
-/** The command, as it turned out, is more than one statement writes: it runs in a transaction instead. */
+/** The command turned out to need more than one statement: the caller runs it in a transaction instead. */
 export class NeedsTransaction {
   readonly _tag = "NeedsTransaction"
 }
@@ -43,7 +44,7 @@ interface Attempt {
   readonly repeated: boolean
   readonly fences: globalThis.Array<Fence>
   readonly last: globalThis.Array<Fence>
-  /** Left by the first load. */
+  /** Emptied by the first load, which checks them. */
   admissions: ReadonlyArray<Admission>
 }
 
@@ -52,13 +53,13 @@ class Attempts
     defaultValue: () => null,
   }) {}
 
-/** Whether the command is written by a statement of its own, in no transaction. */
+/** Whether the command is a fenced write, outside any transaction. */
 export const isFenced: Effect.Effect<boolean> = Effect.map(Attempts, (attempt) => attempt !== null)
 
-/** Whether the command lost a race before: what was remembered may be why. */
+/** Whether the command lost a race before: remembered state may have been the reason. */
 export const isRepeated: Effect.Effect<boolean> = Effect.map(Attempts, (attempt) => attempt?.repeated ?? false)
 
-/** In an open transaction a fence stands as soon as it is named. */
+/** Checks a fence at once, in an open transaction. */
 const ask = (sql: PgClient.PgClient, fence: Fence) =>
   writeCollected(sql, [fence], { result: undefined, parts: [], after: Effect.void })
 
@@ -69,34 +70,34 @@ const add = (to: "fences" | "last") => (sql: PgClient.PgClient, ...fences: Reado
     return Effect.void
   })
 
-/** The command may be written only where these hold, taken in the order in which they are named. */
+/** Adds fences without which the command is not written; they are taken in the order in which they are added. */
 export const fence = add("fences")
 
-/** The same, taken after all others: for rows that everybody needs. */
+/** The same for fences that are taken after all others: for rows that many commands need. */
 export const fenceLast = add("last")
 
-/** Something that is decided on: rows in an order, and how they are locked where they must stay as they were. */
+/** Rows that a command decides on, in an order, and the lock under which they must be unchanged at the write. */
 export interface Question {
   /** A whole SELECT, with its order. */
   readonly rows: Statement.Fragment
   readonly lock: Statement.Fragment
 }
 
-/** SQL of a question's answer: its rows as JSON, the same text where it is the same answer. */
+/** SQL of a question's answer: its rows as JSON; equal answers have equal texts. */
 export const answerTo = (sql: PgClient.PgClient, { rows }: Pick<Question, "rows">): Statement.Fragment =>
   sql`(select coalesce(json_agg(q)::text, '[]') from (${rows}) q)`
 
-/** The question still has this answer when the command is written; its rows stay locked until that is committed. */
+/** A fence: the question has this answer when the command is written, and its rows stay locked to the commit. */
 export const unchanged = (sql: PgClient.PgClient, { lock, rows }: Question, answer: string): Fence => ({
   rows: 1,
   statement: (earlier) =>
     sql`select 1 where case when ${earlier} then ${answerTo(sql, { rows: sql`${rows} ${lock}` })} = ${answer} end`,
 })
 
-/** `statement` inserts, changes or locks one row under the condition that it is given, and returns a row where it did. */
+/** A fence of one row: `statement` inserts, changes or locks the row under the given condition, and returns a row. */
 export const one = (statement: Fence["statement"]): Fence => ({ rows: 1, statement })
 
-/** Adds one row, as JSON has it; `columns` are the types of those that are written. Missed where another stands in its way. */
+/** A fence that inserts one row, given as JSON; `columns` are the written columns' types. Missed on a conflict. */
 export const newRow = <const Columns extends Readonly<Record<string, string>>>(
   sql: PgClient.PgClient,
   table: string,
@@ -115,8 +116,8 @@ export const newRow = <const Columns extends Readonly<Record<string, string>>>(
 }
 
 /**
- * The row that a command is decided on, of one statement that `admissions` are asked by, too. A statement that selects
- * none gives one of nulls.
+ * Loads the row that a command decides on, and checks the `admissions` in the same statement. Where the statement
+ * selects no row, all columns are null.
  */
 export const load = Effect.fnUntraced(function* <Row extends object>(
   sql: PgClient.PgClient,
@@ -130,14 +131,14 @@ export const load = Effect.fnUntraced(function* <Row extends object>(
     select ${sql.join(" ", false)([...columns, sql`loaded.*`])}
     from (select) always ${sql.join(" ", false)([...joined, sql`left join lateral (${statement}) loaded on true`])}`
   if (attempt !== null) attempt.admissions = []
-  // Commands do not name it among their errors, since they have none of it in a transaction.
+  // A defect, caught by `fenced`: in a transaction there are no admissions, so commands do not declare NotAdmitted.
   for (const { judge } of admissions) yield* Effect.catch(judge(row!), Effect.die)
   return row!
 })
 
 /**
- * Runs in a transaction of its own, whatever the command around it comes to; where that runs in one, in that. For what was
- * so before the command, and only has to be written down.
+ * Runs `effect` in a transaction of its own, which commits whatever becomes of the fenced command around it; in the
+ * command's transaction where that has one. For changes that were due before the command, such as an expiry.
  */
 export const apart = <A, E, R>(
   sql: PgClient.PgClient,
@@ -149,7 +150,7 @@ export const apart = <A, E, R>(
       attempt === null ? effect : Effect.provideService(inTransaction(gathered(sql, effect)), Attempts, null),
   )
 
-/** However a command ends that has loaded nothing, what admits it is asked first. */
+/** Where a command ended without a load, checks its admissions before its result counts. */
 const admitted = <A, E, R>(sql: PgClient.PgClient, command: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.exit(command),
@@ -167,14 +168,14 @@ const writeUnfenced = Effect.fnUntraced(function* <A>(sql: PgClient.PgClient, { 
 })
 
 export interface Fenced<F = never> {
-  /** What commands lose races about (FencedWrite.ts). */
+  /** The name of what commands lose races about (FencedWrite.ts). */
   readonly turn: string
   readonly admissions: ReadonlyArray<Admission>
-  /** What the command is refused with because its write fails so; null where that is none of the caller's fault. */
+  /** The refusal that an error of the write means for the caller; null where the caller is not at fault. */
   readonly refused?: ((error: SqlError.SqlError) => F | null) | undefined
 }
 
-/** Runs a command from its load to its write, anew where it lost a race, three times. */
+/** Runs a command from its load to its write; a command that lost a race begins anew, three times. */
 export const fenced = <A, E, R, F = never>(
   sql: PgClient.PgClient,
   { admissions, refused = () => null, turn }: Fenced<F>,

@@ -1,15 +1,15 @@
 /**
- * Commands as load · decide · write: one statement reads everything that a decision stands on, without locks; a pure
- * function decides; one statement, which is its own transaction, writes all that came of it.
+ * Commands as load · decide · write: one statement reads, without locks, everything that the decision depends on; a
+ * pure function decides; one statement, which is its own transaction, writes the result.
  *
- * Rows are locked inside the write only, and a lock that is waited for checks its own row again and nothing else. So a
- * decision stands on fences: columns that every change of a row raises, compared with what was loaded. Whatever counts
- * rows fences a counter that each of its writers raises; counting again in the write would read the old snapshot. Where
- * one fence is missed the statement fails as a serialization failure, nothing of it is kept, and the command begins anew
- * with a fresh load.
+ * Rows are locked inside the write only, and PostgreSQL rechecks a row after a wait for its lock, but no other row. So
+ * a decision depends on fences: columns that every change of a row raises, compared with the loaded values. A command
+ * that counts rows fences a counter that each writer of such a row raises; a count inside the write would read the old
+ * snapshot. Where one fence is missed the statement fails as a serialization failure, nothing of it is kept, and the
+ * command begins anew with a fresh load.
  *
- * Fences are taken in the order in which they are given, each only once the one before is complete: the callers keep to
- * the global order of locks, as transactions do. What was gathered (Gathered.ts) is written after the last fence.
+ * Fences are taken in the order in which they are given, each only once the one before is complete: callers follow the
+ * global order of locks, as transactions do. Gathered rows (Gathered.ts) are written after the last fence.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Data, Effect, Semaphore } from "effect"
@@ -17,18 +17,21 @@ import { SqlError, type Statement } from "effect/sql"
 import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
 import { type Collected, collected } from "./Gathered.ts"
 
-/** What was loaded is known to be no longer so before anything is written. */
+/** The loaded state is known to be out of date before anything is written. */
 export class Conflict extends Data.TaggedError("Conflict") {}
 
 /** Rows that must be as they were loaded. */
 export interface Fence {
-  /** A statement that gives one row for each that is so, under `earlier`: the condition that all fences before hold. */
+  /**
+   * A statement that returns one row for each unchanged row, under `earlier`: the condition that all earlier fences
+   * hold.
+   */
   readonly statement: (earlier: Statement.Fragment) => Statement.Fragment
-  /** How many rows that are. */
+  /** How many rows the statement must return. */
   readonly rows: number
 }
 
-/** A row as it was loaded: its columns by name. `version` and the like are numbers, or text of one. */
+/** The id and version of a loaded row. */
 export interface Version {
   readonly id: string
   readonly version: number | bigint
@@ -36,10 +39,10 @@ export interface Version {
 
 const unique = (rows: ReadonlyArray<Version>) => [...new Map(rows.map((row) => [row.id, row])).values()]
 
-/** Rows of a table are at these versions until the commit: locked FOR SHARE, ids ascending. */
+/** A fence: rows of a table are at these versions until the commit: locked FOR SHARE, ids ascending. */
 export const held = (sql: PgClient.PgClient, table: string, versions: ReadonlyArray<Version>): Fence => {
   const rows = unique(versions)
-  // Each a parameter of its own: of an array the planner does not know how long it is.
+  // Each value is a parameter of its own: the planner does not know the length of an array.
   const pairs = rows.map(({ id, version }) => sql`(${id}::uuid, ${String(version)}::bigint)`)
   return {
     rows: rows.length,
@@ -51,7 +54,7 @@ export const held = (sql: PgClient.PgClient, table: string, versions: ReadonlyAr
   }
 }
 
-/** A row is at this version of `column`, and `also` holds of it; the column is raised, and the row held to the commit. */
+/** A fence: `column` of a row has this version, and `also` holds; raises the column and locks the row to the commit. */
 export const raised = (
   sql: PgClient.PgClient,
   table: string,
@@ -65,18 +68,18 @@ export const raised = (
       where id = ${id}::uuid and ${sql(column)} = ${String(version)}::bigint and ${also} and ${earlier} returning 1`,
 })
 
-/** `condition` holds in the snapshot of the write: for what no row's version says, and no lock keeps. */
+/** A fence: `condition` holds in the write's snapshot; for conditions that no row's version and no lock can express. */
 export const holds = (sql: PgClient.PgClient, condition: Statement.Fragment): Fence => ({
   rows: 1,
   statement: (earlier) => sql`select 1 where ${earlier} and ${condition}`,
 })
 
-/** Between a load and its write. Nothing happens there in the program; tests order commands here. */
+/** A hook between a load and its write. The program does nothing there; tests use it to order commands. */
 export class BeforeWrite extends Context.Reference<Effect.Effect<void>>("bailiwick/services/platform/BeforeWrite", {
   defaultValue: () => Effect.void,
 }) {}
 
-/** Writes what was collected where all `fences` hold, and then runs what was left for after the commit. */
+/** Writes collected rows where all `fences` hold, and then runs the effects that were left for after the commit. */
 export const writeCollected = Effect.fnUntraced(function* <A>(
   sql: PgClient.PgClient,
   fences: Array.NonEmptyReadonlyArray<Fence>,
@@ -101,8 +104,8 @@ export const writeCollected = Effect.fnUntraced(function* <A>(
 })
 
 /**
- * Runs `effect`, which sends nothing and only gathers, and writes what it gathered where all `fences` hold. Fails with a
- * serialization failure where one does not. What was left for after the commit runs after it.
+ * Runs `effect`, which only gathers rows and sends no statement, and writes them where all `fences` hold. Fails with a
+ * serialization failure where one does not. Effects that were left for after the commit run after it.
  */
 export const writeFenced = <A, E, R>(
   sql: PgClient.PgClient,
@@ -115,7 +118,7 @@ const again = new Set(["DeadlockError", "SerializationError", "UniqueViolation"]
 
 const turns = new Map<string, { readonly one: Semaphore.Semaphore; waiting: number }>()
 
-/** Runs `effect` alone among those of this process that wait for the same turn. */
+/** Runs `effect` while no other effect of this process runs under the same turn. */
 const inTurn = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -132,15 +135,15 @@ const inTurn = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>): Effect.E
   )
 
 export interface Repeated {
-  /** What commands lose races about: of those that did, one at a time goes on in this process. */
+  /** The name of what commands lose races about: of those that lost, one at a time is repeated in this process. */
   readonly turn: string
-  /** The command finds out by itself that it was done: one whose connection was lost in the dark is repeated, too. */
+  /** The command finds out by itself that it was done, so it may be repeated after a lost connection as well. */
   readonly finds: boolean
 }
 
 /**
- * Runs a command from its load to its write, and anew where it lost a race (a fence, a deadlock, a unique key), three
- * times; then it is 503. What else goes wrong in SQL is a defect.
+ * Runs a command from its load to its write. A command that lost a race (a fence, a deadlock, a unique key) begins
+ * anew, three times; then the answer is 503. Any other SQL error is a defect.
  */
 export const repeated = <A, E, R>(
   { finds, turn }: Repeated,

@@ -1,25 +1,25 @@
 /**
- * Rows that a transaction adds and does not look at again (messages, mails, audit, timers, notices): gathered while it
- * decides, and written by one statement before it commits. What a statement costs is mostly its way there and back.
+ * Collects rows that a transaction adds and does not read again (messages, mails, audit, timers, notices), and writes
+ * them by one statement before the commit: the cost of a statement is mostly its round trip.
  *
- * `gathered` stands inside the transaction and around all that it does, with no savepoint between that may be rolled back
- * and survived: what was gathered under one would be written all the same. Nobody sees the rows before the end, the
- * transaction itself neither. Without it around, `write` writes at once.
+ * `gathered` is inside the transaction and around everything that it does. No savepoint between the two may be rolled
+ * back and survived: rows gathered under it would be written all the same. The rows are not visible before the end, not
+ * even to the transaction itself. Without `gathered` around it, `write` writes at once.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 
-/** One data-modifying statement, by a name that others of its kind may refer to; none sees what another did but so. */
+/** One data-modifying statement with a name; only by its name another part can see the rows that it returns. */
 export interface Part {
   readonly name: string
   readonly statement: Statement.Fragment
 }
 
 export interface Kind<A> {
-  /** One of its own: all items of a name are written together. */
+  /** A unique name: all items of a name are written together. */
   readonly name: string
-  /** What writes the items. Of equal shape where it can be: a statement's text is planned once. */
+  /** The statements that write the items. Their text should not depend on the items: each text is planned once. */
   readonly parts: (items: Array.NonEmptyReadonlyArray<A>) => Array.NonEmptyReadonlyArray<Part>
 }
 
@@ -30,7 +30,7 @@ interface Heap {
 
 interface Gathering {
   readonly heaps: Map<string, Heap>
-  /** Where there is no transaction that would keep it: what is to run after the commit. */
+  /** Effects to run after the commit; null in a transaction, which keeps them itself. */
   readonly after: globalThis.Array<Effect.Effect<void>> | null
 }
 
@@ -38,12 +38,12 @@ class Current extends Context.Reference<Gathering | null>("bailiwick/services/pl
   defaultValue: () => null,
 }) {}
 
-// In one order, so that the same heaps are the same text.
+// Sorted by name, so that the same kinds make the same text.
 const partsOf = (heaps: Map<string, Heap>) =>
   [...heaps.values()].sort((a, b) => a.kind.name < b.kind.name ? -1 : 1)
     .flatMap(({ items, kind }) => Array.isArrayNonEmpty(items) ? kind.parts(items) : [])
 
-/** Runs statements as one. */
+/** Runs several statements as one. */
 export const writeParts = (
   sql: PgClient.PgClient,
   parts: ReadonlyArray<Part>,
@@ -54,7 +54,7 @@ export const writeParts = (
   return Effect.asVoid(sql`with recursive ${sql.join(", ", false)(named)} select 1 as done`)
 }
 
-/** Runs `effect`, in a transaction that is open, and then writes what it gathered, by one statement. */
+/** Runs `effect`, in an open transaction, and then writes the gathered rows by one statement. */
 export const gathered = <A, E, R>(
   sql: PgClient.PgClient,
   effect: Effect.Effect<A, E, R>,
@@ -67,15 +67,15 @@ export const gathered = <A, E, R>(
     })
   })
 
-/** What an effect gathered, for a statement that writes it and more (FencedWrite.ts). */
+/** The gathered rows of an effect, for a statement that writes these and more (FencedWrite.ts). */
 export interface Collected<A> {
   readonly result: A
   readonly parts: ReadonlyArray<Part>
-  /** What is to run once that statement has committed. */
+  /** The effect to run once that statement has committed. */
   readonly after: Effect.Effect<void>
 }
 
-/** Runs `effect`, in no transaction, and gives what it gathered instead of writing it. */
+/** Runs `effect`, outside any transaction, and returns the gathered rows instead of writing them. */
 export const collected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Collected<A>, E, R> =>
   Effect.suspend(() => {
     const heaps = new Map<string, Heap>()
@@ -87,14 +87,14 @@ export const collected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effec
     }))
   })
 
-/** Runs `effect` after the commit of what is being gathered, or of the transaction; at once where there is neither. */
+/** Runs `effect` after the commit of the fenced write or of the transaction; at once where there is neither. */
 export const afterCommit = (sql: PgClient.PgClient, effect: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.flatMap(
     Current,
     (gathering) => gathering?.after ? Effect.sync(() => void gathering.after!.push(effect)) : sql.afterCommit(effect),
   )
 
-/** Writes items: at the end of what is gathered around it, else at once. */
+/** Writes items: together with the other gathered rows, or at once where nothing gathers. */
 export const write = <A>(
   sql: PgClient.PgClient,
   kind: Kind<A>,
@@ -111,8 +111,8 @@ export const write = <A>(
     : Effect.void
 
 /**
- * Rows of a table, as JSON has them: one parameter, however many there are. A parameter for each field costs more than
- * the rows themselves. `columns` are the types of those that are written.
+ * Inserts rows of a table, given as JSON: one parameter, however many rows there are. A parameter for each field costs
+ * more than the rows themselves. `columns` are the types of the written columns.
  */
 export const insertion = <const Columns extends Readonly<Record<string, string>>>(
   sql: PgClient.PgClient,

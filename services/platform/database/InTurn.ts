@@ -1,8 +1,10 @@
-/** What several processes do at their start, one after another. */
+/** Work that several processes do at their start, one after another. */
 import { Effect, Schedule } from "effect"
 import { SqlError } from "effect/sql"
 
-/** A start waits for one that came before it, which on a slow machine takes longer than a statement waits for a lock. */
+/**
+ * Retries until the process before is done, which on a slow machine takes longer than a statement may wait for a lock.
+ */
 export const inTurn = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.retry(work, {
     times: 240,

@@ -1,6 +1,6 @@
 /**
- * Which installation this is, and whether it is held. While it is (a restored or promoted database, whose last decisions
- * may be lost), nothing new is activated; what takes away is never held (docs/recovery.md).
+ * The state of the installation: its epoch, and whether it is held. While it is held (a restored or promoted database,
+ * whose last decisions may be lost), nothing new is activated; revocations are never held (docs/recovery.md).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -8,27 +8,27 @@ import type { SqlError } from "effect/sql"
 import { Held } from "../../../schemas/problems/Identity.ts"
 import { type Fence, holds } from "./FencedWrite.ts"
 
-/** Why an installation is held, or still is. */
+/** Why an installation is held, or still held. */
 export type HeldReason =
   /** A backup was put in place of the database. */
   | "restored"
-  /** Another server, or the same one on another timeline. */
+  /** The database runs on another server, or on the same server on another timeline. */
   | "failed_over"
-  /** The broker cannot be asked. */
+  /** The broker does not answer. */
   | "event_bus_unavailable"
-  /** The stream that would know what was lost is not the one that this database told. */
+  /** A stream that would hold the lost history is not the one to which this database had published. */
   | "stream_gone"
-  /** Messages of the time that was lost that no key of ours verifies. */
+  /** No key of this installation verifies some messages of the lost time. */
   | "unverifiable_messages"
-  /** Messages of the time that was lost are not on the streams any more: `missing` says which. */
+  /** Messages of the lost time are no longer on the streams: `missing` says which. */
   | "messages_missing"
-  /** What came in since has not all been taken in again. */
+  /** The intake has not read all messages of the lost time again. */
   | "intake_behind"
 
-/** What a stream lacks of the time that was lost: sequences, or positions in the history of a project. */
+/** Missing messages of the lost time: sequences of a stream, or positions in a project's history. */
 export interface MissingMessages {
   readonly stream: string
-  /** With `epoch`: they are positions. */
+  /** Set, with `epoch`, where `first` and `last` are positions. */
   readonly project_id?: string
   readonly epoch?: number
   readonly first: number
@@ -42,7 +42,7 @@ export interface InstallationRow {
   readonly held_reason: HeldReason | null
   readonly lost_since: Date | null
   readonly streams: Readonly<Record<string, string>>
-  /** How far each stream had come when this database knew it last before the hold. */
+  /** The last sequence of each stream that this database knew before the hold. */
   readonly told: Readonly<Record<string, number>>
   readonly missing: ReadonlyArray<MissingMessages>
   readonly intake_rewound_at: Date | null
@@ -60,27 +60,27 @@ export const readInstallation = (sql: PgClient.PgClient): Effect.Effect<Installa
     ([row]) => row!,
   )
 
-/** SQL of whether this is another database than the epoch's, over the one row of `installation`. */
+/** SQL of whether this database was restored or failed over since its epoch began, over the row of `installation`. */
 export const isAnother = (sql: PgClient.PgClient) =>
   sql.literal(`(restored_from is not null or (server is distinct from running_on()
     and (system_identifier <> server_identifier() or timeline_id <> right(running_on(), 8)))) is true`)
 
-/** The way back is looked at every second; it takes longer where an operator must say something. */
+/** Recovery runs every second; it takes longer where an operator must decide. */
 const retryAfterSeconds = 5
 
-/** What whoever would activate something is told meanwhile. */
+/** The problem (503) with which an activation is refused while the installation is held. */
 export const heldMeanwhile = () => new Held({ retry_after: retryAfterSeconds })
 
 /** The fence of a fenced write that activates something: the installation is not held. */
 export const whileOpen = (sql: PgClient.PgClient): Fence => holds(sql, sql`(select state <> 'held' from installation)`)
 
 /**
- * SQL of whether the installation is held. Also where this is another database than the epoch's and no process has found
- * it out yet: the next one that tells something does (services/lifecycle/Epochs.ts), and that must not be who activates it.
+ * SQL of whether the installation is held. Also true where the database was restored or failed over and no process has
+ * noticed yet: the next append of an event would (services/lifecycle/Epochs.ts), which may be the activation's own.
  */
 export const isHeld = (sql: PgClient.PgClient) => sql`(select state = 'held' or ${isAnother(sql)} from installation)`
 
-/** Fails with `Held` (503) while the installation is: asked by whatever would activate something, in its transaction. */
+/** Fails with `Held` (503) while the installation is held; called in the transaction of every activation. */
 export const mustBeOpen = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
 ): Effect.fn.Return<void, Held | SqlError.SqlError> {

@@ -1,16 +1,17 @@
 /**
- * The one vocabulary of everything that waits and is worked off by several processes: columns
+ * Claims and leases of rows that several processes work off: the columns
  * `attempts, not_before, last_error, claim, lease_until`, and these statements over them.
  *
- * - `claim is null` is the only meaning of "not in flight". A claim is a number of the sequence `claims`, one for all rows
- *   of one statement.
- * - Whoever works a row names the claim when it settles; a settlement that finds another claim, or none, changes nothing.
- * - A lease that ended is freed by anyone. The worker must not begin what it may not finish before `lease_until`.
- * - A row that fails backs off alone, with its reason, and never holds up another.
- * - A stop leaves no claim behind (`claimed`): what a stop cuts off is released, and due again at once.
+ * - `claim is null` is the only meaning of "not in flight". A claim is a number of the sequence `claims`, one for all
+ *   rows of one statement.
+ * - A settlement names the claim; where the row has another claim, or none, the settlement changes nothing.
+ * - Any process frees a lease that ended. A worker must not begin what it may not finish before `lease_until`.
+ * - A row that fails backs off alone, with its reason, and never holds up another row.
+ * - A stop leaves no claim behind (`claimed`): rows whose work is cut off are released, and due again at once.
  *
- * `key` is a single unique column. The caller's table needs two partial indexes: `(not_before, key) where claim is null`
- * (and whatever `also` says) and `(lease_until) where claim is not null`, so that no scan sees more than what is due.
+ * `key` is a single unique column. The caller's table needs two partial indexes: `(not_before, key) where claim is
+ * null` (and whatever `also` says) and `(lease_until) where claim is not null`, so that no scan sees more than what is
+ * due.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, type Duration, Effect, Fiber } from "effect"
@@ -23,13 +24,13 @@ export interface LeasedTable {
   readonly keyType: "uuid" | "text" | "bigint"
 }
 
-/** How long a row that failed `attempts` times waits: 0.5 s doubled, up to `maxMillis`, plus up to a tenth. */
+/** The delay of a row that failed `attempts` times: 0.5 s doubled, up to `maxMillis`, plus up to a tenth. */
 export const backoffMillis = (attempts: number, maxMillis = 60_000): number =>
   Math.min(maxMillis, 250 * 2 ** Math.min(attempts, 24)) * (1 + Math.random() / 10)
 
 /**
- * Claims at most `limit` due rows for `leaseMillis`, oldest first, and gives them whole; `attempts` counts this one.
- * `also` narrows what is due, over the alias `t`.
+ * Claims at most `limit` due rows for `leaseMillis`, oldest first, and returns all their columns; `attempts` includes
+ * this attempt. `also` narrows the due rows, over the alias `t`.
  */
 export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, key }: LeasedTable, options: {
   readonly leaseMillis: number
@@ -45,24 +46,25 @@ export const claimDue = <Row extends object>(sql: PgClient.PgClient, { table, ke
       ), own as materialized (
         select nextval('claims') as claim where exists (select from due)
       )
-      -- By key, one by one: a plan for any limit supposes that it leaves a tenth of all, and would read the table for it.
+      -- Rows by key from an array: for a limit of unknown size the planner assumes a tenth of all rows, and would
+      -- read the whole table.
       update ${sql(table)} c
       set claim = own.claim, lease_until = ${new Date(now + options.leaseMillis)}, attempts = c.attempts + 1
       from unnest(array(select ${sql(key)} from due)) d(key), own where c.${sql(key)} = d.key
       returning c.*`)
 
 /**
- * SQL of one row for each that is due, waits or is worked off, at most `most` of either kind: by the two indexes of the
- * table, since no index has both and reading the table instead reads all that was ever worked off. `also` is what tells
- * such rows from the others, over the alias `t`.
+ * SQL of one row for each unfinished row, at most `most` unclaimed and `most` claimed ones: by the table's two indexes,
+ * since no index has both, and a scan of the table would read all finished rows. `also` tells unfinished rows from the
+ * others, over the alias `t`.
  */
 export const unfinished = (sql: PgClient.PgClient, { table }: LeasedTable, also: Statement.Fragment, most: number) =>
   sql`(select 1 as one from ${sql(table)} t where t.claim is null and ${also} limit ${most})
     union all (select 1 from ${sql(table)} t where t.claim is not null and ${also} limit ${most})`
 
 /**
- * Releases what a stop cut off under this claim, or of `keys` where they are given: due again at once, as if it had not
- * been claimed. `also` narrows it, over the alias `t`.
+ * Releases the rows of this claim whose work a stop cut off, or those of `keys`: due again at once, as if never
+ * claimed. `also` narrows the rows, over the alias `t`.
  */
 export const release = (
   sql: PgClient.PgClient,
@@ -82,7 +84,7 @@ export const release = (
 export const stopTime: Duration.Input = "4 seconds"
 const giveBackTime: Duration.Input = "2 seconds"
 
-/** Lets `work` come to its end, for `patience` at most, where it is interrupted; then cuts it off. */
+/** On an interruption gives `work` up to `patience` to finish, and then cuts it off. */
 export const soonDone = <A, E, R>(work: Effect.Effect<A, E, R>, patience: Duration.Input): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
@@ -98,9 +100,10 @@ export const soonDone = <A, E, R>(work: Effect.Effect<A, E, R>, patience: Durati
   )
 
 /**
- * Works off what `claim` took. The claim is not interrupted: a statement that is cut off may have taken its rows all the
- * same. `work` is, once `patience` is over (at once unless given); then `giveBack` releases what it has not settled, or
- * whatever was taken where `work` had not begun. The pools' statement timeouts bound the claim, and 2 s the release.
+ * Works off the rows that `claim` took. The claim is never interrupted: a statement that is cut off may have claimed
+ * its rows all the same. `work` is interrupted, once `patience` is over (by default at once); then `giveBack` releases
+ * the rows that it has not settled, or all rows where `work` had not begun. The pools' statement timeouts bound the
+ * claim, and 2 s the release.
  */
 export const claimed = <A, E, R, B, E2, R2, E3, R3>(options: {
   readonly claim: Effect.Effect<A, E, R>
@@ -117,13 +120,13 @@ export const claimed = <A, E, R, B, E2, R2, E3, R3>(options: {
           giveBack(taken).pipe(
             Effect.interruptible,
             Effect.timeout(giveBackTime),
-            Effect.catchCause((cause) => Effect.logWarning("a claim was not given back: its lease ends", cause)),
+            Effect.catchCause((cause) => Effect.logWarning("a claim was not released: it ends with its lease", cause)),
           ),
       ))
   )
 }
 
-/** Gives rows back that failed: each is due again after its own delay and keeps its reason. Fenced by the claim. */
+/** Releases failed rows: each is due again after its own delay and keeps its error. Fenced by the claim. */
 export const settleFailed = (
   sql: PgClient.PgClient,
   { table, key, keyType }: LeasedTable,
@@ -140,7 +143,7 @@ export const settleFailed = (
     }::int[], ${failures.map((f) => f.error.replaceAll("\0", ""))}::text[]) f(key, after, error)
       where t.${sql(key)} = f.key::${sql.literal(keyType)} and t.claim = ${claim}`))
 
-/** Frees rows whose lease ended without an outcome; they are due at once. Gives how many. */
+/** Frees rows whose lease ended without an outcome; they are due at once. Returns how many. */
 export const freeExpired = (
   sql: PgClient.PgClient,
   { table, key }: LeasedTable,

@@ -1,7 +1,7 @@
 /**
- * Tables partitioned by the UUIDv7 of their rows, one partition a day or a month of it in UTC. Partitions are made ahead
- * and dropped whole when their retention is over; the default partition takes rows of which no partition was made yet, and
- * rows that outlive theirs. All of this is the work of the role that owns the tables, one process at a time.
+ * Tables partitioned by the UUIDv7 of their rows, one partition for each UTC day or month of it. Partitions are made
+ * ahead and dropped whole when their retention is over; the default partition takes rows whose partition does not exist
+ * yet, and rows that outlive theirs. The role that owns the tables does all of this, one process at a time.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -36,7 +36,7 @@ export const months: Unit = {
 
 export interface Parent {
   readonly table: string
-  /** The UUIDv7 that says where a row belongs. */
+  /** The UUIDv7 column by which rows are partitioned. */
   readonly key: string
   readonly unit: Unit
   /** Partitions that are made ahead of the present one. */
@@ -45,7 +45,7 @@ export interface Parent {
   readonly kept: string
   /** Storage parameters of each partition. */
   readonly storage: string
-  /** Whether rows never change: what is kept can be read before the table is locked. */
+  /** Whether rows never change: then the rows to keep can be read before the table is locked. */
   readonly appendOnly: boolean
 }
 
@@ -64,7 +64,7 @@ const numberOf = ({ unit }: Parent, name: string): number => {
   return unit.of(Date.parse(`${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6, 8)}T00:00:00Z`))
 }
 
-/** All but the default one. */
+/** All partitions except the default one. */
 export const existing = (
   owner: PgClient.PgClient,
   parent: Parent,
@@ -77,26 +77,26 @@ export const existing = (
     (rows) => rows.map((row) => ({ ...row, number: numberOf(parent, row.name) })),
   )
 
-/** Those of `wanted` that have no partition. */
+/** The numbers of `wanted` that have no partition. */
 export const lacking = (found: ReadonlyArray<Partition>, wanted: ReadonlyArray<number>): ReadonlyArray<number> =>
   wanted.filter((n) => !found.some(({ fromStart, number }) => number === n || fromStart && n < number))
 
-/** Whether a partition is missing that was due at the end of the last day or month: nothing has made any since. */
+/** Whether a partition is missing that was due at the end of the last day or month: then the upkeep does not run. */
 export const isLate = (found: ReadonlyArray<Partition>, { ahead, unit }: Parent, now: number): boolean =>
   lacking(found, [unit.of(now) + ahead - 1]).length > 0
 
-/** Whether this process does the upkeep of partitions in the current transaction; what it does is there for the others. */
+/** Whether this process does the upkeep of partitions in the current transaction; one process does it for all. */
 export const isOurTurn = (owner: PgClient.PgClient) => tryLock(owner, "partitions")
 
 /**
- * Keeps everybody out for the rest of the transaction, before rows move between partitions. A statement that was planned
- * before the move waits for the default partition's lock, then looks for the rows there, finds none, and leaves out what
- * it had to write; one that waits for the table itself is planned after.
+ * Locks the tables exclusively for the rest of the transaction, before rows move between partitions. A statement that
+ * was planned before the move would wait for the default partition's lock only, then miss the rows that moved, and not
+ * write them; a statement that waits for the table itself is planned after the move.
  */
 export const exclude = (owner: PgClient.PgClient, parents: ReadonlyArray<Parent>) =>
   owner.unsafe(`lock table ${parents.map(({ table }) => table).join(", ")} in access exclusive mode`)
 
-/** Makes a partition, in the transaction that moves rows into it which the default partition took before. */
+/** Makes a partition and moves its rows out of the default partition, in one transaction. */
 export const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, parent: Parent, n: number) {
   const { key, storage, table, unit } = parent
   const name = nameOf(parent, n)
@@ -110,7 +110,7 @@ export const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, par
   yield* owner.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
 })
 
-/** Drops a partition and carries what is kept over into the default one, in a transaction. */
+/** Drops a partition and moves the rows that are kept into the default partition, in one transaction. */
 export const drop = Effect.fnUntraced(function* (
   owner: PgClient.PgClient,
   { appendOnly, kept, table }: Parent,

@@ -1,10 +1,10 @@
-/** Telling what a statement was given from how PostgreSQL fares. */
+/** Tells SQL errors that a statement's values caused from errors of the server. */
 import { Predicate } from "effect"
 import type { SqlError } from "effect/sql"
 
 /**
- * Whether the values were at fault: PostgreSQL's classes 22 (data exception) and 54 (program limit exceeded), or a value
- * that could not be encoded. Everything else may pass, or is ours to mend, and must not cost a message.
+ * Whether the values were at fault: PostgreSQL's classes 22 (data exception) and 54 (program limit exceeded), or a
+ * value that could not be encoded. Any other error may pass, or is this program's, and no message must be lost for it.
  */
 export const isDataFault = (error: SqlError.SqlError): boolean => {
   let cause: unknown = error.reason
@@ -17,10 +17,10 @@ export const isDataFault = (error: SqlError.SqlError): boolean => {
   return false
 }
 
-/** SQLSTATE classes of a server that is away, busy, full or read-only, and of transactions that met another. */
+/** SQLSTATE classes of a server that is away, busy, full or read-only, and of conflicts between transactions. */
 const passing = /^(08|25|40|53|55|57|58)/
 
-/** Whether the same statement may succeed later: nothing is wrong with it or with what it was given. */
+/** Whether the same statement may succeed later: neither the statement nor its values are at fault. */
 export const mayPass = ({ reason }: SqlError.SqlError): boolean => {
   if (reason.isRetryable) return true
   let cause: unknown = reason
@@ -31,7 +31,7 @@ export const mayPass = ({ reason }: SqlError.SqlError): boolean => {
   return false
 }
 
-/** Whether a lock on a row of the table, or on one that is about to be there, was waited for too long. */
+/** Whether the statement waited too long for a lock on a row of the table, or on a row that is about to be inserted. */
 export const waitedFor = ({ reason }: SqlError.SqlError, table: string): boolean => {
   if (reason._tag !== "LockTimeoutError") return false
   let cause: unknown = reason
@@ -42,7 +42,7 @@ export const waitedFor = ({ reason }: SqlError.SqlError, table: string): boolean
   return false
 }
 
-/** What PostgreSQL itself said, for the operator: the innermost message, with its code where it has one. */
+/** PostgreSQL's own message, for the operator: the innermost one, with its code where it has one. */
 export const reasonOf = (error: SqlError.SqlError): string => {
   let cause: unknown = error.reason
   let said = error.reason.message

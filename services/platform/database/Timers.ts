@@ -1,7 +1,7 @@
 /**
- * Timers are rows, a function of the state of what they belong to: whoever changes a state rewrites its timers in the
- * same transaction, and a timer that fires only asks what the state makes of the time. So a timer may fire twice, late,
- * or for a state that is gone, and nothing goes wrong; and a state that needs one always has it.
+ * Timers as rows. An aggregate's timers follow from its state: a change of the state rewrites them in the same
+ * transaction, and a timer that fires only makes the worker ask the state what is due. So a timer may fire twice, late,
+ * or for a state that is gone, and nothing goes wrong; and a state that needs a timer always has one.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -11,7 +11,7 @@ import { backoffMillis, claimDue, freeExpired, type LeasedTable, release, settle
 
 export interface Timer {
   readonly kind: string
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly dueAt: number
 }
 
@@ -32,20 +32,20 @@ const table: LeasedTable = { table: "timers", key: "key", keyType: "text" }
 const leaseMillis = 30_000
 
 export class Timers extends Context.Service<Timers, {
-  /** Makes these the timers of an aggregate, and no others, in the current transaction (Gathered.ts). */
+  /** Replaces all timers of an aggregate, in the current transaction (Gathered.ts). */
   readonly set: (aggregateId: string, timers: ReadonlyArray<Timer>) => Effect.Effect<void, SqlError.SqlError>
-  /** The same of several aggregates, each named once. */
+  /** The same for several aggregates, each named once. */
   readonly setAll: (all: ReadonlyArray<AggregateTimers>) => Effect.Effect<void, SqlError.SqlError>
   /** Claims due timers of these kinds, the longest due first. */
   readonly claim: (
     kinds: ReadonlyArray<string>,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<ClaimedTimer>, SqlError.SqlError>
-  /** Ends the claim of timers that were claimed together and whose work was cut off: they are due as before. */
+  /** Releases timers that were claimed together and whose work was cut off: they are due as before. */
   readonly giveBack: (timers: ReadonlyArray<ClaimedTimer>) => Effect.Effect<void, SqlError.SqlError>
-  /** Ends claims whose work failed: each timer is tried again, later each time, at most 5 s later. */
+  /** Releases timers whose work failed: each is tried again, later each time, at most 5 s later. */
   readonly retry: (timers: ReadonlyArray<ClaimedTimer>, error: string) => Effect.Effect<void, SqlError.SqlError>
-  /** Milliseconds until the next timer is due, 0 where one is, at most `max`. */
+  /** Milliseconds until the next timer is due, 0 where one is due now, at most `max`. */
   readonly untilNext: (kinds: ReadonlyArray<string>, max: number) => Effect.Effect<number, SqlError.SqlError>
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
@@ -58,14 +58,15 @@ export class Timers extends Context.Service<Timers, {
       const kept: Kind<AggregateTimers> = {
         name: "timers",
         parts: (all) => {
-          // Of an aggregate that was named twice the last word counts.
+          // Where an aggregate was named twice, the last call counts.
           const byId = new Map(all.map((one) => [one.aggregateId, one.timers]))
           const ids = [...byId.keys()]
           const rows = [...byId].flatMap(([aggregateId, timers]) =>
             timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
           )
           const keys = rows.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)
-          // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+          // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each
+          // time.
           const gone = sql`
             delete from timers
             where aggregate_id ${ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${ids}::text[])`}
@@ -111,7 +112,7 @@ export class Timers extends Context.Service<Timers, {
         untilNext: (kinds, max) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) =>
             Effect.map(
-              // Up to `max` only: beyond it may lie any number of timers of other kinds, before the first of these.
+              // Reads up to `max` only: beyond it any number of timers of other kinds may precede the first of these.
               sql<{ next: Date }>`
                 select not_before as next from timers
                 where claim is null and not_before < ${new Date(now + max)} and kind = any(${[...kinds]}::text[])

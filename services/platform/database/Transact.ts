@@ -1,9 +1,10 @@
 /**
- * One command, one transaction, and what has to stand at its end.
+ * Runs one command in one transaction, with statements that go last.
  *
- * Who lost a race (a deadlock, a serialization failure, a `Conflict`) begins anew with a fresh load, three times, then it
- * is 503. What was given to `atTheEnd` runs once as the last statements before COMMIT, all items of one key together:
- * rows that everybody needs (lifecycle heads) are locked for as short as can be, and in one order.
+ * A command that lost a race (a deadlock, a serialization failure, a unique key, a `Conflict`) begins anew with a fresh
+ * load, three times; then the answer is 503. Items given to `atTheEnd` are written by the last statements before
+ * COMMIT, all items of one key together: hot rows (lifecycle heads) are locked as briefly as possible, and in one
+ * order.
  */
 import { Context, Effect } from "effect"
 import { SqlError } from "effect/sql"
@@ -32,7 +33,7 @@ const add = (endings: Map<string, Ending>, key: string, items: ReadonlyArray<unk
   else known.items.push(...items)
 }
 
-/** Runs `command` in a transaction (in the one that is open, where one is), with its end. */
+/** Runs `command` in a transaction, or in the open one, and then what was given to `atTheEnd`. */
 export const inTransaction = <A, E, R>(
   command: Effect.Effect<A, E, R>,
 ): Effect.Effect<A, E | SqlError.SqlError, R | Database> =>
@@ -40,7 +41,7 @@ export const inTransaction = <A, E, R>(
     const { sql } = yield* Database
     const outer = yield* Endings
     if (outer !== null) {
-      // An inner command leaves its endings to the outer one, unless it is rolled back.
+      // An inner command hands its items to the outer one, unless it is rolled back.
       const inner: Map<string, Ending> = new Map()
       const result = yield* sql.withTransaction(Effect.provideService(command, Endings, inner))
       for (const [key, { items, run }] of inner) add(outer, key, items, run)
@@ -57,7 +58,7 @@ export const inTransaction = <A, E, R>(
     }))
   })
 
-/** `inTransaction`, repeated for who lost a race; what else goes wrong in SQL is a defect. */
+/** `inTransaction`, repeated where the command lost a race; any other SQL error is a defect. */
 export const transact = <A, E, R>(
   command: Effect.Effect<A, E, R>,
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable, R | Database> =>
@@ -70,7 +71,7 @@ export const transact = <A, E, R>(
     }),
   )
 
-/** Adds items to what `run` is given once, at the end of the transaction of `inTransaction`; a defect outside one. */
+/** Leaves items for the end of the transaction, where `run` gets all items of the key at once; a defect outside one. */
 export const atTheEnd = <A>(
   key: string,
   items: ReadonlyArray<A>,

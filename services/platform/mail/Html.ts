@@ -1,6 +1,6 @@
 /**
- * HTML of pages and mails: whatever is put into it is escaped, and freed of characters that nobody sees (Visible.ts), unless
- * it was made by this tag itself.
+ * The template tag for HTML of pages and mails: values are escaped, and cleaned of invisible characters (Visible.ts),
+ * except HTML that this tag itself made.
  */
 import { visible } from "../Visible.ts"
 

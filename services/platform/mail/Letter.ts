@@ -1,4 +1,4 @@
-/** The one shape of a mail that is written like a letter: paragraphs, somebody's own words, one link. */
+/** The layout of mails: paragraphs, a quotation, one link. */
 import { DateTime } from "effect"
 import { type Html, html } from "./Html.ts"
 import type { RenderedMail } from "./Mails.ts"
@@ -6,12 +6,12 @@ import type { RenderedMail } from "./Mails.ts"
 export interface Letter {
   readonly subject: string
   readonly paragraphs: ReadonlyArray<string>
-  /** Somebody's own words: shown as a quotation, never as ours. */
+  /** Text that a person wrote: shown as a quotation, never as the program's own words. */
   readonly quote?: string | null
   readonly link?: { readonly label: string; readonly href: string }
 }
 
-/** Names come from outside; a subject has one line. */
+/** Puts text on one line: names come from outside, and a subject has one line. */
 export const oneLine = (text: string) => text.replaceAll(/\s+/g, " ")
 
 const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${line}`).join("\n")

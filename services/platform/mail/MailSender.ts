@@ -1,7 +1,7 @@
-/** Who mail comes from, as the configuration has it. */
+/** The sender of mail, from the configuration. */
 import { parse } from "./MailAddress.ts"
 
-/** Who mail comes from. */
+/** The name and address in the From header of mail. */
 export interface MailSender {
   readonly name: string
   readonly address: string

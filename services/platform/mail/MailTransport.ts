@@ -1,10 +1,10 @@
 /**
- * The way out for mail: a server (`MailTransport.smtp`) or whatever else takes a whole message.
+ * Sends mail: over SMTP (`MailTransport.smtp`) or by another implementation that takes a whole message.
  *
- * What is promised of an attempt over SMTP: `Sent` where the server took the message, `Refused` or `Later` only where it
- * certainly did not, and `Unknown` where it had begun to get the message and no answer followed. An address stands in
- * the envelope as it is and in headers as nodemailer encodes it; nothing is pasted. Reasons name steps and codes and
- * never the server's words, which may quote the message and so a link in it.
+ * Guarantees of an attempt over SMTP: `Sent` where the server took the message, `Refused` or `Later` only where it
+ * certainly did not, and `Unknown` where it had begun to get the message and no answer followed. An address is put into
+ * the envelope as it is and into headers as nodemailer encodes it; no header is built by concatenation. Reasons name
+ * steps and codes and never the server's words, which may quote the message and so a link in it.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { createTransport, type Transporter } from "nodemailer"
@@ -32,7 +32,7 @@ export interface OutgoingMail {
 
 export class MailTransport extends Context.Service<MailTransport, {
   readonly from: MailSender
-  /** Hands a message over. Once `giveUp` returns, the attempt ends and tells how far it came. */
+  /** Sends a message. Once `giveUp` returns, the attempt ends, with the outcome so far. */
   readonly deliver: (mail: OutgoingMail, giveUp: Effect.Effect<void>) => Effect.Effect<MailOutcome>
 }>()("bailiwick/services/platform/mail/MailTransport") {
   /** `url`: smtp:// (STARTTLS where the server has it) or smtps://, credentials percent-encoded in it. */
@@ -42,11 +42,11 @@ export class MailTransport extends Context.Service<MailTransport, {
 export interface SmtpOptions {
   readonly url: Redacted.Redacted
   readonly from: MailSender
-  /** Connections, and so messages at once. */
+  /** Connections, and so messages that are sent at once. */
   readonly connections: number
 }
 
-/** The message as nodemailer wants it: the same bytes but for its boundary, however often it is made. */
+/** The message as nodemailer takes it: each call gives the same bytes, except for the MIME boundary. */
 export const messageOf = (from: MailSender, mail: OutgoingMail) => ({
   from,
   to: { name: "", address: mail.recipient },
@@ -96,7 +96,7 @@ const connect = ({ connections, url }: SmtpOptions): Transporter => {
 const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
   const { from } = options
   const { hit } = yield* Faults
-  /** What is under way, by Message-ID: its bytes are read from the moment at which the server asks for them. */
+  /** Messages under way, by Message-ID: the stream is read once the server asks for the message. */
   const underWay = new Map<string, Readable>()
   const transporter = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -105,12 +105,13 @@ const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
         const create = mail.message.createReadStream.bind(mail.message)
         const key = String(mail.data.messageId)
         mail.message.createReadStream = (options) => {
-          // The pool tries another connection where the first was dead already; never once a byte has left.
+          // Nodemailer's pool retries on another connection where the first was dead; that must not send a message
+          // twice.
           const before = underWay.get(key)
           if (before?.readableDidRead === true) return before.destroy(new Error("a message leaves once"))
           const stream = create(options)
           underWay.set(key, stream)
-          // Its last bytes are written after this, in the same turn of the loop.
+          // The stream's last bytes are written after this event, in the same turn of the loop.
           stream.once("end", () => setImmediate(() => hit("mail.handed")))
           return stream
         }
@@ -137,7 +138,7 @@ const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
         aborting.abort()
         return outcome
       })
-      // Both ends can be left behind, even where the attempt itself may not be interrupted.
+      // Interruptible, so that the race can leave either side even inside an uninterruptible attempt.
       return Effect.raceFirst(
         Effect.interruptible(Effect.promise(() => sent)),
         Effect.interruptible(ended),

@@ -1,11 +1,11 @@
 /**
- * Mail that goes out (docs/api/mail.md). A mail is a row, added in the transaction that decides that it
- * shall be sent, and an outbox message that names it; what it says is made by the template of its kind when it is sent.
+ * Outgoing mail (docs/api/mail.md). A mail is a row, added in the transaction that decides to send it, and an outbox
+ * message that names the row; the template of its kind makes the text when it is sent.
  *
- * A mail is claimed, marked as being sent, sent, settled. A claim that ended before the mark has sent nothing and is
- * simply due again. After the mark only an answer says what became of the message: without one (cut off, or the process
- * died) the mail is `unknown` and is repeated once, ten minutes later, under the same Message-ID. So a mail is handed to
- * a server at most twice, and only then twice.
+ * A mail is claimed, marked as being sent, sent, settled. Where the claim ended before the mark, nothing was sent, and
+ * the mail is due again. After the mark only an answer tells what became of the message: without an answer (cut off, or
+ * the process died) the mail is `unknown` and is repeated once, ten minutes later, under the same Message-ID. So a
+ * server gets a mail at most twice, and twice only in that case.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -20,39 +20,41 @@ import { Outbox } from "../messaging/Outbox.ts"
 
 export type { ClaimedMail, MailOutcome } from "./Mails/Claims.ts"
 
-/** No secret, token, link or text that people must not find in a database dump: `args` are stored and never sealed. */
+/**
+ * A mail to send. `args` are stored unsealed: no secret, token or link, and no text that a database dump must not show.
+ */
 export interface NewMail {
-  /** The template's. */
+  /** The kind of the mail's template. */
   readonly kind: string
-  /** What it is about: the row that its template reads again. */
+  /** The row that the mail is about, which its template reads again. */
   readonly subjectId: string
   /** One address. */
   readonly recipient: string
   readonly args: Readonly<Record<string, string | null>>
 }
 
-/** For `doctor` and whoever asks how the mail does. */
+/** Counts of mails, for `cli doctor` and diagnostics. */
 export interface MailDiagnostics {
   readonly waiting: number
   readonly failed: number
-  /** Their last attempt ended without an answer. */
+  /** Mails whose last attempt ended without an answer. */
   readonly unknown: number
 }
 
-/** Without what PostgreSQL's text and jsonb cannot hold: names come from outside. */
+/** Removes what PostgreSQL's text and jsonb cannot hold: names come from outside. */
 const storable = (text: string) => text.replaceAll("\0", "").toWellFormed()
 
 const keptMillis = 90 * 86_400_000
-/** Forgotten by one statement. */
+/** Rows that one statement deletes. */
 const batch = 1_000
 
 export const mailsTopic = "mails"
 
 export class Mails extends Context.Service<Mails, {
-  /** Adds mails in the current transaction (Gathered.ts) and gives their ids in order. */
+  /** Adds mails in the current transaction (Gathered.ts); returns their ids in order. */
   readonly add: (...mails: ReadonlyArray<NewMail>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   readonly diagnostics: Effect.Effect<MailDiagnostics, SqlError.SqlError>
-  /** What the Mailer does; nobody else. */
+  /** For the worker Mailer only. */
   readonly mailer: {
     /** Claims at most `limit` due mails of these kinds, of `ids` where they are given, for the time of one attempt. */
     readonly claim: (options: {
@@ -60,17 +62,17 @@ export class Mails extends Context.Service<Mails, {
       readonly limit: number
       readonly ids?: ReadonlyArray<string>
     }) => Effect.Effect<ReadonlyArray<ClaimedMail>, SqlError.SqlError>
-    /** Ends the claim of mails that were claimed together, of which nothing has left. */
+    /** Releases mails that were claimed together and of which nothing was sent. */
     readonly giveBack: (mails: ReadonlyArray<ClaimedMail>) => Effect.Effect<void, SqlError.SqlError>
     /**
-     * Marks that the message is about to leave, with `messageId` unless it has one from before, and gives the one that
-     * counts; null where the claim is lost and nothing may be sent.
+     * Marks the mail as being sent, with `messageId` unless it has one from an earlier attempt; returns the Message-ID
+     * to use, or null where the claim is lost and nothing may be sent.
      */
     readonly startSending: (mail: ClaimedMail, messageId: string) => Effect.Effect<string | null, SqlError.SqlError>
     readonly settle: (mail: ClaimedMail, outcome: MailOutcome) => Effect.Effect<void, SqlError.SqlError>
     /** Frees claims whose lease ended. */
     readonly free: Effect.Effect<void, SqlError.SqlError>
-    /** Forgets mails that ended 90 days ago. */
+    /** Deletes mails that ended 90 days ago. */
     readonly prune: Effect.Effect<void, SqlError.SqlError>
   }
 }>()("bailiwick/services/platform/mail/Mails") {
@@ -145,7 +147,7 @@ export class Mails extends Context.Service<Mails, {
   )
 }
 
-/** What one mail says. */
+/** The text of one mail. */
 export interface RenderedMail {
   /** One line. */
   readonly subject: string
@@ -156,7 +158,7 @@ export interface RenderedMail {
 
 export interface MailTemplate {
   readonly kind: string
-  /** Null: there is nothing to send any more, and the mail is dropped. A failure is tried again. */
+  /** Makes the text. Null: there is nothing to send any more, and the mail is dropped. A failure is tried again. */
   readonly render: (mail: {
     readonly id: string
     readonly subjectId: string
@@ -165,7 +167,7 @@ export interface MailTemplate {
   }) => Effect.Effect<RenderedMail | null, SqlError.SqlError>
 }
 
-/** The templates that this process knows; mails of other kinds are left for one that does. */
+/** The templates that this process knows; mails of other kinds are left to other processes. */
 export class MailTemplates extends Context.Reference<ReadonlyArray<MailTemplate>>(
   "bailiwick/services/platform/MailTemplates",
   { defaultValue: () => [] },

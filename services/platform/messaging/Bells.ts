@@ -1,19 +1,19 @@
 /**
- * Bells wake whoever waits for a topic: at once in this process, through one coalesced core message (`bell.v1.<topic>`,
- * at most one per 5 ms and topic) in the others. A bell is never the truth and may be lost: every waiter also looks
- * again by itself after its `maxMillis`. Nothing here is PostgreSQL's NOTIFY, which costs two thirds of the commits.
+ * Wake-up signals for waiters of a topic: at once in this process, by one coalesced core message (`bell.v1.<topic>`, at
+ * most one per 5 ms and topic) in the others. A signal is a hint and may be lost: every waiter also looks by itself
+ * after its `maxMillis`. This is not PostgreSQL's NOTIFY, which costs two thirds of the commits.
  *
- * A ring may name whom it is for (keys of the topic, such as projects): then those who wait for another key sleep on.
- * Whoever waits for the topic alone hears every ring, and a ring without keys is heard by all. A message names at most a
- * hundred keys; what rang for more is told without any.
+ * A signal may name keys of the topic, such as projects: waiters for other keys do not wake. A waiter for the topic
+ * alone wakes at every signal, and a signal without keys wakes all waiters. A message names at most a hundred keys; a
+ * signal for more keys is sent without any.
  */
 import { Context, Effect, Latch, Layer, Scope } from "effect"
 import { Bus } from "./Bus.ts"
 import { counted } from "../MapSizes.ts"
 
-/** One waiter's own memory: a ring while it was at work is not lost on it. Several rings are one. */
+/** One waiter. A signal that comes while the waiter works is kept; several signals are one. */
 export interface Bell {
-  /** Returns at the first ring since the last return, at the latest after `maxMillis`. */
+  /** Returns at the first signal since the last return, at the latest after `maxMillis`. */
   readonly wait: (maxMillis: number) => Effect.Effect<void>
 }
 
@@ -21,13 +21,13 @@ export interface Bell {
 const mostKeys = 100
 
 export class Bells extends Context.Service<Bells, {
-  /** Wakes the topic's waiters, here and elsewhere. After a commit: `sql.afterCommit(bells.ring(topic))`. */
+  /** Wakes the topic's waiters, in all processes. After a commit: `sql.afterCommit(bells.ring(topic))`. */
   readonly ring: (topic: string, keys?: ReadonlyArray<string>) => Effect.Effect<void>
   /** The same from code outside Effect. */
   readonly ringUnsafe: (topic: string, keys?: ReadonlyArray<string>) => void
-  /** A waiter for loops that work between waits; with a key, only for rings that may be for it. */
+  /** Makes a waiter, for loops that work between waits; with a key, only for signals that may be for the key. */
   readonly bell: (topic: string, key?: string) => Effect.Effect<Bell, never, Scope.Scope>
-  /** Waits once, for rings from now on. */
+  /** Waits once, for signals from now on. */
   readonly wait: (topic: string, maxMillis: number) => Effect.Effect<void>
 }>()("bailiwick/services/platform/messaging/Bells") {
   static readonly layer = Layer.effect(

@@ -1,6 +1,6 @@
 /**
- * JSON from outside, bounded before it is parsed: a parser that recurses into a million brackets overflows its stack, and
- * PostgreSQL's text holds no U+0000.
+ * Parses JSON from outside within bounds that are checked first: a parser that recurses into a million brackets
+ * overflows its stack.
  */
 import { Array, Result, type Schema, SchemaIssue } from "effect"
 
@@ -54,7 +54,7 @@ const bounded = (text: string): Result.Result<unknown, JsonFault> => {
   }
 }
 
-/** Parses at most 64 KiB of UTF-8, at most 32 levels deep. The fault repeats nothing of the text. */
+/** Parses at most 64 KiB of UTF-8, at most 32 levels deep. The fault quotes nothing of the text. */
 export const parse = (bytes: Uint8Array): Result.Result<unknown, JsonFault> => {
   if (bytes.length > maxBytes) return tooLarge
   try {
@@ -64,13 +64,13 @@ export const parse = (bytes: Uint8Array): Result.Result<unknown, JsonFault> => {
   }
 }
 
-/** The same for a text, which is bounded by its bytes in UTF-8. */
+/** The same for a text; its size counts in bytes of UTF-8. */
 export const parseText = (text: string): Result.Result<unknown, JsonFault> =>
   text.length > maxBytes || encoder.encode(text).length > maxBytes ? tooLarge : bounded(text)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Names the fields at fault, never their values; `whole` stands for the thing itself. */
+/** Names the fields at fault, never their values; `whole` is the name of the value itself. */
 export const fieldsAtFault = (error: Schema.SchemaError, whole: string): string => {
   const paths = issuesOf(error.issue).issues.map(({ path }) =>
     (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".") || whole

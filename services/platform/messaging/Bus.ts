@@ -1,10 +1,10 @@
 /**
  * The broker: NATS JetStream, from 2.9 on.
  *
- * The layer never fails because of it: the connection is made in the background and for ever again, streams and
- * consumers are made where missing. What may be relied on: a publication that succeeded was acknowledged by a stream
- * (which is not yet safe from a power cut: PostgreSQL is the truth), a consumed message comes until it is answered, and
- * comes again after any doubt.
+ * The layer never fails for the broker: the connection is made in the background and renewed for ever, and missing
+ * streams and consumers are made. Guarantees: a publication that succeeded was acknowledged by a stream (which a power
+ * cut may still lose: PostgreSQL is the truth); a message is handed out until it is answered, and again where that is
+ * in doubt.
  */
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Latch, Layer, Result, Scope } from "effect"
@@ -28,24 +28,24 @@ export type { MissingRange } from "./Bus/Missing.ts"
 export { BusMessage } from "./Bus/Messages.ts"
 export type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 
-/** How long a publication waits for its ack, over connection and repair, in milliseconds. */
+/** How long a publication waits for its ack, connection and repair of streams included, in milliseconds. */
 const deadlineMillis = 5_000
-/** Messages of the past that are read at a time. */
+/** Messages of a stream's history that are read at a time. */
 const pastAtOnce = 500
 
 export interface BusConsumer<R> extends ConsumerSpec {
-  /** The most that one call of the handler gets; it gets what is there, without waiting for more. */
+  /** The most messages that one call of the handler gets; it does not wait for more than are there. */
   readonly batch: number
   /** How many calls of the handler run at once; 1 keeps the stream's order within this process. */
   readonly concurrency?: number
   /**
-   * Answers each message. What it left unanswered after a failure or a defect is handed out again, later each time;
-   * after a success, when its ack wait is over.
+   * Answers each message. A message that the handler left unanswered is handed out again: after a failure or a defect
+   * with a growing delay, after a success when its ack wait is over.
    */
   readonly handler: (messages: ReadonlyArray<BusMessage>) => Effect.Effect<void, unknown, R>
 }
 
-/** What the relay compares to see whether the broker has forgotten something. */
+/** The mark of a stream, which the relay compares to see whether the broker lost messages. */
 export interface StreamMark {
   /** When the stream was made, as the broker writes it. */
   readonly created: string
@@ -62,8 +62,8 @@ export class Bus extends Context.Service<Bus, {
     options?: { readonly msgId?: string; readonly headers?: Readonly<Record<string, string>> },
   ) => Effect.Effect<BusAck, BusError>
   /**
-   * Publishes all at once, waits for every ack, and gives each one's outcome in order. Never fails. With `epoch` only
-   * over that connection: what was meant for one broker does not reach the next.
+   * Publishes all messages at once and waits for every ack; returns their outcomes in order. Never fails. With `epoch`
+   * only over that connection: messages that were meant for one broker do not reach the next.
    */
   readonly publishAll: (
     messages: ReadonlyArray<BusPublication>,
@@ -71,40 +71,40 @@ export class Bus extends Context.Service<Bus, {
   ) => Effect.Effect<ReadonlyArray<BusOutcome>>
   /** Consumes until its scope ends. */
   readonly consume: <R>(consumer: BusConsumer<R>) => Effect.Effect<void, never, R | Scope.Scope>
-  /** Publishes without any ack, or nothing at all where there is no connection, or more than the broker takes. */
+  /** Publishes without an ack; drops the message where there is no connection or the broker does not take its size. */
   readonly publishCore: (subject: string, data: string) => Effect.Effect<void>
   /** Calls `listener` for each message of a core subject, wildcards allowed, until the scope ends. */
   readonly subscribeCore: (
     subject: string,
     listener: (data: string, subject: string) => void,
   ) => Effect.Effect<void, never, Scope.Scope>
-  /** Whether there is a connection and the last look at the streams went well. Cheap. */
+  /** Whether there is a connection and the last check of the streams succeeded. Cheap. */
   readonly status: Effect.Effect<"ok" | "fail">
-  /** Why the last look at the streams went wrong, or null. */
+  /** Why the last check of the streams failed, or null. */
   readonly fault: Effect.Effect<string | null>
   readonly connected: Effect.Effect<boolean>
-  /** How many times a connection was made, first or again; after a change the broker may be another, or emptier. */
+  /** How many times a connection was made; after a change the broker may be another one, or have lost messages. */
   readonly epoch: Effect.Effect<number>
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
-  /** Gives `take` what the stream holds since then, in order and some at a time; then how many messages that were. */
+  /** Gives `take` the stream's messages since then, in order and some at a time; returns how many there were. */
   readonly history: <E, R>(
     stream: StreamName,
     sinceMillis: number,
     take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
   ) => Effect.Effect<number, BusError | E, R>
-  /** Sequences after the one that was seen last (null: none was) that should hold a message of since then, and do not. */
+  /** Sequences after `after` (null: from the first) that should hold a message stored since then, and do not. */
   readonly missing: (
     stream: StreamName,
     after: number | null,
     sinceMillis: number,
   ) => Effect.Effect<ReadonlyArray<MissingRange>, BusError>
-  /** Hands out again, to every worker of a stream, what it took since then. */
+  /** Makes the broker hand out again, to every worker of a stream, the messages since then. */
   readonly rewind: (stream: StreamName, sinceMillis: number) => Effect.Effect<void, BusError>
   /** How many messages of a stream its workers have not answered. */
   readonly unanswered: (stream: StreamName) => Effect.Effect<number, BusError>
-  /** Consumers of a stream, whoever made them, with how many messages each has before it; 256 at most. */
+  /** All consumers of a stream, with the number of messages that each has yet to get; 256 at most. */
   readonly subscribers: (
     stream: StreamName,
   ) => Effect.Effect<ReadonlyArray<{ readonly name: string; readonly pending: number }>, BusError>
@@ -133,7 +133,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
   )
   const heal = awaited.pipe(Effect.flatMap((nc) => Effect.tryPromise({ try: () => keep(nc), catch: unavailable })))
 
-  // Every 30 s, and at once whenever the connection was made anew: its broker may be another one.
+  // Checks the streams every 30 s, and at once after a new connection: the broker may be another one.
   const anew = Latch.makeUnsafe(false)
   let epoch = 0
   yield* Effect.acquireRelease(
@@ -219,7 +219,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     }),
     publishAll,
     consume,
-    // The client throws where its broker takes less in one message: whoever loops over this must not end of it.
+    // The client throws where a message is larger than its broker takes; a caller's loop must not end for that.
     publishCore: (subject, data) =>
       Effect.try(() => {
         const nc = connection.live()

@@ -1,7 +1,7 @@
 /**
- * What publishers send about accounts, on the stream EVENTS: bounded and decoded, then accepted, kept waiting for its
- * account, or set aside with the reason. One bad message never stops the others: what PostgreSQL refuses is halved down
- * to the one that it refuses.
+ * The intake of messages about accounts, from the stream EVENTS: each is bounded and decoded, then accepted, kept until
+ * its account is known, or rejected with a reason. One bad message never stops the others: a batch that PostgreSQL
+ * refuses is halved down to the message that it refuses.
  */
 import { Clock, Effect, Result } from "effect"
 import type { SqlError } from "effect/sql"
@@ -23,18 +23,18 @@ export interface IntakeFault {
 }
 
 export interface AccountIntake {
-  /** Takes messages in; when it succeeds each of them is in PostgreSQL, accepted or set aside. */
+  /** Takes messages in; when it succeeds each of them is in PostgreSQL, accepted, waiting or rejected. */
   readonly take: (messages: ReadonlyArray<Incoming>) => Effect.Effect<void, SqlError.SqlError>
-  /** Takes in what waited for accounts that are known now; gives whether there may be more. */
+  /** Takes in messages that waited for accounts that are known now; returns whether there may be more. */
   readonly resume: Effect.Effect<boolean, SqlError.SqlError>
-  /** Gives up on what waited for seven days. */
+  /** Rejects messages that waited for seven days. */
   readonly expire: Effect.Effect<void, SqlError.SqlError>
 }
 
 interface Item<A> {
   readonly message: Incoming
   readonly value: A
-  /** The row in which it waited for its account. */
+  /** The id of the reject in which the message waited for its account. */
   readonly waited?: string
 }
 
@@ -43,12 +43,17 @@ const patienceMillis = 7 * 24 * 60 * 60_000
 const batch = 500
 
 const rejectOf = ({ data, seq, subject }: Incoming, { detail, reason }: IntakeFault): Reject => ({
-  ...{ stream: "EVENTS", seq, subject, reason, detail, payload: data },
+  stream: "EVENTS",
+  seq,
+  subject,
+  reason,
+  detail,
+  payload: data,
 })
 
 /**
- * An intake of the messages whose subject is LIKE `subjects`. `accept` remembers what it has seen and gives the positions
- * of values whose account is not known; it may see a value again after any failure.
+ * Makes an intake of the messages whose subject is LIKE `subjects`. `accept` is idempotent, since it may get a value
+ * again after any failure; it returns the indexes of values whose account is not known.
  */
 export const accountIntake = Effect.fnUntraced(function* <A extends { readonly accountId: string }>(options: {
   readonly subjects: string
@@ -95,7 +100,7 @@ export const accountIntake = Effect.fnUntraced(function* <A extends { readonly a
     yield* store(good)
   })
 
-  // Killed between the two statements, it begins again, and the values are known as seen.
+  // Killed between the two statements: the next call begins again, and `accept` knows the values.
   const resume = Effect.gen(function* () {
     const rows = yield* sql<{ id: string; subject: string; stream_seq: bigint; payload: Uint8Array }>`
       select r.id, r.subject, r.stream_seq, r.payload from intake_rejects r
@@ -113,7 +118,7 @@ export const accountIntake = Effect.fnUntraced(function* <A extends { readonly a
     return rows.length === batch
   })
 
-  // Some at a time: what came within a minute may be over at once, and `resume` waits for this.
+  // In batches: many messages may expire at the same time, and `resume` waits for this.
   const expire = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     let found = batch

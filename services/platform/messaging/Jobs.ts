@@ -1,7 +1,7 @@
 /**
- * Work too long for a request, in chunks: each chunk is a transaction of its own that also moves the job's cursor, so a
- * job that is killed goes on where its last chunk committed. A failing job backs off alone. A chunk runs under its claim
- * alone: where its lease ended while others of its batch took their time, it is left to whoever claims it next.
+ * Jobs: work too long for a request, in chunks. Each chunk is a transaction of its own that also moves the job's
+ * cursor, so a killed job goes on where its last chunk committed. A failing job backs off alone. A chunk runs only
+ * under its claim: where the lease ended while other jobs of the batch took long, the job is left to the next claim.
  */
 import { Cause, Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
@@ -25,7 +25,7 @@ export interface JobKind<Args> {
   readonly _args?: (args: Args) => void
 }
 
-/** What a chunk did. `next` null: the job is done; else go on from there, no earlier than `afterMillis` from now. */
+/** The result of a chunk. `next` null: the job is done; else it goes on from there, after `afterMillis`. */
 export interface Chunk {
   readonly done: number
   readonly next: { readonly cursor: unknown; readonly afterMillis?: number } | null
@@ -55,12 +55,12 @@ export const jobsTopic = "jobs"
 
 const table: LeasedTable = { table: "jobs", key: "id", keyType: "uuid" }
 const leaseMillis = 20_000
-/** How long it can be seen that a job was done. */
+/** How long finished jobs are kept. */
 const keptMillis = 30 * 24 * 3_600_000
-/** By one statement. */
+/** Rows that one statement deletes. */
 const forgotten = 1_000
 
-/** A defect is the job's own, too: it must not hold up those that were claimed beside it. */
+/** The reason why a job failed. A defect counts as well: it must not hold up the other jobs of the claim. */
 const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {
   const error = Cause.squash(cause)
   if (SqlError.isSqlError(error)) return reasonOf(error)
@@ -70,10 +70,10 @@ const whyOf = (cause: Cause.Cause<SqlError.SqlError>): string => {
 export class Jobs extends Context.Service<Jobs, {
   /** Adds a job in the current transaction. */
   readonly add: <Args>(kind: JobKind<Args>, args: Args) => Effect.Effect<string, SqlError.SqlError>
-  /** Does one chunk of each due job whose kind is known here; gives whether there may be more. */
+  /** Does one chunk of each due job whose kind is known here; returns whether there may be more. */
   readonly work: (workers: ReadonlyArray<JobWorker>) => Effect.Effect<boolean, SqlError.SqlError>
   readonly free: Effect.Effect<void, SqlError.SqlError>
-  /** Deletes the jobs that were done more than 30 days ago; gives how many. */
+  /** Deletes jobs that were done more than 30 days ago; returns how many. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/platform/messaging/Jobs") {
   static readonly layer = Layer.effect(
@@ -92,7 +92,7 @@ export class Jobs extends Context.Service<Jobs, {
       })
 
       const step = Effect.fnUntraced(function* (job: JobRow & { readonly claim: bigint }, worker: JobWorker) {
-        // Locked to the chunk's end, so that nobody frees it meanwhile; whose turn came after its lease has none.
+        // Locked to the chunk's end, so that no process frees the claim meanwhile; no row where the claim is lost.
         const own = yield* sql`select from jobs where id = ${job.id}::uuid and claim = ${job.claim} for update`
         if (own.length === 0) return
         const { done, next } = yield* worker.chunk(job.args, job.cursor)
@@ -135,7 +135,7 @@ export class Jobs extends Context.Service<Jobs, {
       }
 
       const prune = Effect.gen(function* () {
-        // Who was done is due no more: it says when that was.
+        // `not_before` of a finished job is the time at which it was done.
         const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
         let gone = 0
         let found = forgotten

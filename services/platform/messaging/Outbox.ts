@@ -1,11 +1,11 @@
 /**
- * The outbox: nothing is published that did not commit, and what committed is published at least once.
+ * The outbox: no message is published whose transaction did not commit, and each that did is published at least once.
  *
- * A row is added in the transaction that decides; the relay publishes it after the commit. Statements of their own may
- * insert rows too: `insert into outbox (id, stream, subject, payload, headers, msg_id, aggregate_id, seq, created_at,
- * not_before)`, where `id` is a UUIDv7, `payload` text, `headers` jsonb or null, `msg_id` = `id::text` or null for none,
- * `aggregate_id` and `seq` both null (no order) or both set, `created_at` = `not_before` = now of the program's clock;
- * and then `ringAfterCommit`. A subject is built with `Subject.token` only.
+ * A row is added in the transaction that decides; the relay publishes it after the commit. Other statements may insert
+ * rows as well: `insert into outbox (id, stream, subject, payload, headers, msg_id, aggregate_id, seq, created_at,
+ * not_before)`, where `id` is a UUIDv7, `payload` text, `headers` jsonb or null, `msg_id` = `id::text` or null for
+ * none, `aggregate_id` and `seq` both null (no order) or both set, `created_at` = `not_before` = now of the program's
+ * clock; and then `ringAfterCommit`. A subject is built with `Subject.token` only.
  */
 import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -26,12 +26,12 @@ export interface OutboxMessage {
   readonly stream: StreamName
   /** Built with `Subject.token` for every id in it. */
   readonly subject: string
-  /** The message's text, as it will leave. */
+  /** The message's text, published as it is. */
   readonly payload: string
   readonly headers?: Readonly<Record<string, string>>
   /** For ordered streams: the aggregate and its version or position, which only grows. */
   readonly order?: { readonly aggregateId: string; readonly seq: number | bigint }
-  /** false: no `Nats-Msg-Id`, as for whatever may rightly be said twice. */
+  /** false: no `Nats-Msg-Id`, for messages that may rightly be published twice. */
   readonly dedupe?: boolean
 }
 
@@ -39,22 +39,27 @@ const topic = "outbox"
 const batch = 500
 
 export class Outbox extends Context.Service<Outbox, {
-  /** Adds messages in the current transaction (Gathered.ts), wakes the relay after its commit, and gives their ids in order. */
+  /**
+   * Adds messages in the current transaction (Gathered.ts) and wakes the relay after the commit; returns their ids in
+   * order.
+   */
   readonly add: (...messages: ReadonlyArray<OutboxMessage>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
-  /** For who inserted rows by a statement of its own. */
+  /** Wakes the relay after the commit, for statements that insert rows themselves. */
   readonly ringAfterCommit: Effect.Effect<void>
-  /** What the relay does; nobody else. */
+  /** For the worker Relay only. */
   readonly relay: {
-    /** The topic of the bell that says there is something. */
+    /** The topic of the wake-up signal that new rows send. */
     readonly topic: string
-    /** Publishes one batch of unordered rows over the bus's `epoch`; gives whether there may be more. */
+    /** Publishes one batch of unordered rows over the bus's `epoch`; returns whether there may be more. */
     readonly publishDue: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
-    /** Publishes what is due in this process's lanes over the bus's `epoch`; gives whether there may be more. */
+    /** Publishes due rows of this process's lanes over the bus's `epoch`; returns whether there may be more. */
     readonly publishOrdered: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
     /** Renews this process's lanes, takes free ones. */
     readonly holdLanes: Effect.Effect<void, SqlError.SqlError>
     readonly releaseLanes: Effect.Effect<void, SqlError.SqlError>
-    /** Finds what the broker forgot and makes it due again; gives whether it could look at every stream. */
+    /**
+     * Finds messages that the broker lost and makes them due again; returns whether it could read every stream's mark.
+     */
     readonly recall: Effect.Effect<boolean, SqlError.SqlError>
     /** Frees claims whose lease ended. */
     readonly free: Effect.Effect<void, SqlError.SqlError>
@@ -88,7 +93,7 @@ export class Outbox extends Context.Service<Outbox, {
       const add = Effect.fnUntraced(function* (...messages: ReadonlyArray<OutboxMessage>) {
         const ids = yield* (yield* Ids).batch(messages.length)
         if (!Array.isReadonlyArrayNonEmpty(messages)) return ids
-        // As text, once: a date costs each row as much as all else that is written of it.
+        // Formatted once: to format a date for each row costs as much as the rest of the row.
         const now = new Date(yield* Clock.currentTimeMillis).toISOString()
         const rows = messages.map((message, i) => ({
           created_at: now,
@@ -113,7 +118,7 @@ export class Outbox extends Context.Service<Outbox, {
         relay: {
           topic,
           publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),
-          // What the broker has is written down: a stop says nothing twice that it can help.
+          // A stop waits a moment, so that acknowledged messages are settled and not published twice.
           publishOrdered: (epoch) => soonDone(publishOrdered(sql, bus, owner, () => held, epoch), stopTime),
           holdLanes: Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis

@@ -1,6 +1,7 @@
 /**
- * What arrived and could not be taken is set aside with its reason, so that it neither is lost nor stops what follows.
- * A message that is handed out again is set aside once: its row's id is made of where it stood and what it said.
+ * Rejected messages: a message that could not be taken is stored with its reason, so that it is neither lost nor stops
+ * the messages after it. A message that is handed out again is stored once: its row's id is a digest of its stream,
+ * sequence, subject and payload.
  */
 import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -14,11 +15,11 @@ export interface Reject {
   readonly subject: string
   /** A short code. */
   readonly reason: string
-  /** For people; without values of the message. */
+  /** A text for operators, without values of the message. */
   readonly detail: string | null
   /** The message's bytes; the first 64 KiB are kept. */
   readonly payload: Uint8Array
-  /** What it waits for, and until when. Without it the message is rejected for good. */
+  /** The account that the message waits for, and until when. Without it the message is rejected for good. */
   readonly waiting?: { readonly accountId: string; readonly until: Date }
 }
 
@@ -32,13 +33,13 @@ const idOf = ({ stream, seq, subject, payload }: Reject): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-// Neither of the two can hold what PostgreSQL's text cannot.
+// Subject and detail may hold characters that PostgreSQL's text cannot.
 const printable = (text: string, max: number) => text.replace(/\p{Cc}/gu, "\ufffd").slice(0, max)
 
 export class Rejects extends Context.Service<Rejects, {
-  /** Sets messages aside, in the current transaction where there is one. */
+  /** Stores rejects, in the current transaction where there is one. */
   readonly add: (rejects: ReadonlyArray<Reject>) => Effect.Effect<void, SqlError.SqlError>
-  /** Forgets what arrived 30 days ago or earlier and waits for nothing; gives how many. */
+  /** Deletes rejects that arrived 30 days ago or earlier and do not wait; returns how many. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/platform/messaging/Rejects") {
   static readonly layer = Layer.effect(

@@ -1,10 +1,10 @@
 /**
- * The audit: one row for every change and for every failed request, found again by `X-Request-ID` (`cli audit`).
- * An id that the client chose is marked as such (CurrentRequest).
+ * The audit: one row for every change and for every failed request, which `cli audit` finds by `X-Request-ID`. An id
+ * that the client chose is marked as such (CurrentRequest).
  *
- * Redacted by construction: an entry holds names of actions, typed ids and codes. There is no place for a body, a
- * header, a token or a whole address (refusals name its network), and `details` takes only scalars that the caller names
- * one by one.
+ * Redacted by construction: an entry holds names of actions, typed ids and codes. There is no member for a body, a
+ * header, a token or a whole address (refusals name its network), and `details` takes only scalars that the caller
+ * names one by one.
  * `append` runs in the caller's transaction where there is one, so an audited change and its record commit together.
  */
 import { Clock, Context, Effect, Layer } from "effect"
@@ -15,11 +15,11 @@ import { insertion, write } from "../database/Gathered.ts"
 import { Ids } from "../Ids.ts"
 
 export interface AuditEntry {
-  /** What was done or tried, `noun.verb`: `api-key.created`, `request.failed`. */
+  /** The action that was done or tried, `noun.verb`: `api-key.created`, `request.failed`. */
   readonly action: string
-  /** Who: `account:<id>`, `service:<id>`, `system`, or null where nobody was recognised. */
+  /** The actor: `account:<id>`, `service:<id>`, `system`, or null where no caller was recognised. */
   readonly actor: string | null
-  /** On what: `webhook:<id>`. */
+  /** The object of the action: `webhook:<id>`. */
   readonly subject: string | null
   readonly outcome: "done" | "refused" | "failed"
   readonly status?: number
@@ -28,7 +28,7 @@ export interface AuditEntry {
 }
 
 export class Audit extends Context.Service<Audit, {
-  /** Writes the entries in the current transaction (Gathered.ts) and gives their ids in order. */
+  /** Writes the entries in the current transaction (Gathered.ts); returns their ids in order. */
   readonly append: (...entries: ReadonlyArray<AuditEntry>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 }>()("bailiwick/services/platform/observability/Audit") {
   static readonly layer = Layer.effect(

@@ -1,7 +1,7 @@
 /**
- * Indexes by which an object's audit records are found, beside those of the migrations. The audit may hold gigabytes, so
- * each month's index is built concurrently, by the upkeep of partitions; months made later have theirs from the table's.
- * An index that a killed process left half built is dropped and built anew.
+ * Indexes by which an object's audit records are found, in addition to those of the migrations. The audit may hold
+ * gigabytes, so the upkeep of partitions builds each month's index concurrently; months made later get theirs from the
+ * table's index. An index that a killed process left half built is dropped and built anew.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -10,9 +10,9 @@ import { allowLonger } from "../database/Database/Watched.ts"
 
 const table = "audit_records"
 
-/** By suffix of its name. */
+/** Definitions by the suffix of the index's name. */
 const definitions: Readonly<Record<string, string>> = {
-  // Without the ids of refused requests, of which one record may list hundreds and which have an index of their own.
+  // Without the ids of refused requests: one record may list hundreds of them, and they have an index of their own.
   details: `using gin ((details - 'request_ids') jsonb_path_ops)`,
   object: `(split_part(subject, ':', 2), id) where subject is not null`,
 }
@@ -51,7 +51,7 @@ const build = Effect.fnUntraced(function* (
   yield* owner.unsafe(`alter index ${table}_${suffix} attach partition ${name}`)
 })
 
-/** Makes what lacks, on the owner's one connection, in no transaction. */
+/** Builds missing indexes, on the owner's one connection, outside any transaction. */
 export const keepAuditIndexes = (owner: PgClient.PgClient): Effect.Effect<void, SqlError.SqlError> =>
   Effect.gen(function* () {
     for (const [suffix, definition] of Object.entries(definitions)) {

@@ -1,7 +1,7 @@
 /**
- * Reading the audit: for operators, over all accounts. Records are redacted as they are written (`Audit`), so what is
- * read here may be shown. A request that was refused before anyone was recognised stands with others in one record that
- * lists their ids; it is found like any other.
+ * Reads the audit, for operators, over all accounts. Records are redacted when they are written (`Audit`), so they may
+ * be shown. Requests that were refused before their caller was recognised share one record that lists their ids; each
+ * is found by its id like any other.
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { SqlError } from "effect/sql"
@@ -26,15 +26,15 @@ export interface AuditRecord {
 export interface AuditQuery {
   /** The id as an answer shows it, or `client:<id>`, which finds only records whose id the client chose. */
   readonly requestId?: string | undefined
-  /** On what: `webhook:<id>`, `transfer:<id>`, or the id alone. */
+  /** The object: `webhook:<id>`, `transfer:<id>`, or the id alone. */
   readonly subject?: string | undefined
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since 1970. */
   readonly since?: number | undefined
 }
 
 const page = 500
 
-/** By which names records have objects of a kind in their details. */
+/** The names under which details hold the id of an object, by the object's kind. */
 const inDetails: Readonly<Record<string, ReadonlyArray<string>>> = {
   transfer: ["transfer_id"],
   domain: ["domain_id"],
@@ -45,7 +45,7 @@ const inDetails: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 export class AuditLog extends Context.Service<AuditLog, {
-  /** The records that all of the query's parts fit, oldest first. */
+  /** The records that match all parts of the query, oldest first. */
   readonly read: (query: AuditQuery) => Stream.Stream<AuditRecord, SqlError.SqlError>
 }>()("bailiwick/services/platform/observability/AuditLog") {
   static readonly layer = Layer.effect(
@@ -53,7 +53,7 @@ export class AuditLog extends Context.Service<AuditLog, {
     Effect.gen(function* () {
       const { wide } = yield* Database
 
-      /** SQL of what names the object: as the subject, in its order, and in the details (AuditIndexes.ts). */
+      /** SQL of the conditions that find an object: as the subject, and in the details (AuditIndexes.ts). */
       const about = (subject: string) => {
         const [kind, id] = subject.includes(":")
           ? [subject.slice(0, subject.indexOf(":")), subject.slice(subject.indexOf(":") + 1)]
@@ -75,7 +75,7 @@ export class AuditLog extends Context.Service<AuditLog, {
         "id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details",
       )
 
-      // Each name by its own index: of all together PostgreSQL would rather read every record in the order of ids.
+      // Each name is a query by its own index: for all in one condition PostgreSQL would read every record by id.
       const ofObject = ({ itself, named }: ReturnType<typeof about>, after: string) =>
         named.reduce(
           (all, names) =>
@@ -103,7 +103,7 @@ export class AuditLog extends Context.Service<AuditLog, {
           order by audit_records.id limit ${page}`
       }
 
-      // A record's id carries its time; the smallest id of a millisecond is nobody's, so `>` loses none.
+      // A record's id carries its time; no record has the smallest id of a millisecond, so `>` loses none.
       const read = (query: AuditQuery) =>
         Stream.paginate(floorOf(query.since ?? 0), (from) =>
           Effect.map(after(from, query), (rows) => {

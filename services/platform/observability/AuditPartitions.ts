@@ -1,6 +1,7 @@
 /**
- * The audit's months: made ahead, and dropped whole once the newest of their records is older than the retention. Records
- * that evidence names outlive their month: each receipt of a review names the record of its decision, and is kept for ever.
+ * The audit's monthly partitions: made ahead, and dropped whole once all their records are older than the retention.
+ * Records that evidence names outlive their month: each receipt of a review names the record of its decision, and is
+ * kept for ever.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -44,8 +45,8 @@ export const isOver = ({ number }: Partition, { auditDays }: AuditRetention, now
 
 export class AuditPartitions extends Context.Service<AuditPartitions, {
   /**
-   * Makes the months ahead and drops those whose retention is over. Any number of processes may do it; one without the
-   * owner's role does nothing.
+   * Makes months ahead and drops months whose retention is over. Any number of processes may call it; a process without
+   * the owner's role does nothing.
    */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/platform/observability/AuditPartitions") {
@@ -64,7 +65,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
           for (const month of missing) yield* create(owner, auditTable, month)
         }).pipe(owner.withTransaction)
 
-        // Each month by itself: every writer waits while a partition is taken out.
+        // One transaction for each month: every writer waits while a partition is detached.
         const end = (partition: Partition) =>
           Effect.gen(function* () {
             if (!(yield* isOurTurn(owner))) return
@@ -75,7 +76,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
             yield* drop(owner, auditTable, partition.name)
           }).pipe(owner.withTransaction, allowLonger)
 
-        /** Records of the default partition, of which no month was made in time. */
+        /** Deletes old records of the default partition, whose month was not made in time. */
         const endLate = Effect.gen(function* () {
           const oldest = months.startOf(months.of((yield* Clock.currentTimeMillis) - retention.auditDays * dayMillis))
           const [row] = yield* owner<{ n: number }>`
@@ -97,7 +98,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
             if (isOver(partition, retention, now)) yield* end(partition)
           }
           yield* endLate
-          // Last: a build that gives up behind a long transaction is tried again with the next upkeep.
+          // Last: a build that times out behind a long transaction is tried again with the next upkeep.
           yield* keepAuditIndexes(owner)
         }).pipe(Effect.withSpan("AuditPartitions.upkeep"))
 

@@ -1,9 +1,9 @@
-/** What is known of the request or job in whose name code runs; the audit and the logs carry it. */
+/** The request or job for which code runs; the audit and the logs carry its id. */
 import { Context } from "effect"
 
 /**
- * An `X-Request-ID` that the client chose, as the audit and the logs have it. No id of ours, and none that a client may
- * choose, has a colon, so neither passes for the other.
+ * An `X-Request-ID` that the client chose, as the audit and the logs write it. No id that this program makes and none
+ * that a client may choose has a colon, so the two cannot be confused.
  */
 export const ofClient = (requestId: string): string => `client:${requestId}`
 

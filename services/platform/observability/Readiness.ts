@@ -1,4 +1,4 @@
-/** What `/ready` says: whether the database answers, has every table of this program, and the broker takes messages. */
+/** The checks of `/ready`: the database answers, has every table of this program, and the broker takes messages. */
 import { Context, Effect, Layer } from "effect"
 import { Bus } from "../messaging/Bus.ts"
 import { Database } from "../database/Database.ts"
@@ -18,7 +18,7 @@ export type Readable =
 export class Readiness extends Context.Service<Readiness, {
   readonly look: Effect.Effect<Readable>
 }>()("bailiwick/services/platform/observability/Readiness") {
-  /** `tables`: those that this program needs. `note`: what the operator should know, whatever the checks say. */
+  /** `tables`: the tables that this program needs. `note`: a line for the operator, whatever the checks say. */
   static readonly layer = <R = never>(
     tables: ReadonlyArray<string>,
     note: Effect.Effect<string | null, never, R> = Effect.succeed(null),
@@ -29,7 +29,7 @@ export class Readiness extends Context.Service<Readiness, {
         const { sql } = yield* Database
         const bus = yield* Bus
         const told = Effect.provideContext(note, yield* Effect.context<R>())
-        // The plain pool: a multiplexed one would queue the probe behind the reads that it is asked about.
+        // Asked on the plain pool: on the multiplexed one the probe would queue behind other reads.
         const missing = sql<{ n: number }>`
           select count(*)::int as n from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null`.pipe(
           Effect.timeout("2 seconds"),

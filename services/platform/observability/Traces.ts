@@ -1,7 +1,8 @@
 /**
- * Traces that go on where a request has ended (W3C Trace Context, level 1): what was decided is signed, published, taken
- * and acknowledged later and elsewhere, and all of it belongs to the trace of the request that decided. Its
- * `traceparent` is kept with what was decided. Where traces are off there is none, and all of this does nothing.
+ * Traces that go on after their request has ended (W3C Trace Context, level 1): an event is signed, published,
+ * delivered and acknowledged later and by other processes, and these spans belong to the trace of the request that
+ * decided. Its `traceparent` is stored with the event. Where traces are off there is none, and these functions do
+ * nothing.
  *
  * Attributes are codes and typed ids; never an address, a token or a path.
  */
@@ -10,7 +11,7 @@ import { Headers, HttpTraceContext } from "effect/http"
 
 type Attributes = Readonly<Record<string, string | number>>
 
-/** The trace that the current fiber belongs to, as its header; null where nobody records it. */
+/** The `traceparent` of the current fiber's trace; null where the trace is not recorded. */
 export const traceparentNow: Effect.Effect<string | null> = Effect.map(
   Effect.option(Effect.currentParentSpan),
   Option.match({
@@ -22,7 +23,7 @@ export const traceparentNow: Effect.Effect<string | null> = Effect.map(
 const parentOf = (traceparent: string): Tracer.AnySpan | null =>
   Option.getOrNull(HttpTraceContext.fromHeaders(Headers.fromRecordUnsafe({ traceparent })))
 
-/** The effect as a span of an earlier trace; as it is where there is none. */
+/** Runs an effect as a span of an earlier trace; without a span where there is no trace. */
 export const within =
   (name: string, traceparent: string | null, attributes: Attributes) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -30,7 +31,7 @@ export const within =
     return parent === null ? effect : Effect.withSpan(effect, name, { parent, attributes })
   }
 
-/** Notes in an earlier trace that something came about just now, with a link to the request that brought it. */
+/** Adds a span without duration to an earlier trace, with a link to the request that is running now. */
 export const note = Effect.fnUntraced(function* (name: string, traceparent: string | null, attributes: Attributes) {
   const parent = traceparent === null ? null : parentOf(traceparent)
   if (parent === null) return

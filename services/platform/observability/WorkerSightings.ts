@@ -1,6 +1,6 @@
 /**
- * Which loops run where, for diagnostics: each process writes every ten seconds what it runs, and at a clean stop that it
- * runs it no more. A process that died is seen by its silence.
+ * Heartbeats of worker loops, for diagnostics: each process writes every ten seconds which loops it runs, and at a
+ * clean stop that they have stopped. A process that died is recognised by its silence.
  */
 import { Clock, Context, Effect, Layer, Schedule, type Scope } from "effect"
 import { Database } from "../database/Database.ts"
@@ -8,7 +8,7 @@ import { Database } from "../database/Database.ts"
 const everyMillis = 10_000
 const firstMillis = 1_000
 const keptMillis = 24 * 3_600_000
-/** A process that wrote nothing for three turns is taken for gone. */
+/** A process that wrote nothing for three intervals counts as gone. */
 const silentMillis = 3 * everyMillis
 
 class Names extends Context.Reference<Set<string>>("bailiwick/services/platform/observability/WorkerSightings/Names", {
@@ -33,12 +33,12 @@ const write = Effect.fnUntraced(function* (instance: string, names: ReadonlyArra
   yield* sql`delete from worker_sightings where last_seen_at < ${new Date(now - keptMillis)}`
 })
 
-/** Notes it, and writes so at once. */
+/** Notes that a loop runs, and writes its heartbeat at once. */
 const begun = (instance: string, name: string) => Effect.andThen(running(name), write(instance, [name], false))
 
 /**
- * Whether some process runs a loop of this name. With `within`, also whether one ran it in the last so many
- * milliseconds and has stopped since.
+ * Whether a process runs a loop of this name. With `within`, whether a process ran it in the last so many milliseconds,
+ * even if it has stopped since.
  */
 const seen = Effect.fnUntraced(function* (name: string, within?: number) {
   const { sql } = yield* Database
@@ -56,11 +56,11 @@ export const WorkerSightings = {
   running,
   begun,
   seen,
-  /** Writes what this process runs; `instance` is a name of the process, new with each start. */
+  /** Writes the heartbeats of this process; `instance` is the process's name, new with each start. */
   layer: (instance: string) =>
     Layer.effectDiscard(Effect.gen(function* () {
       const names = yield* Names
-      // Loops may end before this does: what was said to run is said to have stopped.
+      // Loops may end before this layer: all loops that were written as running are written as stopped.
       const told = new Set<string>()
       const seen = (stopped: boolean) =>
         Effect.suspend(() => {
@@ -70,7 +70,7 @@ export const WorkerSightings = {
           Effect.catchCause((cause) => Effect.logDebug("sightings of workers were not written", cause)),
         )
       yield* Effect.addFinalizer(() => seen(true))
-      // Loops begin after this layer is built: they are told of soon, not at the next turn.
+      // Loops begin after this layer is built: write their first heartbeat soon, not after a whole interval.
       yield* seen(false).pipe(
         Effect.repeat(Schedule.spaced(everyMillis)),
         Effect.delay(firstMillis),

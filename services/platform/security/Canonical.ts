@@ -1,8 +1,11 @@
-/** Digests of JSON that do not depend on how it was written: SHA-256 over RFC 8785 (JCS). */
+/** Digests of JSON that do not depend on its formatting: SHA-256 over RFC 8785 (JCS). */
 import canonicalize from "canonicalize"
 import { createHash } from "node:crypto"
 
-/** RFC 8785. Members that are undefined are left out; throws on what JSON cannot say (NaN, a lone surrogate). */
+/**
+ * Canonical JSON (RFC 8785). Leaves out undefined members; throws on values that JSON cannot hold (NaN, a lone
+ * surrogate).
+ */
 export const canonical = (value: unknown): string => {
   const text = canonicalize(value)
   if (text === undefined) throw new TypeError("JSON has no such value")
@@ -13,5 +16,5 @@ export const canonical = (value: unknown): string => {
 export const digestOf = (value: unknown): string =>
   `sha256:${createHash("sha256").update(canonical(value)).digest("hex")}`
 
-/** The digest that a chain starts from. */
+/** The digest before the first event of a chain. */
 export const genesis = `sha256:${"0".repeat(64)}`

@@ -1,10 +1,12 @@
 /**
- * Receipts: what was asked with an idempotency key is done once and answered the same each time (docs/api/identity.md).
+ * Idempotency receipts: a request with an idempotency key is done once and answered the same each time
+ * (docs/api/identity.md).
  *
  * The receipt is the first row of the transaction that does the work, or a row of the one statement that writes it, and
- * commits with it, so a crash leaves both or neither, and only what was done is remembered: a refusal may be tried again
- * with the same key. A second request with the key of one that is under way waits for it, in this process before it
- * takes a connection, else at the row; after two seconds it is told to come back. A replay asks nobody's rights and tells nothing again.
+ * commits with it, so a crash leaves both or neither. Only a request that was done has a receipt: a refused request may
+ * be tried again with the same key. A second request with the key of a request under way waits for that one, in the
+ * same process before it takes a connection, otherwise at the row; after two seconds it is answered with
+ * IdempotencyInProgress. A replay checks no rights and sends nothing again.
  */
 import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import { SqlError } from "effect/sql"
@@ -24,18 +26,20 @@ import { Vault } from "./Vault.ts"
 
 const purpose = "idempotency"
 const patienceMillis = 2_000
-/** Who waited for less is left to the database, which gives up after 2 s; who waited for longer waits for a moment still. */
+/**
+ * A request that waited for less has only the database's lock timeout of 2 s; after a longer wait it gets what is left.
+ */
 const briefMillis = 100
 const momentMillis = 250
 
-/** One request, as far as its sameness goes. */
+/** The parts of a request by which two requests are the same. */
 export interface Asked {
   /** `person:<id>`, or a service's issuer and client: never a token's subject, which may change hands. */
   readonly principal: string
   readonly method: string
   /** The route with its decoded ids filled in, however the client spelled it. */
   readonly path: string
-  /** Null: no protection but the state's own. */
+  /** Null: no receipt; only the state protects from a repetition. */
   readonly key: string | null
   /** The body as it was sent, parsed; undefined where there was none. */
   readonly body: unknown
@@ -43,7 +47,7 @@ export interface Asked {
   readonly portalBinding?: string | undefined
 }
 
-/** How a result is told. `keep` is what the receipt holds where that must be less than what is told now. */
+/** How a result is answered. `keep` makes the receipt's body where that must hold less than the answer. */
 export interface Told<A> {
   readonly status: number | ((result: A) => number)
   readonly encode: (result: A) => string
@@ -65,7 +69,7 @@ interface Kept {
 
 type Lost<E> = Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted
 
-/** Why a command is not decided: it was, before. */
+/** The answer of an admission that found a receipt: the command was decided before. */
 class Known {
   readonly row: Kept
   constructor(row: Kept) {
@@ -73,7 +77,7 @@ class Known {
   }
 }
 
-/** What goes wrong in SQL is a defect here, as it is in `transact`. */
+/** Makes SQL errors defects, as `transact` does. */
 const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
   Effect.catch(
     effect,
@@ -84,9 +88,9 @@ const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
 
 export class Idempotency extends Context.Service<Idempotency, {
   /**
-   * Runs `command` in a transaction of `Transact`, once for each key, and gives its answer. Fails with what it fails
-   * with; IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting. What
-   * the command only adds is gathered and written with the receipt, at its end (Gathered.ts says what that asks of it).
+   * Runs `command` in a transaction of `Transact`, once for each key; returns its answer. Fails as the command fails;
+   * IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting. Rows that
+   * the command only adds are gathered and written with the receipt, at its end (for the conditions see Gathered.ts).
    */
   readonly run: <A, E, R>(
     asked: Asked,
@@ -98,9 +102,9 @@ export class Idempotency extends Context.Service<Idempotency, {
     R
   >
   /**
-   * The same for a command of two round trips (FencedCommand.ts), which is no transaction before its write: its load looks
-   * for the receipt, and its write adds it whole. `turn` names what such commands
-   * meet about, the path where nothing is said.
+   * The same for a command of two round trips (FencedCommand.ts), which has no transaction before its write: its load
+   * looks for the receipt, and its write inserts it. `turn` names what such commands lose races about; by default the
+   * path.
    */
   readonly fenced: <A, E, R, F = never>(
     asked: Asked & Partial<Fenced<F>>,
@@ -116,8 +120,8 @@ export class Idempotency extends Context.Service<Idempotency, {
     R
   >
   /**
-   * The same for a command that has to ask elsewhere first, in no transaction: `asking` gives the command, and is not run
-   * where there is a receipt already.
+   * The same for a command that first has to ask another system, outside any transaction: `asking` returns the command,
+   * and does not run where there is a receipt already.
    */
   readonly runAfter: <A, E, R, E2, R2>(
     asked: Asked,
@@ -151,7 +155,7 @@ export class Idempotency extends Context.Service<Idempotency, {
         }
       }
 
-      /** Runs `effect` when its turn comes; tells it how long that took. */
+      /** Runs `effect` once no other request with the key runs in this process; tells it how long it waited. */
       const alone = <A, E, R>(asked: Asked, effect: (waited: number) => Effect.Effect<A, E, R>) =>
         Effect.flatMap(Clock.currentTimeMillis, (began) => {
           const name = JSON.stringify([asked.principal, asked.method, asked.path, asked.key])
@@ -187,7 +191,7 @@ export class Idempotency extends Context.Service<Idempotency, {
         return made !== undefined
       })
 
-      /** What the receipt will say, written with all else that the command only adds: one statement before COMMIT. */
+      /** Completes the receipt, in the one statement before COMMIT that also writes the command's gathered rows. */
       const closing: Kind<{ readonly asked: Asked; readonly status: number; readonly kept: string }> = {
         name: "idempotency_receipts",
         parts: ([{ asked, kept, status }]) => [{
@@ -215,7 +219,7 @@ export class Idempotency extends Context.Service<Idempotency, {
         return row === undefined ? undefined : yield* replayOf(asked, row)
       })
 
-      /** A command whose key has a receipt is not decided. */
+      /** The admission that refuses a command whose key has a receipt. */
       const unreceived = (asked: Asked): Admission => ({
         statement: kept(asked),
         judge: (row) =>
@@ -261,7 +265,7 @@ export class Idempotency extends Context.Service<Idempotency, {
           ? committed(asked, told, command)
           : alone(asked, (waited) => committed(asked, told, command, waited))
 
-      /** The receipt, written whole; of two with one key the second finds it, and begins anew. */
+      /** A fence that inserts the receipt; of two requests with one key the second misses it, and begins anew. */
       const received = (asked: Asked, { status }: Answer, body: string, now: Date) => {
         const { hash, kid } = fingerprint(asked)
         return one((earlier) =>

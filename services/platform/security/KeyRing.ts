@@ -1,6 +1,6 @@
 /**
- * The key ring: `{"active": "<kid>", "keys": {"<kid>": "<base64 of 32 bytes>"}}`. New secrets go under the active key,
- * the others open what stands.
+ * The key ring: `{"active": "<kid>", "keys": {"<kid>": "<base64 of 32 bytes>"}}`. The active key seals new secrets, the
+ * others open existing ones.
  */
 import { Redacted, Schema } from "effect"
 import { createHmac, hkdfSync, randomBytes } from "node:crypto"
@@ -8,7 +8,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statS
 import { dirname } from "node:path"
 import process from "node:process"
 
-/** Why a process must not start: one line for whoever operates it. */
+/** The reason why a process must not start: one line for the operator. */
 export class VaultError extends Schema.TaggedError<VaultError>()("VaultError", { message: Schema.String }) {}
 
 export interface Ring {
@@ -29,7 +29,7 @@ export const parseRing = (text: Redacted.Redacted, from: string): Ring => {
   try {
     ring = decode(Redacted.value(text))
   } catch {
-    throw new VaultError({ message: `${from} is no key ring, it should look like ${example}` })
+    throw new VaultError({ message: `${from} is not a key ring: it should look like ${example}` })
   }
   const keys = new Map(Object.entries(ring.keys))
   for (const [kid, key] of keys) {
@@ -43,7 +43,7 @@ export const parseRing = (text: Redacted.Redacted, from: string): Ring => {
 
 const hasCode = (error: unknown, code: string) => error instanceof Error && "code" in error && error.code === code
 
-/** Reads a ring's file, or gives null where there is none. Others than its owner may not read it. */
+/** Reads a ring's file; null where there is none. Fails where users other than its owner may read the file. */
 export const readRing = (file: string): Ring | null => {
   let text: string
   try {
@@ -59,7 +59,7 @@ export const readRing = (file: string): Ring | null => {
   return parseRing(Redacted.make(text), `BAILIWICK_KEYS_FILE ${file}`)
 }
 
-/** A folder's entries, on the disk before this returns, where the system can say so of folders. */
+/** Syncs a folder's entries to the disk, where the system can sync folders. */
 const syncFolder = (folder: string) => {
   if (process.platform === "win32") return
   const fd = openSync(folder, "r")
@@ -71,8 +71,8 @@ const syncFolder = (folder: string) => {
 }
 
 /**
- * Makes a ring of one key and writes it, readable by its owner only, on the disk before this returns: the database may
- * hold what only it opens a moment later. Under its name there is all of it or nothing, whatever happens meanwhile.
+ * Makes a ring of one key and writes it, readable by its owner only, to the disk before this returns: a moment later
+ * the database may hold secrets that only this ring opens. The file is complete or absent, whatever happens meanwhile.
  */
 export const makeRing = (file: string): Ring => {
   const kid = `k${randomBytes(6).toString("hex")}`
@@ -99,6 +99,8 @@ export const makeRing = (file: string): Ring => {
 export const deriveKey = (key: Uint8Array, purpose: string): Buffer =>
   Buffer.from(hkdfSync("sha256", key, "bailiwick", purpose, 32))
 
-/** What stands beside a kid in the database: shows whether two processes mean the same key, and nothing else. */
+/**
+ * The check value of a key in the database: shows whether two processes mean the same key by a kid, and nothing else.
+ */
 export const checkValue = (kid: string, key: Uint8Array): Uint8Array =>
   createHmac("sha256", deriveKey(key, "check")).update(kid).digest()

@@ -1,8 +1,8 @@
 /**
  * The public keys of issuers. A set is fetched when first needed, kept ten minutes, and fetched again before that for a
  * token whose key it lacks, at most once in 30 s (5 s after a failure), so that neither a rotation nor a flood of
- * made-up key ids hurts. While an issuer does not answer, the set that is known goes on serving. One fetch at a time an
- * issuer: who lacks a key waits for it and takes what it brought, everybody else goes on with the set that is known.
+ * made-up key ids hurts. While an issuer does not answer, the known set stays in use. One fetch at a time for each
+ * issuer: a token whose key is missing waits for it and uses its result, all other tokens use the known set.
  */
 import { Clock, Effect, Option, Ref, Schema, Semaphore } from "effect"
 import {
@@ -26,9 +26,9 @@ const KeySet = Schema.Struct({ keys: Schema.Array(Schema.Record(Schema.String, S
 const decode = Schema.decodeUnknownEffect(KeySet)
 
 export interface KeySource {
-  /** The set that is known, fetched first where there is none or it has grown old. */
+  /** The known set, fetched first where there is none or it is too old. */
   readonly current: Effect.Effect<LocalJWKSet, DependencyUnavailable>
-  /** A set newer than the one that lacked a key, or null where it is too early to ask again. */
+  /** A set newer than the one that lacked a key, or null where it is too early to fetch again. */
   readonly renewed: Effect.Effect<LocalJWKSet | null, DependencyUnavailable>
 }
 
@@ -38,7 +38,7 @@ export const fixedKeys = (keys: JSONWebKeySet): KeySource => {
   return { current: Effect.succeed(set), renewed: Effect.succeed(null) }
 }
 
-/** Keys behind `jwks_uri`; `fetch` gives the parsed body. */
+/** Keys behind `jwks_uri`; `fetch` returns the parsed body. */
 export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<unknown, E>) {
   const state = yield* Ref.make<{ readonly set: LocalJWKSet | null; readonly askedAt: number }>({
     set: null,
@@ -49,7 +49,7 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
 
   const ask = Effect.fnUntraced(function* () {
     const before = yield* Ref.get(state)
-    // Whoever waited for the same fetch takes what it brought.
+    // A caller that waited for the same fetch uses its result.
     if ((yield* Clock.currentTimeMillis) - before.askedAt < cooldown) return before.set
     const { keys } = yield* fetch.pipe(
       Effect.flatMap(decode),
@@ -59,7 +59,7 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
     const set = keys === null
       ? before.set
       : createLocalJWKSet({ keys: keys.map((key) => ({ ...key })) } as JSONWebKeySet)
-    // From when it ended: what hangs for long is not asked once by each who waited.
+    // Counted from the end of the fetch: an issuer that hangs for long is not asked again by each waiting caller.
     const now = yield* Clock.currentTimeMillis
     yield* Ref.set(state, { set, askedAt: keys === null ? now - cooldown + afterFailure : now })
     return set
@@ -79,7 +79,7 @@ export const fetchedKeys = Effect.fnUntraced(function* <E>(fetch: Effect.Effect<
   return { current, renewed } satisfies KeySource
 })
 
-/** Keys behind an address of the operator's configuration. */
+/** Keys at a URL of the operator's configuration. */
 export const keysAt = Effect.fnUntraced(function* (jwksUri: string) {
   const outbound = yield* Outbound
   return yield* fetchedKeys(
@@ -93,7 +93,7 @@ export const keysAt = Effect.fnUntraced(function* (jwksUri: string) {
   )
 })
 
-/** Whose keys a token says to try, or null: nothing of it is verified yet. */
+/** The issuer that a token names, not verified yet; null where it names none. */
 export const issuerOf = (token: string): string | null => {
   try {
     return decodeJwt(token).iss ?? null
@@ -103,8 +103,9 @@ export const issuerOf = (token: string): string | null => {
 }
 
 /**
- * A token's header and claims, verified by a key of the source and by `options` (at Effect's Clock), or null where it is
- * refused. A key that the known set lacks is asked for once. DependencyUnavailable only where keys were never to be had.
+ * A token's header and claims, verified by a key of the source and by `options` (at Effect's Clock), or null where the
+ * token is refused. A key that the known set lacks is fetched once. DependencyUnavailable only where no set was ever
+ * fetched.
  */
 export const verified = Effect.fnUntraced(function* (
   token: string,

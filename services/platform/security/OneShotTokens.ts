@@ -1,10 +1,10 @@
 /**
- * Tokens that act once, for links in mails. A token is never stored: it is an HMAC over kind, id and a nonce under a key
- * of the Vault's that serves nothing else, so whoever holds the row and the ring can make it again (the Mailer does) and
- * whoever reads the database alone cannot. A row keeps kid, nonce and the token's SHA-256; the kid keeps it alive
- * through a change of keys, so a key stays in the ring while a live row names it.
+ * One-time tokens, for links in mails. A token is never stored: it is an HMAC over kind, id and a nonce under a key of
+ * the Vault that serves no other purpose, so a process with the row and the ring can make it again (the Mailer does)
+ * and a reader of the database alone cannot. A row stores kid, nonce and the token's SHA-256; the kid keeps the token
+ * valid through a change of keys, so a key stays in the ring while a live row names it.
  *
- * That a token acts once is the row's doing: the statement that uses it also takes its hash away, or says that it was
+ * The row makes sure that a token acts once: the statement that uses the token also deletes its hash, or marks it as
  * used.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -13,7 +13,7 @@ import { Vault } from "./Vault.ts"
 
 const purpose = "one-shot-tokens"
 
-/** What a row stores beside its own kind and id. */
+/** The values that a row stores beside its own kind and id. */
 export interface IssuedToken {
   readonly kid: string
   /** 16 random bytes. */
@@ -23,20 +23,20 @@ export interface IssuedToken {
 }
 
 export interface TokenPlace {
-  /** What the token does, for example `transfer-accept`. */
+  /** The token's purpose, for example `transfer-accept`. */
   readonly kind: string
-  /** The row that it acts on. */
+  /** The row that the token acts on. */
   readonly id: string
   readonly kid: string
   readonly nonce: Uint8Array
 }
 
 export class OneShotTokens extends Context.Service<OneShotTokens, {
-  /** A new token's row values; neither argument may hold 0x00. */
+  /** Makes a new token's row values; neither argument may hold 0x00. */
   readonly issue: (kind: string, id: string) => IssuedToken
   /** The token: 256 bits in base64url (43 characters). Throws VaultError where the ring lacks the kid. */
   readonly derive: (place: TokenPlace) => Redacted.Redacted<string>
-  /** What `issue` gave as `hash`, of any text that claims to be a token. */
+  /** The hash of any text that claims to be a token, as `issue` makes it. */
   readonly hash: (token: string) => Uint8Array
 }>()("bailiwick/services/platform/security/OneShotTokens") {
   static readonly layer = Layer.effect(

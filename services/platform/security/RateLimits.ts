@@ -1,13 +1,13 @@
 /**
  * Two kinds of limits, both counted over all processes.
  *
- * Exact (`take`): at most `limit` takes in any window. One row a key holds the moments of the takes that were allowed;
- * its lock orders concurrent takes. For the few limits that must be exact: each take is a write.
+ * Exact (`take`): at most `limit` takes in any window. One row for each key holds the times of the allowed takes; its
+ * lock orders concurrent takes. For the few limits that must be exact: each take is a write.
  *
  * Generous (`spend`): a bucket of `limit` tokens that fills up within a window. A process draws tokens ahead, at first
- * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. Who spends steadily has
- * `limit` tokens a window; a full bucket, and what processes hold ahead, come on top of that once. Buckets stand in no
- * write-ahead log: after a crash of the database they are full.
+ * 1 % of the bucket and, while it goes on spending them, up to 10 %, so that few requests write. A steady client has
+ * `limit` tokens in a window; a full bucket, and the tokens that processes drew ahead, come on top of that once.
+ * Buckets are in an unlogged table: after a crash of the database they are full.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
@@ -18,7 +18,7 @@ import type { Fence } from "../database/FencedWrite.ts"
 import { counted } from "../MapSizes.ts"
 
 export interface RateLimit {
-  /** Names the limit and whom it binds: `transfers.initiate:<account id>`. */
+  /** Names the limit and its subject: `transfers.initiate:<account id>`. */
   readonly key: string
   /** Takes allowed in a window, at least 1. */
   readonly limit: number
@@ -33,19 +33,20 @@ export interface RateDecision {
   readonly retryAfterSeconds: number
 }
 
-/** What a load read of a limit (`windowOf`). */
+/** The state of an exact limit, as a load reads it (`windowOf`). */
 export interface RateWindow {
+  /** Takes in the window. */
   readonly live: number
-  /** Milliseconds; null: none is live. */
+  /** The time of the oldest take in the window, in milliseconds; null where there is none. */
   readonly oldest: number | null
 }
 
-/** For a load: SQL that selects an exact limit's `RateWindow` as JSON. */
+/** SQL that selects an exact limit's `RateWindow` as JSON, for a load. */
 export const windowOf = (sql: PgClient.PgClient, { key, windowMillis }: RateLimit, now: number) =>
   sql`(select json_build_object('live', count(h), 'oldest', floor(1000 * extract(epoch from min(h))))
     from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${new Date(now - windowMillis)})`
 
-/** What a take would be answered, as far as was read. */
+/** The decision on a take, judged by a window that was read. */
 export const decisionOf = (
   { limit, windowMillis }: RateLimit,
   { live, oldest }: RateWindow,
@@ -56,7 +57,7 @@ export const decisionOf = (
   retryAfterSeconds: live < limit ? 0 : secondsUntil(Math.min(oldest ?? now, now) + windowMillis, now),
 })
 
-/** A take as a fence of a fenced write: where the window is full by then, nothing is written. */
+/** A take as a fence of a fenced write: where the window is full, nothing is written. */
 export const taking = (sql: PgClient.PgClient, { key, limit, windowMillis }: RateLimit, now: number): Fence => {
   const since = new Date(now - windowMillis)
   return {
@@ -68,7 +69,7 @@ export const taking = (sql: PgClient.PgClient, { key, limit, windowMillis }: Rat
 
 const secondsUntil = (free: number, now: number) => Math.max(1, Math.ceil((free - now) / 1_000))
 
-/** Takes one, where fewer than `limit` are newer than `since`; gives the row's hits then, and no row else. */
+/** SQL of a take: where fewer than `limit` takes are newer than `since` it returns the row's hits, otherwise no row. */
 const taken = (
   sql: PgClient.PgClient,
   { at, expires, key, limit, since }: {
@@ -88,32 +89,34 @@ const taken = (
     where (select count(*) from unnest(r.hits) h where h > ${since}) < ${limit}
     returning hits`
 
-/** What this process holds of one key's bucket. */
+/** The tokens of one key's bucket that this process drew ahead. */
 interface Purse {
   readonly one: Semaphore.Semaphore
   held: number
-  /** How many were asked for last. */
+  /** The size of the last draw. */
   asked: number
-  /** Nobody asks an empty bucket again before; then it has one token. */
+  /** An empty bucket is not asked again before this time, at which it has one token. */
   emptyUntil: number
   spentAt: number
 }
 
-/** Purses of a process: beyond that, the purse that was made or filled longest ago goes, and its tokens with it. */
+/** Purses of a process: beyond that, the purse that was made or filled longest ago is dropped, with its tokens. */
 const mostPurses = 10_000
 
 /** Rows of each kind that one statement deletes. */
 const pruned = 1_000
 
 export class RateLimits extends Context.Service<RateLimits, {
-  /** Takes one, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does. */
+  /**
+   * Takes once, where the limit allows it. Not inside a transaction: it commits by itself, whatever the caller does.
+   */
   readonly take: (limit: RateLimit) => Effect.Effect<RateDecision, SqlError.SqlError>
   /**
-   * Spends tokens of a generous limit, one where nothing is said and at most all that it has. Gives 0, or the whole seconds
-   * after which there may be so many again. Not inside a transaction.
+   * Spends tokens of a generous limit, by default one and at most the whole bucket. Returns 0, or the whole seconds
+   * after which there may be enough tokens again. Not inside a transaction.
    */
   readonly spend: (limit: RateLimit, tokens?: number) => Effect.Effect<number, SqlError.SqlError>
-  /** Deletes rows whose window is over, at most 1,000 of each kind; gives whether there may be more. */
+  /** Deletes rows whose window is over, at most 1,000 of each kind; returns whether there may be more. */
   readonly prune: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/platform/security/RateLimits") {
   static readonly layer = Layer.effect(
@@ -126,8 +129,9 @@ export class RateLimits extends Context.Service<RateLimits, {
         const now = new Date(millis)
         const since = new Date(millis - windowMillis)
         const expires = new Date(millis + windowMillis)
-        // A refused take updates nothing, so that its own arm finds the row as the statement's snapshot has it; where
-        // the window filled up within this very statement, the snapshot is empty and the whole window is left.
+        // A refused take updates nothing, so the second part finds the row in the statement's snapshot. Where the
+        // window filled up during this very statement, the snapshot shows no take, and the answer is to wait a whole
+        // window.
         const [row] = yield* sql<{ allowed: boolean; live: number; oldest: Date | null }>`
           with taken as (${taken(sql, { key, limit, at: now, since, expires }, sql`true`)})
           select true as allowed, cardinality(hits) as live, null::timestamptz as oldest from taken
@@ -136,7 +140,7 @@ export class RateLimits extends Context.Service<RateLimits, {
             (select min(h) from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${since})
           where not exists (select from taken)`
         const { allowed, live, oldest } = row!
-        // Whoever waited for the row's lock may find takes that are newer than its own moment.
+        // A take that waited for the row's lock may find takes that are newer than its own time.
         const free = Math.min(oldest?.getTime() ?? millis, millis) + windowMillis
         return {
           allowed,
@@ -145,7 +149,7 @@ export class RateLimits extends Context.Service<RateLimits, {
         }
       })
 
-      /** Takes at most `wanted` whole tokens out of the bucket. A bucket that nobody has used yet is full. */
+      /** Takes at most `wanted` whole tokens out of the bucket. A bucket without a row is full. */
       const draw = Effect.fnUntraced(function* (limit: RateLimit, wanted: number, millis: number) {
         const { key, windowMillis } = limit
         const now = new Date(millis)
@@ -179,7 +183,7 @@ export class RateLimits extends Context.Service<RateLimits, {
       const refill = Effect.fnUntraced(function* (limit: RateLimit, purse: Purse, tokens: number) {
         const millis = yield* Clock.currentTimeMillis
         const each = limit.windowMillis / limit.limit
-        // Whoever waited for the same draw spends of what it brought.
+        // A caller that waited for the same draw spends the tokens that it brought.
         if (purse.held < tokens && millis >= purse.emptyUntil) {
           const idle = millis - purse.spentAt > limit.windowMillis
           purse.asked = Math.max(

@@ -1,10 +1,10 @@
 /**
  * Secrets at rest: AES-256-GCM under a key ring, the key's id beside each ciphertext.
  *
- * A ciphertext opens only where it was sealed: table, column, row and kid are bound into it. Each purpose has a key of
- * its own (HKDF), so what one may compute says nothing about another. The database remembers a check value of every
- * key; a process that lacks one, or means another key by its name, does not start, and a ring is made only for a
- * database that has none. `open` and `seal` are synchronous and take some microseconds.
+ * A ciphertext opens only in the place where it was sealed: table, column, row and kid are bound into it. Each purpose
+ * has a key of its own (HKDF), so the values computed for one purpose reveal nothing about another. The database stores
+ * a check value of every key; a process whose ring lacks a key, or has another key under its kid, does not start, and a
+ * ring is made only for a database that has no keys. `open` and `seal` are synchronous and take some microseconds.
  */
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto"
@@ -17,13 +17,13 @@ import { checkValue, deriveKey, makeRing, parseRing, readRing, VaultError } from
 export { VaultError } from "./KeyRing.ts"
 
 export interface VaultConfig {
-  /** The ring itself (BAILIWICK_KEYS); it goes before the file. */
+  /** The ring itself (BAILIWICK_KEYS); used instead of the file. */
   readonly keys?: Redacted.Redacted
-  /** Where the ring lies, or is made for an empty database (BAILIWICK_KEYS_FILE). */
+  /** The ring's file, which is made for an empty database (BAILIWICK_KEYS_FILE). */
   readonly file: string
 }
 
-/** Where a ciphertext stands. `row` is the row's id. */
+/** The place of a ciphertext. `row` is the row's id. */
 export interface VaultPlace {
   readonly table: string
   readonly column: string
@@ -43,11 +43,13 @@ export interface DerivedKey {
 
 export class Vault extends Context.Service<Vault, {
   readonly seal: (plaintext: Redacted.Redacted, place: VaultPlace) => Sealed
-  /** Throws VaultError where kid, place or bytes are not those of `seal`: a defect, since only we write them. */
+  /**
+   * Throws VaultError where kid, place or bytes are not those of `seal`: a defect, since only this program writes them.
+   */
   readonly open: (sealed: Sealed, place: VaultPlace) => Redacted.Redacted
   /**
-   * 32 bytes for `purpose` from the active key, or from `kid` (throws VaultError where the ring lacks it). What outlives
-   * a change of keys stores the kid with it.
+   * 32 bytes for `purpose` from the active key, or from `kid` (throws VaultError where the ring lacks it). Store the
+   * kid with every value that must outlive a change of keys.
    */
   readonly derive: (purpose: string, kid?: string) => DerivedKey
 }>()("bailiwick/services/platform/security/Vault") {
@@ -72,13 +74,13 @@ const faultOf = (ring: Ring, known: ReadonlyArray<KnownKey>): string | null => {
     const key = ring.keys.get(kid)
     if (key === undefined) return `the ring lacks key ${kid}, under which this database has secrets`
     if (!timingSafeEqual(checkValue(kid, key), check_value)) {
-      return `the ring's key ${kid} is another one than this database's: take the ring that belongs to it`
+      return `the ring's key ${kid} is not this database's key of that name: use the ring that belongs to this database`
     }
   }
   return null
 }
 
-/** The ring of this process, admitted by the database: one process at a time, so only one can make a ring. */
+/** The ring of this process, checked against the database: one process at a time, so that only one makes a ring. */
 const admitted = Effect.fnUntraced(function* (config: VaultConfig) {
   const { sql } = yield* Database
   const given = yield* attempt(() =>
@@ -112,7 +114,7 @@ const bound = ({ table, column, row }: VaultPlace, kid: string) =>
 
 const make = (ring: Ring) => {
   const sealing = new Map(Array.from(ring.keys, ([kid, key]) => [kid, deriveKey(key, "seal")]))
-  // As many as there are purposes and keys: derived anew for each request they cost more than what they are derived for.
+  // One entry for each purpose and key. Without this map, deriving a key cost more than the work with it.
   const derived = new Map<string, DerivedKey>()
 
   return Vault.of({

@@ -1,6 +1,6 @@
 /**
- * Waits for a PostgreSQL that is away or starting: machines and containers start in any order. What waiting does not mend
- * (credentials, a database that is not there, an address that is none) fails at once.
+ * Waits for a PostgreSQL that is away or starting: machines and containers start in any order. A fault that waiting
+ * does not mend (credentials, a missing database, a malformed address) fails at once.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate, Redacted, Schedule } from "effect"
@@ -11,14 +11,24 @@ import { watched } from "./Watched.ts"
 
 /** Nothing listens there, its name is not known yet, or the network is not up. */
 const unreachable = new Set([
-  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN"],
-  ...["ENOTFOUND", "EAI_AGAIN"],
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "EHOSTDOWN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "ENOTFOUND",
+  "EAI_AGAIN",
 ])
 
-/** Starting or stopping (57P01 to 57P03), no connection left (53300), or lost on the way (class 08). */
+/**
+ * The server starts or stops (57P01 to 57P03), has no connection left (53300), or the connection was lost (class 08).
+ */
 const starting = /^(57P0[123]|53300|08)/
 
-/** What a connection says that was accepted and then given up: by a proxy whose server is away, or by our deadline. */
+/** Messages of a connection that was accepted and then closed: by a proxy whose server is away, or by our deadline. */
 const silent = /closed unexpectedly|does not answer|timed? ?out/i
 
 const answerSeconds = 5
@@ -48,7 +58,7 @@ const answers = (url: Redacted.Redacted) =>
     stream: watched(Redacted.value(url), answerSeconds),
   }).pipe(Effect.flatMap((sql) => sql`select 1`), Effect.scoped, Effect.provide(Reactivity.layer))
 
-/** Waits until the server takes a connection at `url`; says once that it does, and why. */
+/** Waits until the server takes a connection at `url`; logs once that it waits, and why. */
 export const awaited = (url: Redacted.Redacted): Effect.Effect<void, SqlError.SqlError> => {
   let said = false
   return answers(url).pipe(

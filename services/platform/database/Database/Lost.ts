@@ -1,8 +1,8 @@
 /**
- * A connection that is lost within a transaction. Effect ends a transaction whose ROLLBACK cannot be sent, or whose COMMIT
- * was not answered, in a defect; and what loops over transactions ends with it, for good. But the server rolls back what
- * lost its connection, and of a COMMIT without an answer nobody knows more than of any other lost statement: both are
- * failures like any other.
+ * Turns the loss of a connection within a transaction into a failure. Effect ends a transaction whose ROLLBACK cannot
+ * be sent, or whose COMMIT was not answered, in a defect, which would end a worker's loop for good. But the server
+ * rolls back a transaction whose connection is lost, and a COMMIT without an answer is as uncertain as any other lost
+ * statement: both are failures like any other.
  */
 import { Cause, Effect } from "effect"
 import { SqlError } from "effect/sql"
@@ -16,8 +16,8 @@ const lossOf = <E>(cause: Cause.Cause<E>): SqlError.SqlError | null => {
 }
 
 /**
- * A transaction whose loss is a failure, whatever it failed of before. What was interrupted, or died of anything else,
- * stays so.
+ * Makes the loss of a transaction's connection a failure, whatever the transaction failed with before. Interruptions
+ * and other defects stay.
  */
 export const lossFails = <A, E, R>(
   transaction: Effect.Effect<A, E | SqlError.SqlError, R>,

@@ -1,11 +1,11 @@
 /**
- * Connections that are given up where nothing comes back. How long a statement may take is the
- * server's to say, and nobody says it where the server stands still, or where a network swallows what is sent: TCP itself
- * goes on for a quarter of an hour. So a connection that was asked something and is silent for longer than the server may
- * be is destroyed; what it was asked fails like on any lost connection, and the next one is made anew.
+ * Destroys connections to PostgreSQL that do not answer. The server limits how long a statement may take, but that does
+ * not help where the server is frozen or a network drops packets: TCP itself waits for a quarter of an hour. So a
+ * connection that waits for an answer and is silent for longer than the server's limit is destroyed; its statement
+ * fails as on any lost connection, and the pool makes a new connection.
  *
- * Silence is counted in looks, not in time: a process that was frozen wakes to one look, and reads first what lay in its
- * sockets. Under TLS there is nothing to see here: such connections are watched by TCP's keepalive alone.
+ * Silence is counted in ticks of a timer, not in time: a process that was frozen wakes to one tick, and first reads the
+ * data in its sockets. Under TLS the answers cannot be recognised: there TCP's keepalive alone watches the connection.
  */
 import { Effect } from "effect"
 import { Buffer } from "node:buffer"
@@ -13,20 +13,23 @@ import { connect, type Socket } from "node:net"
 
 const lookMillis = 1_000
 const keepAliveMillis = 10_000
-/** Looks at what `allowLonger` allows: its statements may take five minutes. */
+/** Ticks that are allowed within `allowLonger`: its statements may take five minutes. */
 const longest = 330
-/** Seconds beside those that the server may take: the way there and back, and machines that are busy. */
+/** Seconds on top of the server's limit: the round trip, and busy machines. */
 export const grace = 3
 
 let allowed = 0
 
-/** For the rare work that raises `statement_timeout` itself, to five minutes at most; no connection is given up meanwhile. */
+/**
+ * For the rare work that raises `statement_timeout` itself, to five minutes at most: no connection is destroyed
+ * earlier.
+ */
 export const allowLonger = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(Effect.sync(() => void allowed++), () => work, () => Effect.sync(() => void allowed--))
 
-/** ReadyForQuery, but for its last byte: the server has answered all that it was asked so far. */
+/** ReadyForQuery without its last byte: the server has answered everything so far. */
 const ready = Buffer.from([0x5a, 0, 0, 0, 5])
-/** What a server that speaks TLS answers to being asked for it. */
+/** The answer of a server that speaks TLS to an SSLRequest. */
 const speaksTls = 0x53
 
 const watch = (socket: Socket, patience: number) => {
@@ -62,8 +65,8 @@ const watch = (socket: Socket, patience: number) => {
 }
 
 /**
- * What makes a pool's connections, each given up after so many seconds of silence; undefined where the address is no host
- * and port, and the library's own way is taken.
+ * A factory of a pool's sockets, each destroyed after so many seconds of silence; undefined where the address is no
+ * host and port, so that the library connects in its own way.
  */
 export const watched = (url: string, patience: number): (() => Socket) | undefined => {
   const { hostname, port, searchParams } = new URL(url)

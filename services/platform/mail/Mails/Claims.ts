@@ -6,20 +6,22 @@ import { backoffMillis, claimDue, type LeasedTable, release, unfinished } from "
 
 const minute = 60_000
 
-/** How long one attempt may take, rendering included, before another process may take over. */
+/** How long one attempt may take, rendering included, before another process may claim the mail. */
 export const leaseMillis = 3 * minute
 
-/** How long a mail that a server refused for now waits, by the attempt that was refused: 8 attempts in 23 hours. */
+/** The delay after a temporary failure, by the number of attempts so far: 8 attempts in 23 hours. */
 const retryMillis = [1, 5, 15, 60, 180, 360, 720].map((minutes) => minutes * minute)
 
-/** A mail that ends its process before it is sent is given up. */
+/**
+ * A mail is given up after so many attempts that ended before it was sent, for example because it kills its process.
+ */
 const interruptions = 16
 
 const repeatMillis = 10 * minute
 
 const table: LeasedTable = { table: "mails", key: "id", keyType: "uuid" }
 
-/** SQL of one row for each mail that waits, as `unfinished` has it. */
+/** SQL of one row for each waiting mail, as `unfinished` makes it. */
 export const unsent = (sql: PgClient.PgClient, most: number) =>
   unfinished(sql, table, sql`t.not_before is not null`, most)
 
@@ -39,7 +41,7 @@ export interface ClaimedMail {
   readonly lease_until: Date
 }
 
-/** What became of one attempt. Reasons are for operators: no address, and no text of the message. */
+/** The outcome of one attempt. Errors are for operators: they hold no address and no text of the message. */
 export type MailOutcome =
   | { readonly _tag: "Sent" }
   /** Nothing to send any more. */
@@ -64,7 +66,7 @@ export const claim = (sql: PgClient.PgClient, { ids, kinds, limit }: {
       : sql`and t.kind = any(${[...kinds]}::text[]) and t.id = any(${[...ids]}::uuid[])`,
   })
 
-/** Releases those of mails that were claimed together whose message did not leave; the others are settled by their attempts. */
+/** Releases mails that were claimed together, except those that are being sent, which their attempts settle. */
 export const giveBack = (sql: PgClient.PgClient, [first]: ReadonlyArray<ClaimedMail>) =>
   first === undefined ? Effect.void : release(sql, table, first.claim, { also: sql`and not t.sending` })
 
@@ -89,7 +91,7 @@ interface Next {
   readonly error: string | null
 }
 
-/** A mail of which nobody knows whether it arrived stays `unknown` to its end, unless its repeat was taken. */
+/** The mail's next state. An `unknown` mail stays `unknown` to its end, unless a server takes its repeat. */
 const next = ({ attempts, doubts, state }: ClaimedMail, outcome: MailOutcome): Next => {
   const failed = state === "unknown" ? "unknown" as const : "failed" as const
   switch (outcome._tag) {
@@ -128,7 +130,7 @@ export const settle = Effect.fnUntraced(function* (
 })
 
 /**
- * Frees what a process left behind. One that was being sent is unknown; one that was not is due again, later each time.
+ * Frees mails whose lease ended. A mail that was being sent is unknown; another one is due again, later each time.
  */
 export const free = (sql: PgClient.PgClient): Effect.Effect<void, SqlError.SqlError> =>
   Effect.gen(function* () {

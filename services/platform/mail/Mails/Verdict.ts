@@ -1,6 +1,6 @@
-/** What a failed attempt over SMTP means for the mail. */
+/** The outcome of a failed attempt over SMTP. */
 
-/** What nodemailer tells of a failure, as far as we use it. */
+/** The members of nodemailer's errors that are used here. */
 export interface SmtpFault {
   readonly code?: string
   readonly command?: string
@@ -11,8 +11,8 @@ export interface SmtpFault {
 const envelope = new Set(["MAIL FROM", "RCPT TO", "DATA"])
 
 /**
- * `begun`: the server had asked for the message and some of it was handed over. Refusals before the envelope (greeting,
- * TLS, credentials) are about us and not about the mail, so a 5xx there is tried again.
+ * `begun`: the server had asked for the message and some of it was sent. A refusal before the envelope (greeting, TLS,
+ * credentials) is about this sender and not about the mail, so a 5xx there is tried again.
  */
 export const verdict = (fault: SmtpFault, begun: boolean): "Later" | "Refused" | "Unknown" => {
   const answered = fault.responseCode !== undefined && fault.responseCode >= 400

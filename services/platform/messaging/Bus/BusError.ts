@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * What the broker did not take. `subject` and `size` lie in the message and will never pass; the others pass later.
- * `refused` is the stream's own word (full, or a stale expectation).
+ * A message that the broker did not take. `subject`, `size` and `headers` are faults of the message, which will never
+ * pass; the others may pass later. `refused` is the stream's own answer (full, or a stale expectation).
  */
 export class BusError extends Schema.TaggedError<BusError>()("BusError", {
   reason: Schema.Literals(["subject", "size", "headers", "unavailable", "no-stream", "timeout", "refused"]),

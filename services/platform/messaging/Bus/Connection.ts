@@ -1,6 +1,6 @@
 /**
- * One connection to the broker, made in the background and for ever again, so that no start waits for it. The client
- * reconnects by itself; only where it gives a connection up for good is a new one made here.
+ * One connection to the broker, made in the background and renewed for ever, so that no start waits for it. The client
+ * reconnects by itself; a new connection is made here only where the client gave up for good.
  */
 import type { ConnectionOptions, NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
 import { connect, credsAuthenticator } from "@nats-io/transport-node"
@@ -43,9 +43,9 @@ export interface Connection {
   readonly live: () => NatsConnection | null
   /** Waits until there is a live connection. */
   readonly get: Effect.Effect<NatsConnection>
-  /** How many times a connection was made, first or again: whoever remembers another number missed something. */
+  /** How many times a connection was made: a caller that remembers another number may have missed messages. */
   readonly epoch: () => number
-  /** Calls `listener` whenever the connection comes or goes; gives the way to stop that. */
+  /** Calls `listener` whenever the connection comes or goes; returns a function that stops that. */
   readonly onChange: (listener: () => void) => () => void
 }
 

@@ -1,4 +1,4 @@
-/** What a stream still holds of the past, for who has to look back: read once, or handed out to its workers again. */
+/** Reads the past messages of a stream, or makes the broker hand them out to its workers again. */
 import {
   AckPolicy,
   type ConsumerInfo,
@@ -11,7 +11,7 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import type { StreamName } from "../../../../schemas/bus/Streams.ts"
 import { consumerExists, managerOf } from "./Keeper.ts"
 
-/** A message as it lies in its stream. */
+/** A message as its stream stores it. */
 export interface PastMessage {
   readonly subject: string
   readonly data: Uint8Array
@@ -19,7 +19,7 @@ export interface PastMessage {
 }
 
 export interface History {
-  /** How many messages there were when it was opened. */
+  /** How many messages there were when the history was opened. */
   readonly length: number
   /** At most `max` of them, in order; none where the broker does not give any within 5 s. */
   readonly next: (max: number) => Promise<ReadonlyArray<PastMessage>>
@@ -27,7 +27,7 @@ export interface History {
 }
 
 const nextMillis = 5_000
-/** Kept by the broker so long after the last request: who looks back may have to think. */
+/** How long the broker keeps the reader after its last request: the work between two requests may take long. */
 const idleNanos = 300 * 1e9
 
 const begins = (sinceMillis: number) => ({
@@ -35,7 +35,7 @@ const begins = (sinceMillis: number) => ({
   opt_start_time: new Date(sinceMillis).toISOString(),
 })
 
-/** Opens what the stream took since then. */
+/** Opens the history of the stream's messages since then. */
 export const openHistory = async (nc: NatsConnection, stream: StreamName, sinceMillis: number): Promise<History> => {
   const manager = await managerOf(nc)
   const { name, num_pending } = await manager.consumers.add(stream, {
@@ -54,7 +54,7 @@ export const openHistory = async (nc: NatsConnection, stream: StreamName, sinceM
       return found
     },
     close: async () => {
-      // The broker forgets it by itself, too.
+      // A failure does not matter: the broker deletes an idle consumer by itself.
       await manager.consumers.delete(stream, name).catch(() => false)
     },
   }
@@ -69,7 +69,9 @@ const durablesOf = async (nc: NatsConnection, stream: StreamName) => {
   return { manager, found }
 }
 
-/** Hands out again, to the workers of a stream, what it took since then; what they had not answered before stays theirs. */
+/**
+ * Makes the broker hand out the messages since then to the stream's workers again, and older unanswered ones as well.
+ */
 export const rewind = async (nc: NatsConnection, stream: StreamName, sinceMillis: number): Promise<void> => {
   const { found, manager } = await durablesOf(nc, stream)
   for (const { ack_floor, config, name } of found) {
@@ -87,13 +89,13 @@ export const rewind = async (nc: NatsConnection, stream: StreamName, sinceMillis
       ...(config.filter_subject === undefined ? {} : { filter_subject: config.filter_subject }),
       ...(older ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: first } : begins(sinceMillis)),
     }).catch((error) => {
-      // Its worker missed it and was first: then it begins with all that there is.
+      // The worker made its consumer anew before this call: then it begins with all messages of the stream.
       if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
     })
   }
 }
 
-/** What the workers of a stream have not answered yet. */
+/** The number of messages that the workers of a stream have not answered yet. */
 export const unanswered = async (nc: NatsConnection, stream: StreamName): Promise<number> => {
   const { found } = await durablesOf(nc, stream)
   return found.reduce((sum, { num_ack_pending, num_pending }) => sum + num_pending + num_ack_pending, 0)

@@ -1,6 +1,6 @@
 /**
- * Keeps the streams and consumers of the broker as this product needs them: made where missing, widened where they
- * keep less than they should, never reduced. What an operator enlarged stays.
+ * Provisions the streams and consumers of the broker: makes missing ones, widens those that keep less than they should,
+ * and never reduces any, so that what an operator enlarged stays.
  */
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import {
@@ -19,7 +19,7 @@ import { nanos } from "@nats-io/transport-node"
 import type { StreamName } from "../../../../schemas/bus/Streams.ts"
 import { duplicateWindowMillis, streamNames, Streams } from "../../../../schemas/bus/Streams.ts"
 
-/** The broker's code for a durable consumer that exists with another configuration. */
+/** The broker's error code for a durable consumer that exists with another configuration. */
 export const consumerExists = 10_148
 
 const has = (error: unknown, code: number) => error instanceof JetStreamApiError && error.code === code
@@ -31,7 +31,7 @@ export const isMissing = (error: unknown): boolean => has(error, JetStreamApiCod
 export const managerOf = (nc: NatsConnection): Promise<JetStreamManager> =>
   jetstreamManager(nc, { checkAPI: false, timeout: 5_000 })
 
-/** An age or a window of 0 means no end. */
+/** The longer of two durations; 0 means no end. */
 const longer = (a: number, b: number) => a === 0 || b === 0 ? 0 : Math.max(a, b)
 
 const widened = (is: StreamConfig, name: StreamName): Partial<StreamConfig> | null => {
@@ -73,9 +73,9 @@ export interface ConsumerSpec {
   readonly stream: StreamName
   /** The name under which the broker remembers what was acknowledged; one per kind of worker, shared by processes. */
   readonly durable: string
-  /** One subject pattern of the stream; all of them without it. */
+  /** A subject pattern of the stream; by default all subjects. */
   readonly filter?: string
-  /** After how many milliseconds without an answer a message is handed out again. */
+  /** A message without an answer is handed out again after so many milliseconds. */
   readonly ackWaitMillis: number
   /** How many messages may be unanswered over all processes. */
   readonly maxAckPending: number

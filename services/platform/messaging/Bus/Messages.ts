@@ -1,12 +1,12 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 
 const encoder = new TextEncoder()
-/** Nearly every message is answered so. */
+/** The answer to nearly every message, encoded once. */
 const acknowledgement = encoder.encode("+ACK")
 
 /**
- * What a handler gets. Exactly one of `ack`, `nak`, `term` counts, the first; each only writes to the socket. Headers and
- * the broker's figures are read when they are asked for: of an event in good order nobody does.
+ * A message that a handler gets. Only the first call of `ack`, `nak` or `term` counts; each only writes to the socket.
+ * Headers and the broker's figures are parsed only when they are read, which the handling of a valid event never does.
  */
 export class BusMessage {
   readonly subject: string
@@ -52,22 +52,22 @@ export class BusMessage {
     return this.#settled
   }
 
-  /** The message is remembered elsewhere: the broker may forget it. Only after the write that remembers it. */
+  /** Acknowledges the message. Only after the commit of the write that stores it. */
   ack(): void {
     this.#answer(acknowledgement)
   }
 
-  /** Hand it out again, to anyone, no earlier than `delayMillis` from now (earlier after the broker's restart). */
+  /** Has the message handed out again, to any process, after `delayMillis` (earlier where the broker restarts). */
   nak(delayMillis = 0): void {
     this.#answer(delayMillis > 0 ? `-NAK {"delay":${Math.round(delayMillis * 1e6)}}` : "-NAK")
   }
 
-  /** Never hand it out again; its reason must stand elsewhere. */
+  /** Ends the message without an acknowledgement; the reason must be recorded elsewhere. */
   term(): void {
     this.#answer("+TERM")
   }
 
-  /** Still at work: its wait begins anew. */
+  /** Tells the broker that the work goes on: the ack wait begins anew. */
   working(): void {
     if (!this.#settled) this.#send("+WPI")
   }
@@ -85,7 +85,7 @@ export class BusMessage {
   }
 
   #send(word: string | Uint8Array): void {
-    // On a closed connection the answer is lost, and the message comes again: consumers are idempotent.
+    // On a closed connection the answer is lost, and the message is handed out again: consumers are idempotent.
     if (!this.#nc.isClosed()) this.#nc.publish(this.#message.reply ?? "", word)
   }
 }

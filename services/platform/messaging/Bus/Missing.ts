@@ -1,4 +1,4 @@
-/** Sequences of a stream that should hold a message and do not: JetStream may lose acknowledged messages in a power cut. */
+/** Finds sequences of a stream whose message is gone: JetStream may lose acknowledged messages in a power cut. */
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { type StreamName, Streams } from "../../../../schemas/bus/Streams.ts"
@@ -10,7 +10,7 @@ export interface MissingRange {
   readonly last: number
 }
 
-/** So many of them are looked at one by one; more are missing without a look at when that was. */
+/** Gaps whose age is looked up, one by one; further gaps count as missing without a look. */
 const looked = 100
 
 const runsOf = (sequences: ReadonlyArray<number>): ReadonlyArray<MissingRange> => {
@@ -23,27 +23,30 @@ const runsOf = (sequences: ReadonlyArray<number>): ReadonlyArray<MissingRange> =
   return runs
 }
 
-/** Whether what follows a run was stored before the time in question, and so the run was, too. */
+/** Whether the message after a run was stored before the time in question, and so the run as well. */
 const isOlder = async (manager: JetStreamManager, stream: StreamName, { last }: MissingRange, sinceMillis: number) => {
   const next = await manager.streams.getMessage(stream, { seq: last + 1 })
   return next !== null && next.time.getTime() < sinceMillis
 }
 
-/** An age of 0 means no end. Ours where the broker keeps less: a message that another limit removed may be a revocation. */
+/**
+ * How long the stream should keep messages. Never less than this program asks for, even where the broker keeps less: a
+ * message that another limit removed may be a revocation.
+ */
 const keptMillis = (stream: StreamName, { max_age }: StreamConfig) =>
   Math.max(Streams[stream].maxAgeMillis, max_age / 1e6)
 
 /**
- * Whether a newer message of a subject replaced what lacks. A message of DIRECTORY says the whole state of its subject's
- * object; those of LIFECYCLE and TRANSFERS each tell of another decision.
+ * Whether a missing message was replaced by a newer message of its subject. A message of DIRECTORY holds the whole
+ * state of its subject's object; each message of LIFECYCLE and TRANSFERS holds another decision.
  */
 const isReplaced = (stream: StreamName, { max_bytes, max_msgs, max_msgs_per_subject }: StreamConfig) =>
   stream === "DIRECTORY" && max_msgs_per_subject > 0 && max_msgs <= 0 && max_bytes <= 0
 
 /**
- * What lacks after the sequence `after` that was seen last (null: nothing of the stream was) and was stored since then.
- * Legitimately absent, and not given, is what is older than this product keeps the stream for, at its front, and on
- * DIRECTORY what a newer message of the subject replaced. What any other limit removed is given.
+ * The gaps after the sequence `after`, the last known one (null: none), of messages that were stored since then. Not
+ * returned are messages at the front that are older than the program keeps the stream, and on DIRECTORY messages that a
+ * newer message of the subject replaced. Messages that any other limit removed are returned.
  */
 export const missingRanges = async (
   nc: NatsConnection,

@@ -1,6 +1,6 @@
 /**
- * Publishing with the broker's word that it is kept. Subject, size and headers are checked here first, because the
- * broker answers some of them by closing the connection that everyone shares.
+ * Publishes messages and waits for the broker's ack. Subject, size and headers are checked here first, because the
+ * broker answers some faults by closing the connection that the whole process shares.
  */
 import type { Msg, MsgHdrs, NatsConnection } from "@nats-io/transport-node"
 import { errors, headers as makeHeaders } from "@nats-io/transport-node"
@@ -11,7 +11,7 @@ import { BusError } from "./BusError.ts"
 export interface BusPublication {
   readonly subject: string
   readonly data: string | Uint8Array
-  /** Repeats of it within the stream's window are dropped by the broker; nothing may rely on that. */
+  /** The broker drops a repeated message of this id within the stream's window; no code may rely on that. */
   readonly msgId?: string
   readonly headers?: Readonly<Record<string, string>>
 }

@@ -1,13 +1,13 @@
 /**
- * One pull consumer's intake. Asks for a batch whenever none is asked for and there is room, so messages arrive as they
- * come and lie in a buffer that the handlers empty without waiting for more.
+ * Pulls messages of one consumer. Requests a batch whenever no request is open and there is room, so messages arrive as
+ * they come, in a buffer from which the handlers take without waiting for more.
  *
  * A session is one inbox on one connection. It ends when the consumer is gone, the connection was made anew, or the
- * broker has been silent for longer than its heartbeats allow; then stream and consumer are made where missing and the
- * next session begins. What a lost session had been given comes again after its ack wait.
+ * broker has been silent for longer than its heartbeats allow; then missing streams and consumers are made and the next
+ * session begins. Messages of a lost session are handed out again after their ack wait.
  *
- * Our own loop over the pull request, not the library's `consume`: that one asks again whether or not its messages were
- * handled, and looks for a lost consumer only every `expires`.
+ * This is an own loop over the pull request, not the library's `consume`, which asks again whether or not its messages
+ * were handled, and looks for a lost consumer only every `expires`.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
@@ -22,7 +22,7 @@ const heartbeatMillis = 2_000
 const silenceMillis = 5_000
 
 export interface Puller {
-  /** Waits until there is something and takes at most `max` of it. */
+  /** Waits for messages and takes at most `max` of them. */
   readonly take: (max: number) => Effect.Effect<ReadonlyArray<BusMessage>>
   /** Runs sessions for ever. */
   readonly run: Effect.Effect<never>
@@ -46,7 +46,9 @@ export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: nu
       }),
     )
 
-  /** Opens the inbox and asks; `end` is called with the reason why the session is over. Gives the way to close it. */
+  /**
+   * Opens the inbox and requests; calls `end` with the reason when the session is over. Returns a function that closes.
+   */
   const open = (nc: NatsConnection, epoch: number, end: (reason: string) => void) => {
     const inbox = createInbox()
     const request = JSON.stringify({ batch, expires: expiresMillis * 1e6, idle_heartbeat: heartbeatMillis * 1e6 })
@@ -62,7 +64,7 @@ export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: nu
       const code = msg.headers?.code ?? 0
       if (code === 100) return
       const text = msg.headers?.description ?? ""
-      // 408 and 409 end a pull, some of them the consumer with it; 503 says that nobody listens there.
+      // 408 and 409 end a pull request, some of them because the consumer is gone; 503: no consumer listens there.
       if (code === 503 || code === 404 || /consumer deleted|leadership/i.test(text)) end(`${code} ${text}`)
       else {
         asked = 0
@@ -115,7 +117,7 @@ export const makePuller = (connection: Connection, spec: ConsumerSpec, batch: nu
   }).pipe(
     Effect.catch((error) => Effect.andThen(Effect.logDebug(`${spec.durable}: ${error}`), Effect.sleep("500 millis"))),
     Effect.forever,
-    // What lies here unhandled need not wait for its ack wait to reach another process.
+    // Unhandled messages of the buffer go to another process at once, without waiting for their ack wait.
     Effect.ensuring(Effect.sync(() => buffer.splice(0).forEach((message) => message.nak()))),
   )
   return { take, run }

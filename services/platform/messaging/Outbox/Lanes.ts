@@ -1,7 +1,8 @@
 /**
- * Rows with an order: seq n+1 of an aggregate leaves only after n's ack. Sixteen lanes by hash, each with one leased
- * owner and a fence that rises with every change of owner; nothing is settled under an old fence. An owner that was
- * frozen past its lease may still get one message out late: its `Bailiwick-Seq` tells consumers to drop it.
+ * Publishes ordered rows: seq n+1 of an aggregate leaves only after n's ack. The rows are in sixteen lanes by hash,
+ * each with one leased owner and a fence that rises with every change of owner; nothing is settled under an old fence.
+ * An owner that was frozen past its lease may still publish one message late: its `Bailiwick-Seq` lets consumers drop
+ * it.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric, Result } from "effect"
@@ -13,7 +14,7 @@ import type { OutboxRecord } from "./Row.ts"
 import { patienceMillis, publicationOf } from "./Row.ts"
 
 const leaseMillis = 15_000
-/** Nothing is published with less of the lease left: a publication takes at most 5 s. */
+/** The least that must be left of the lease when a publication begins, which takes at most 5 s. */
 const marginMillis = 6_000
 const aggregatesPerTurn = 200
 const rowsPerAggregate = 50
@@ -26,11 +27,11 @@ export interface HeldLane {
 
 const laneCount = 16
 
-/** Whether to ask for lanes: while there may be free ones, and when a third of the lease is over. */
+/** Whether to call `holdLanes`: while there may be free lanes, and when a third of the lease is over. */
 export const needsLanes = (held: ReadonlyArray<HeldLane>, now: number): boolean =>
   held.length < laneCount || held.some((lane) => lane.leaseUntilMillis - now < leaseMillis * 2 / 3)
 
-/** Renews the owner's lanes and takes those that nobody holds; gives all that it holds now. */
+/** Renews the owner's lanes and takes free ones; returns all lanes that it holds now. */
 export const holdLanes = Effect.fnUntraced(function* (sql: PgClient.PgClient, owner: string) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<{ lane: number; fence: bigint }>`
@@ -47,11 +48,11 @@ export const holdLanes = Effect.fnUntraced(function* (sql: PgClient.PgClient, ow
   return rows.map(({ lane, fence }): HeldLane => ({ lane, fence, leaseUntilMillis: now + leaseMillis }))
 })
 
-/** Gives the owner's lanes back, for another to take at once. */
+/** Releases the owner's lanes, so that another process can take them at once. */
 export const releaseLanes = (sql: PgClient.PgClient, owner: string) =>
   sql`update outbox_lanes set owner = null, lease_until = null where owner = ${owner}::uuid`
 
-/** The first rows of each aggregate whose oldest row is due; a loose scan, so a failing aggregate hides no other. */
+/** The first rows of each aggregate whose oldest row is due. A loose index scan: a failing aggregate hides no other. */
 const dueRows = (sql: PgClient.PgClient, lanes: ReadonlyArray<number>, now: Date) =>
   sql<OutboxRecord>`
     with recursive heads as (
@@ -147,7 +148,7 @@ const settle = Effect.fnUntraced(
   },
 )
 
-/** Publishes what is due in the held lanes, aggregates side by side; gives whether it left out what one turn is too short for. */
+/** Publishes due rows of the held lanes, aggregates in parallel; returns whether rows were left for the next turn. */
 export const publishOrdered = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   bus: Bus["Service"],

@@ -1,11 +1,13 @@
 /**
- * What the broker forgot is published again. For each stream one row remembers when it was made, its last sequence and
- * its server. Another creation, or a sequence that went back: everything that is kept goes out again. Another server
- * (a restart: it does not sync each message) with all of that intact: what was published in the last 15 minutes.
+ * Publishes messages again that the broker lost. For each stream one row remembers its time of creation, its last
+ * sequence and its server. Where the stream was created anew, or its sequence went back, everything that is kept is
+ * published again. Where only the server is another (a restart: it does not sync each message), messages of the last 15
+ * minutes are.
  *
- * The marks are read from the broker without any lock; a mark counts only if nobody else wrote the row meanwhile, since
- * an older reading would look like a sequence that went back. Settlements may still come for what was sent before the
- * loss was seen, so the sweep stays open for a while. Until its first pass is through, ordered rows of the stream wait.
+ * The marks are read from the broker without any lock; a mark counts only if no other process wrote the row meanwhile,
+ * since an older reading would look like a sequence that went back. Messages that were sent before the loss was seen
+ * may still be settled later, so the sweep stays open for a while. Until its first pass is done, ordered rows of the
+ * stream wait.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Result } from "effect"
@@ -49,13 +51,13 @@ const compare = Effect.fnUntraced(
     yield* sql`
       update relay_streams set created = ${created}, last_seq = ${lastSeq}, server = ${server} ${again} ${back}
       where stream = ${stream} and created = ${known.created} and last_seq = ${known.last_seq} and server = ${known.server}
-        -- A database that took another's place keeps what it knew until its epoch has begun, which compares with it.
+        -- A restored or failed-over database keeps its marks until its new epoch has begun, which reads them.
         and not exists (select from installation where ${isAnother(sql)})`
     return true
   },
 )
 
-/** Compares every stream with what is remembered of it; gives whether every one could be. */
+/** Compares every stream with its remembered mark; returns whether all streams could be read. */
 export const compareStreams = Effect.fnUntraced(function* (sql: PgClient.PgClient, bus: Bus["Service"]) {
   const rows = yield* sql<Remembered>`select stream, created, last_seq, server from relay_streams`
   const compared = yield* Effect.forEach(
@@ -66,7 +68,7 @@ export const compareStreams = Effect.fnUntraced(function* (sql: PgClient.PgClien
   return compared.every((done) => done)
 })
 
-/** Makes rows of one forgetful stream due again; gives how many. One process at a time sweeps. */
+/** Makes rows of one stream that lost messages due again; returns how many. One process at a time sweeps. */
 const sweepOne = Effect.fnUntraced(function* (sql: PgClient.PgClient, stream: string) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql`
@@ -94,15 +96,15 @@ const sweepOne = Effect.fnUntraced(function* (sql: PgClient.PgClient, stream: st
   return rows.length
 })
 
-/** Sweeps every stream that has something to publish again; gives how many rows became due. */
+/** Sweeps every stream that has messages to publish again; returns how many rows became due. */
 export const sweepStreams = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const open = yield* sql<{ stream: string }>`select stream from relay_streams where again_until is not null`
   let total = 0
   for (const { stream } of open) {
     let found = 0
-    // The pass that finds nothing is what closes the first round.
+    // The pass that finds nothing ends the first round (`swept`).
     for (let rows = sweepBatch; rows > 0; found += rows) rows = yield* sweepOne(sql, stream)
-    if (found > 0) yield* Effect.logInfo(`${stream}: the broker may have forgotten ${found} messages, sent again`)
+    if (found > 0) yield* Effect.logInfo(`${stream}: the broker may have lost ${found} messages: publishing them again`)
     total += found
   }
   return total

@@ -1,4 +1,4 @@
-/** How long what was published stays, so that it can be published again. */
+/** How long published rows stay in the outbox, so that they can be published again. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { StreamName } from "../../../../schemas/bus/Streams.ts"
@@ -11,7 +11,7 @@ const batch = 500
 const keptMillis = (stream: StreamName) =>
   asLongAsTheStream.includes(stream) ? Streams[stream].maxAgeMillis : otherwiseMillis
 
-/** Deletes what was published longer ago than its stream asks for, in small batches; gives how many rows. */
+/** Deletes rows that were published longer ago than their stream needs, in small batches; returns how many. */
 export const purgePublished = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const now = yield* Clock.currentTimeMillis
   let purged = 0

@@ -16,7 +16,7 @@ export interface OutboxRecord {
   readonly created_at: Date
 }
 
-/** The message of a row. A consumer of ordered streams drops what it has seen by `Bailiwick-Seq`. */
+/** The message of a row. By `Bailiwick-Seq` a consumer of an ordered stream drops messages that it has seen. */
 export const publicationOf = (row: OutboxRecord): BusPublication => ({
   subject: row.subject,
   data: row.payload,
@@ -25,9 +25,9 @@ export const publicationOf = (row: OutboxRecord): BusPublication => ({
 })
 
 /**
- * The longest that a row waits to be tried again. What the broker may take later is tried often; what a stream has no room
- * for less often, since a mountain of it would keep everything else waiting; what the broker never will take seldom, in
- * case the code is mended.
+ * The longest delay until a row is tried again: short where the broker may take it soon; longer where the stream has no
+ * room, since many such rows would keep all others waiting; longest where the broker will never take it, in case the
+ * code is mended.
  */
 export const patienceMillis = ({ reason, retryable }: BusError): number =>
   !retryable ? 600_000 : reason === "refused" ? 30_000 : 2_000

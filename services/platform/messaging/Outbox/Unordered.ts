@@ -1,6 +1,6 @@
 /**
- * Rows without an order: whoever claims a batch publishes it at once and settles it in one statement that names the
- * claim. A crash between ack and settlement publishes again, so consumers see at least once.
+ * Publishes rows without an order: claims a batch, publishes it at once and settles it in one statement that names the
+ * claim. After a crash between ack and settlement the rows are published again: delivery is at least once.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Result } from "effect"
@@ -13,13 +13,13 @@ import { patienceMillis, publicationOf } from "./Row.ts"
 
 export const outboxTable: LeasedTable = { table: "outbox", key: "id", keyType: "uuid" }
 
-/** SQL of what this relay publishes, over the alias `t`. */
+/** SQL of the condition for unordered rows that wait, over the alias `t`. */
 const waiting = (sql: PgClient.PgClient) => sql`t.published_at is null and t.aggregate_id is null`
 
-/** SQL of one row for each that waits, as `unfinished` has it. */
+/** SQL of one row for each waiting row, as `unfinished` makes it. */
 export const unpublished = (sql: PgClient.PgClient, most: number) => unfinished(sql, outboxTable, waiting(sql), most)
 
-/** Longer than a publication's deadline by far: what is settled was claimed by us all the while. */
+/** Much longer than a publication's deadline, so that the claim holds from the publication to the settlement. */
 export const leaseMillis = 30_000
 
 type Claimed = OutboxRecord & { readonly claim: bigint }
@@ -29,7 +29,7 @@ const publish = Effect.fnUntraced(
     const claim = rows[0]?.claim
     if (claim === undefined) return 0
     yield* faultPoint("relay.claimed")
-    // The moment before the first byte leaves: a broker found forgetful later lost what was published until then.
+    // Taken before the first byte leaves: a later sweep for a broker's loss selects rows by this time.
     const began = yield* Clock.currentTimeMillis
     const outcomes = yield* bus.publishAll(rows.map(publicationOf), epoch)
     yield* faultPoint("relay.published")
@@ -52,7 +52,7 @@ const publish = Effect.fnUntraced(
   },
 )
 
-/** Publishes one batch; gives how many rows it claimed. A stop waits a moment for the broker's acks. */
+/** Publishes one batch; returns how many rows it claimed. A stop waits a moment for the broker's acks. */
 export const publishDue = (sql: PgClient.PgClient, bus: Bus["Service"], limit: number, epoch: number) =>
   claimed({
     claim: claimDue<OutboxRecord>(sql, outboxTable, {

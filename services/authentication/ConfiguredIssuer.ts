@@ -1,4 +1,4 @@
-/** An issuer of cookies as the configuration has it; what verifies them is loaded later. */
+/** The configuration of an issuer of cookies; the code that verifies cookies is loaded later. */
 import { Schema } from "effect"
 
 /** Signature algorithms that an issuer may use. */

@@ -1,9 +1,9 @@
 /**
  * The `mail_session` cookie: a JWT of a configured issuer for the audience `mail`, whose `sub` is an account's id.
  *
- * It is one credential class with one verifier. What was made for another use is refused by what it carries: `nonce`,
+ * It is one credential class with one verifier. A token made for another use is refused by its claims: `nonce`,
  * `at_hash` (ID tokens), `client_id` (access tokens), a second audience, another `typ`. Time claims have 60 s of skew;
- * an `auth_time` that lies in the future is refused, since it would count as fresh for as long.
+ * an `auth_time` in the future is refused, since it would count as fresh until then.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { FeedId } from "../../schemas/mail/Directory.ts"
@@ -23,7 +23,7 @@ export const configuredIssuers = Effect.forEach<ConfiguredIssuer, CookieIssuer, 
   ({ issuer, jwks_uri, algorithms }) => Effect.map(keysAt(jwks_uri), (keys) => ({ issuer, keys, algorithms })),
 )
 
-/** Whom a good cookie names; `authTime` in seconds since the epoch. */
+/** The account and sign-in of a valid cookie; `authTime` in seconds since 1970. */
 export interface Session {
   readonly accountId: string
   readonly authTime: number | null
@@ -42,7 +42,7 @@ const Claims = Schema.Struct({
 const decodeClaims = Schema.decodeUnknownEffect(Claims)
 
 export class Cookies extends Context.Service<Cookies, {
-  /** The session of a cookie's value. DependencyUnavailable only where the issuer's keys were never to be had. */
+  /** The session of a cookie's value. DependencyUnavailable only where the issuer's keys were never fetched. */
   readonly verify: (token: string) => Effect.Effect<Session, InvalidCredentials | DependencyUnavailable>
 }>()("bailiwick/services/authentication/Cookies") {
   static readonly layer = (issuers: ReadonlyArray<CookieIssuer>) =>

@@ -1,20 +1,20 @@
 /**
- * When each key was last used, noted in memory and written every 10 s in one statement, so that no request waits for it.
- * A use is written where it is more than 30 s newer than the row's: `last_used_at` is exact to a minute. What a killed
- * process had noted is lost, which can only make the time too old by those 10 s.
+ * Writes when each API key was last used: noted in memory and written every 10 s in one statement, so that no request
+ * waits for it. A use is written where it is more than 30 s newer than the row's: `last_used_at` is exact to a minute.
+ * Uses that a killed process had noted are lost, which makes the time too old by at most those 10 s.
  */
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 
-/** Keys that wait to be written; beyond that the use that was noted longest ago is lost. */
+/** Keys that wait to be written; beyond that the use that was noted longest ago is dropped. */
 const mostNoted = 50_000
 
 export class KeyUses extends Context.Service<KeyUses, {
   /** Notes that a key was used now. Never fails, never waits. */
   readonly add: (keyId: string) => Effect.Effect<void>
-  /** Writes what was noted; what cannot be written now waits for the next time. Runs by itself every 10 s and when the program ends. */
+  /** Writes the noted uses; on a failure they wait for the next time. Runs every 10 s and when the program ends. */
   readonly flush: Effect.Effect<void>
 }>()("bailiwick/services/authentication/KeyUses") {
   static readonly layer = Layer.effect(

@@ -1,6 +1,6 @@
 /**
- * Who sends a request. Nothing is kept between requests: a key that was revoked, or an account that was disabled, by
- * any process, is refused from the next statement on.
+ * Authenticates the callers of the mail API. Nothing is kept between requests: once any process has revoked a key or
+ * disabled an account, it is refused from the next statement on.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
@@ -15,12 +15,12 @@ import { KeyUses } from "./KeyUses.ts"
 const keyFormat = /^mail_k_[0-9A-Za-z]{43}$/
 const bearer = /^bearer +(\S+)$/i
 
-/** What an API key is stored and found by. */
+/** The hash under which an API key is stored. */
 export const hashOf = (key: string): Uint8Array => new Uint8Array(createHash("sha256").update(key).digest())
 
 const account = "a.id as account_id, a.plan, a.platform_admin"
 
-/** The statement of `who` for texts that are the same at each call; its first parameter is what the credential is found by. */
+/** The statement of `who` as a constant text; its first parameter is the key's hash or the account's id. */
 export const whoText = (via: Credential["Service"]["via"]): string =>
   via === "key"
     ? `select ${account}, k.id as key_id from api_keys k join accounts a on a.id = k.account_id
@@ -30,7 +30,7 @@ export const whoText = (via: Credential["Service"]["via"]): string =>
 
 /**
  * SQL that selects `account_id, plan, platform_admin, key_id` of the active account behind a credential, or no row:
- * `with who as (${who(reads, credential)}) select … from who`. Whoever uses it hands the row to `Principals.seen`.
+ * `with who as (${who(reads, credential)}) select … from who`. The caller hands the row to `Principals.seen`.
  */
 export const who = (sql: PgClient.PgClient, credential: Credential["Service"]) =>
   credential.via === "key"
@@ -41,20 +41,20 @@ export const who = (sql: PgClient.PgClient, credential: Credential["Service"]) =
         from accounts a
         where a.id = ${credential.accountId}::uuid and a.status = 'active' and not a.removed`
 
-/** What was sent: the Authorization header's value and the session cookie's, where there are such. */
+/** The credentials of a request: the values of the Authorization header and of the session cookie, where present. */
 export interface Sent {
   readonly authorization: string | undefined
   readonly cookie: string | undefined
 }
 
 export class Principals extends Context.Service<Principals, {
-  /** Parses what was sent, and verifies a cookie's signature; asks no database. */
+  /** Parses the credentials, and verifies a cookie's signature; asks no database. */
   readonly present: (
     sent: Sent,
   ) => Effect.Effect<Credential["Service"], InvalidCredentials | DependencyUnavailable>
   /** The active account behind a credential, in one statement. */
   readonly authenticate: (credential: Credential["Service"]) => Effect.Effect<Principal["Service"], InvalidCredentials>
-  /** Takes the row of a statement that joined `who`: no row is a refusal, a key's row is a use of that key. */
+  /** Checks the row of a statement that joined `who`: no row is a refusal, a key's row is noted as a use of the key. */
   readonly seen: <A extends { readonly key_id: string | null }>(
     row: A | undefined,
   ) => Effect.Effect<A, InvalidCredentials>
@@ -67,7 +67,7 @@ export class Principals extends Context.Service<Principals, {
       const uses = yield* KeyUses
       const refused = Effect.fail(new InvalidCredentials())
 
-      // Once a request: a named function would take a stack trace a call.
+      // Runs for each request: Effect.fn would take a stack trace at each call.
       const present = Effect.fnUntraced(
         function* ({ authorization, cookie }: Sent): Effect.fn.Return<
           Credential["Service"],

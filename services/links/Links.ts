@@ -1,10 +1,10 @@
 /**
- * Two identities of one person become one (docs/requests.md). Who asks shows a fresh access token of the other
- * identity; its jti counts once. An operator approves, the other side is told and may object: the link takes effect at
- * the later of the approval and 24 h after the telling. A leaked token alone takes nothing over.
+ * Links two identities of one person (docs/requests.md). The requester shows a fresh access token of the other
+ * identity; its jti counts once. An operator approves, the other side is notified and may object: the link takes effect
+ * at the later of the approval and 24 h after the notice. A leaked token alone takes nothing over.
  *
- * What people do is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as an approval
- * and the clock's part do, which must be one of `Transact`.
+ * The commands of people need two round trips (FencedCommand.ts) or run in the caller's transaction. An approval and
+ * the timer's settlement run in the caller's transaction, which must be one of `Transact`.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -21,8 +21,8 @@ import { takingEffect } from "./Links/TakeEffect.ts"
 
 export class Links extends Context.Service<Links, {
   /**
-   * Looks at the token, for which its issuer may be asked for keys, and makes the proof. 422 where it is not a fresh token
-   * of another identity that may be linked.
+   * Verifies the token, for which its issuer may be asked for keys, and makes the proof. 422 where it is not a fresh
+   * token of another identity that may be linked.
    */
   readonly prove: (asked: Shown) => Effect.Effect<
     Wire.LinkProof,
@@ -38,14 +38,14 @@ export class Links extends Context.Service<Links, {
     | Problems.RequestExists
     | SqlError.SqlError
   >
-  /** The other side says no. */
+  /** Records the objection of the other side. */
   readonly object: (asked: Objection) => Effect.Effect<
     Wire.LinkRequest,
     NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError
   >
-  /** An operator approved: from now on the clock decides. */
+  /** Carries out an operator's approval: sets the time at which the link takes effect. */
   readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.FourEyesCollapsed | SqlError.SqlError>
-  /** Links what is due: what its timer does. */
+  /** Links the identities of a due request; called by its timer. */
   readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/links/Links") {
   static readonly layer = Layer.effect(

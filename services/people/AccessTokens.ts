@@ -1,13 +1,13 @@
 /**
- * Access tokens (RFC 9068): JWTs of a configured issuer for one audience of ours. One verifier for the credential class,
- * whatever the audience: the management API has one, the lifecycle endpoints have another.
+ * Verifies access tokens (RFC 9068): JWTs of a configured issuer for one audience of this program. One verifier for the
+ * credential class, whatever the audience: the management API has one, the lifecycle endpoints have another.
  *
- * What was made for another use is refused by what it is: another `typ` (ID tokens, cookies, security events), `nonce` or
- * `at_hash` (ID tokens), symmetric or no signature. Time claims have 60 s of skew; an `auth_time` that lies in the future
- * is refused, since it would count as fresh for as long. A token that its issuer made for longer than `max_lifetime` is
- * refused as well: a leaked one would outlive every remedy but its issuer's. A token whose subject is its client speaks for a service, never
- * for a person (RFC 9068, 5). How strongly its bearer signed in is what the issuer's `acr` means here, and no more than
- * the issuer is trusted for.
+ * A token made for another use is refused: another `typ` (ID tokens, cookies, security events), `nonce` or `at_hash`
+ * (ID tokens), symmetric or no signature. Time claims have 60 s of skew; an `auth_time` in the future is refused, since
+ * it would count as fresh until then. A token whose lifetime is longer than `max_lifetime` is refused as well: if it
+ * leaked, only its issuer could end it. A token whose subject is its client speaks for a service, never for a person
+ * (RFC 9068, 5). The level of the sign-in follows from the issuer's `acr`, and is at most the level that the issuer is
+ * trusted for.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
@@ -27,13 +27,13 @@ export interface TokenIssuer {
   readonly keys: KeySource
   readonly algorithms?: ReadonlyArray<TokenAlgorithm> | undefined
   readonly acrMap?: Readonly<Record<string, AssuranceLevel>> | undefined
-  /** The highest level that this issuer is believed. */
+  /** The highest level that this issuer is trusted for. */
   readonly maxAal?: AssuranceLevel | undefined
-  /** The longest time from `iat` to `exp`; 24 hours unless told. */
+  /** The longest time from `iat` to `exp`; 24 hours by default. */
   readonly maxLifetime?: Duration.Duration | undefined
 }
 
-/** Finds the issuer of a name. */
+/** Finds an issuer by its name. */
 export type TokenIssuers = (issuer: string) => TokenIssuer | undefined
 
 /** The issuers of the configuration, their keys fetched when first needed. */
@@ -48,7 +48,7 @@ export const configuredTokenIssuers = Effect.fnUntraced(
   },
 )
 
-/** What a good token says. Times in seconds since the epoch. */
+/** The claims of a valid token. Times in seconds since 1970. */
 export interface AccessToken {
   readonly via: "person" | "service"
   readonly issuer: string
@@ -64,13 +64,15 @@ export interface AccessToken {
   readonly expiresAt: number
 }
 
-/** What a floor under sessions is compared with: when they signed in, or had the token where that is not said. */
+/**
+ * The time that is compared with the cut-off of ended sessions: the sign-in, or the token's issue where that is absent.
+ */
 export const signedInAt = ({ authTime, issuedAt }: Pick<AccessToken, "authTime" | "issuedAt">): Date =>
   new Date((authTime ?? issuedAt) * 1_000)
 
 /**
- * What tells a sign-in from all others of its person at an issuer: its session; where the issuer names none, when it was,
- * in words that no session is named by.
+ * A name that tells a sign-in from all others of its person at an issuer: the session's, or, where the issuer names no
+ * session, one made of the time, which no session can have as its name.
  */
 export const signInOf = ({ authTime, sid }: Pick<AccessToken, "authTime" | "sid">): string => sid ?? `\u0001${authTime}`
 
@@ -81,7 +83,7 @@ export const defaultLifetime = Duration.hours(24)
 const foreign = ["nonce", "at_hash"]
 const required = ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"]
 
-// These become rows and log fields: no control characters, nothing that a database cannot hold.
+// These texts become rows and log fields: no control characters, and nothing that a database cannot hold.
 const Text = Schema.String.check(Schema.isPattern(/^[^\p{Cc}]+$/u), storable)
 const Name = Text.check(maxCodePoints(255))
 const Seconds = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 253_402_300_799 }))
@@ -113,7 +115,7 @@ export interface AccessTokenOptions {
   readonly issuers: TokenIssuers
 }
 
-/** The verifier of one audience's tokens; counts those that it remembers until its scope ends. */
+/** Makes the verifier of one audience's tokens; its cache is counted in `MapSizes` until its scope ends. */
 export const accessTokens = Effect.fnUntraced(function* (
   { audience, issuers }: AccessTokenOptions,
 ): Effect.fn.Return<AccessTokens["Service"], never, Scope.Scope> {
@@ -140,7 +142,7 @@ export const accessTokens = Effect.fnUntraced(function* (
     if (foreign.some((claim) => claim in payload)) return yield* refused
     const claims = yield* Effect.catch(decodeClaims(payload), () => refused)
     const now = (yield* Clock.currentTimeMillis) / 1000
-    // An `iat` ahead of its time makes no token live longer.
+    // An `iat` in the future must not allow a longer lifetime.
     const lifetime = claims.exp - Math.min(claims.iat, now + skew)
     if (lifetime > Duration.toSeconds(issuer.maxLifetime ?? defaultLifetime)) return yield* refused
     const authTime = claims.auth_time ?? null
@@ -161,7 +163,7 @@ export const accessTokens = Effect.fnUntraced(function* (
     }
   })
 
-  // Once a request: a named function would take a stack trace a call.
+  // Runs for each request: Effect.fn would take a stack trace at each call.
   const verify = Effect.fnUntraced(function* (token: string) {
     if (token.length > maxToken) return yield* refused
     const key = known.keyOf(token)
@@ -178,8 +180,8 @@ export const accessTokens = Effect.fnUntraced(function* (
 /** Tokens of the management API (`aud` `service-management`). */
 export class AccessTokens extends Context.Service<AccessTokens, {
   /**
-   * What a token says, once it is proven good. InvalidToken where anything is wrong with it; DependencyUnavailable only
-   * where the issuer's keys were never to be had.
+   * The claims of a token, verified. InvalidToken where anything is wrong with the token; DependencyUnavailable only
+   * where the issuer's keys were never fetched.
    */
   readonly verify: (token: string) => Effect.Effect<AccessToken, InvalidToken | DependencyUnavailable>
 }>()("bailiwick/services/people/AccessTokens") {

@@ -1,7 +1,7 @@
 /**
- * What a person signs in with beside the issuer's own: passkeys, security keys, apps, recovery codes. The first three are
- * second factors (aal2); the last of them cannot be removed, which holds since whoever changes any of a person's
- * authenticators holds all of their rows.
+ * The authenticators of a person, in addition to the issuer's own: passkeys, security keys, apps, recovery codes. The
+ * first three are second factors (aal2), and the last of a person's second factors cannot be removed: to make this
+ * safe, every change of an authenticator locks all rows of the person.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, type Redacted } from "effect"
@@ -32,7 +32,7 @@ export interface Authenticator {
 
 const strongKinds: ReadonlySet<AuthenticatorKind> = new Set(["passkey", "security_key", "totp"])
 
-/** Whether it makes a sign-in aal2. */
+/** Whether an authenticator makes a sign-in aal2. */
 export const isStrong = ({ kind }: Pick<Authenticator, "kind">): boolean => strongKinds.has(kind)
 
 export const credentialTypeOf = ({ kind, platform }: Pick<Authenticator, "kind" | "platform">): CredentialType => {
@@ -41,7 +41,9 @@ export const credentialTypeOf = ({ kind, platform }: Pick<Authenticator, "kind" 
   return kind === "password" ? kind : platform === true ? "fido2-platform" : "fido2-roaming"
 }
 
-/** Why it cannot be removed, or null. Recovery codes are replaced, and a password is the issuer's. */
+/**
+ * Why an authenticator cannot be removed, or null. Recovery codes are replaced, and a password belongs to the issuer.
+ */
 export const keptFor = (
   one: Authenticator,
   all: ReadonlyArray<Authenticator>,
@@ -67,18 +69,18 @@ export const viewOf = (one: Authenticator, all: ReadonlyArray<Authenticator>): A
   }
 }
 
-/** One that was removed before this database took another's place. Gives whether it was there. */
+/** Deletes an authenticator that was removed in the lost time, during recovery; returns whether it was there. */
 export const dropAuthenticator = (sql: PgClient.PgClient, id: string) =>
   Effect.map(sql`delete from authenticators where id = ${id}::uuid returning 1`, (gone) => gone.length > 0)
 
 type InTransaction<A> = Effect.Effect<A, SqlError.SqlError>
 
 export class Authenticators extends Context.Service<Authenticators, {
-  /** All of a person's, oldest first. */
+  /** All authenticators of a person, oldest first. */
   readonly of: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
   /** The same, their rows locked to the end of the current transaction. */
   readonly hold: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
-  /** Adds what was registered, in the current transaction; null where somebody has that credential already. */
+  /** Adds a registered credential, in the current transaction; null where a person has that credential already. */
   readonly addWebauthn: (personId: string, label: string, made: Registered) => InTransaction<string | null>
   /** Adds an app that proved itself by the code of `step`. */
   readonly addTotp: (
@@ -87,7 +89,7 @@ export class Authenticators extends Context.Service<Authenticators, {
     secret: Redacted.Redacted,
     step: number,
   ) => InTransaction<string>
-  /** Ten new recovery codes in place of whatever the person had; they are told here and nowhere else. */
+  /** Replaces the person's recovery codes by ten new ones; only this result ever shows the codes. */
   readonly replaceCodes: (
     personId: string,
     label: string,
@@ -102,7 +104,7 @@ export class Authenticators extends Context.Service<Authenticators, {
       const vault = yield* Vault
       const outbox = yield* Outbox
 
-      /** That they are gone is told on DIRECTORY, too. */
+      /** Deletes authenticators and publishes on DIRECTORY that they are gone. */
       const remove = Effect.fnUntraced(function* (which: Statement.Fragment) {
         const removed_at = new Date(yield* Clock.currentTimeMillis).toISOString()
         const gone = yield* sql<{ id: string; person_id: string }>`

@@ -1,6 +1,7 @@
 /**
- * Who sends a request of the identity API. A person who was suspended, or a session that was revoked, by any process, is
- * refused from the next statement on: what is kept of a token between requests says whom to ask for, never whom to let in.
+ * Authenticates the callers of the identity API. Once any process has suspended a person or revoked a session, it is
+ * refused from the next statement on: state of a token that is kept between requests names the person to check, and
+ * never admits anyone.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
@@ -14,7 +15,7 @@ import { type Origin, Sightings } from "./Sightings.ts"
 
 const bearer = /^bearer +(\S+)$/i
 
-/** What the statement says that finds a person: no row is a refusal. */
+/** The row of the statement that finds a caller; no row is a refusal. */
 export interface Found {
   readonly person_id: string
   /** The session has a row. */
@@ -29,9 +30,9 @@ type Judged = Readonly<Record<string, unknown>> & {
 }
 
 /**
- * SQL that selects `Found` for a person's token, or no row: `with who as (${who(reads, token)}) select … from who`.
- * Whoever uses it hands the row to `Callers.seen`. Who came by the token's identity and was merged into another must be
- * active as that one must: the directory may disable somebody by the one name alone.
+ * SQL that selects `Found` for a person's token, or no row: `with who as (${who(reads, token)}) select … from who`. The
+ * caller of this function hands the row to `Callers.seen`. Where the person of the token's identity was merged into
+ * another, both must be active: the directory may disable only the person that it knows by this identity.
  */
 export const who = (sql: PgClient.PgClient, token: AccessToken) =>
   sql`select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
@@ -53,16 +54,16 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
         select from people came where came.issuer = i.issuer and came.subject = i.subject
           and came.merged_into is not null and came.status <> 'active')`
 
-/** A caller who was recognised by the same token within the last minute, and is to be recognised by what comes next. */
+/** A caller who was recognised by the same token within the last minute; the next statement has to check it again. */
 export interface Presumed {
   readonly caller: Caller["Service"] & { readonly personId: string }
-  /** Asked by the first statement of a command. */
+  /** The check that the first statement of a command makes. */
   readonly admission: Admission
-  /** Whether the admission was judged, and by it the caller is who they were presumed to be. */
+  /** Whether the admission was checked and confirmed the caller. */
   readonly isRecognised: () => boolean
 }
 
-/** Why a command was not decided: its caller is refused, or is another person by now. */
+/** The command was not decided: its caller is refused, or the token now belongs to another person. */
 export class NotRecognised {
   readonly _tag = "NotRecognised"
 }
@@ -74,8 +75,8 @@ export class Callers extends Context.Service<Callers, {
     origin: Origin,
   ) => Effect.Effect<Caller["Service"], InvalidToken | DependencyUnavailable>
   /**
-   * The caller who was recognised by this token before; asks no database, so nothing may be done in their name before the
-   * admission is judged. Null where it must be asked who they are.
+   * The caller who was recognised by this token before; asks no database, so nothing may be done for the caller before
+   * the admission is checked. Null where the database must be asked first.
    */
   readonly presume: (
     authorization: string | undefined,
@@ -85,7 +86,7 @@ export class Callers extends Context.Service<Callers, {
   readonly present: (
     authorization: string | undefined,
   ) => Effect.Effect<AccessToken, InvalidToken | DependencyUnavailable>
-  /** Takes the row of a statement that joined `who`: the person, whose session was seen. */
+  /** Checks the row of a statement that joined `who`; returns the caller and notes the session's activity. */
   readonly seen: (
     token: AccessToken,
     found: Found | undefined,
@@ -112,7 +113,7 @@ export class Callers extends Context.Service<Callers, {
         return callerOf(token, found.person_id)
       })
 
-      // Of tokens that were verified: the same one for a minute, and then it is verified anew.
+      // By the verified token object, which the token cache returns for a minute and then makes anew.
       const persons = new WeakMap<AccessToken, string>()
 
       const callerOf = (token: AccessToken, personId: string) => ({

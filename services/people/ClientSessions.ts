@@ -1,7 +1,7 @@
 /**
- * Sessions that somebody has by way of one project's client: they end with it. Tokens of
- * theirs are refused from the commit on; the project's product hears of everyone who has Access to it: of so many in the
- * transaction that ends them, and of the rest by a durable job, or a project with very many people could not be ended.
+ * Ends the sessions that people have through one project's client. Their tokens are refused from the commit on. The
+ * project's product gets an event for every person with Access: up to a limit in the transaction that ends the
+ * sessions, the rest by a durable job, since otherwise a project with very many people could not be ended.
  */
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -13,7 +13,7 @@ import { inTransaction } from "../platform/database/Transact.ts"
 interface Ending {
   readonly projectId: string
   readonly institutionId: string
-  /** A code, as the product is told. */
+  /** The reason's code in the product's event. */
   readonly reason: string
   readonly initiatedBy: Fact["initiatedBy"]
 }
@@ -22,11 +22,11 @@ interface Ended extends Ending {
   readonly clientId: string | null
 }
 
-/** People that one transaction tells of. */
+/** People for whom one transaction appends events. */
 export const toldAtOnce = 1_000
 
 interface Left extends Ending {
-  /** The last person that was told of, as Access names them. */
+  /** The last person with an appended event, by the id in Access. */
   readonly after: string
 }
 
@@ -38,7 +38,7 @@ export const clientSessions = Effect.gen(function* () {
   const jobs = yield* Jobs
   const positions = yield* Positions
 
-  /** What is to be told of the next ones after the person `after`; `last` is the last of them where some may be left. */
+  /** The events of the next people after the person `after`; `last` is the last of them where more may be left. */
   const news = Effect.fnUntraced(function* ({ initiatedBy, institutionId, projectId, reason }: Ending, after: string) {
     const people = yield* sql<{ id: string; issuer: string; subject: string; name: string }>`
       select distinct on (a.person_id) a.person_id as name, coalesce(p.merged_into, p.id) as id, p.issuer, p.subject
@@ -56,14 +56,14 @@ export const clientSessions = Effect.gen(function* () {
     return { facts, last: people.length < toldAtOnce ? null : people.at(-1)!.name }
   })
 
-  /** Ends the sessions in the current transaction, and gives what the product has to be told of them in it. */
+  /** Ends the sessions in the current transaction; returns the events that the transaction has to append. */
   const end = Effect.fnUntraced(function* (
     { clientId, ...ending }: Ended,
   ): Effect.fn.Return<ReadonlyArray<Fact>, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
     if (clientId !== null) {
       yield* sql`update sessions set revoked_at = ${now} where client_id = ${clientId} and revoked_at is null`
-      // What was seen and is not written yet is as dead.
+      // The cut-off also ends sessions that a process has noted and not written yet (Sightings).
       yield* sql`
         insert into client_floors (client_id, before) values (${clientId}, ${now})
         on conflict (client_id) do update set before = greatest(client_floors.before, excluded.before)`

@@ -1,4 +1,4 @@
-/** An issuer of access tokens as the configuration has it; what verifies them is loaded later. */
+/** The configuration of an issuer of access tokens; the code that verifies tokens is loaded later. */
 import { Duration, Schema } from "effect"
 import { AssuranceLevel } from "../../schemas/identity/Assurance.ts"
 

@@ -1,11 +1,11 @@
 /**
- * Credential actions: what a person changes about how they sign in, and where they are signed in. An action is started,
- * which gives a challenge, and completed by its proof within ten minutes; both ask for a fresh and strong sign-in, and
- * the second looks again at everything that the first saw.
+ * Credential actions: changes that people make to their authenticators and sessions. An action is started, which
+ * returns a challenge, and completed by its proof within ten minutes; both steps need a fresh and strong sign-in, and
+ * the second checks again everything that the first has checked.
  *
- * Whatever an action does, it does in one transaction: rows, audit, and what every project has to hear of the person. A
- * proof that does not hold is counted in a transaction of its own (`refuse`), since the one that judged it is undone.
- * Starts and completions of one person come one after the other: each locks the person before anything else.
+ * An action does everything in one transaction: rows, audit, and the events of every project that hears of the person.
+ * An invalid proof is counted in a transaction of its own (`refuse`), since the transaction that found it is rolled
+ * back. Starts and completions of one person run one after the other: each locks the person before anything else.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
@@ -49,7 +49,7 @@ export { ProofRejected } from "./CredentialActions/Effects.ts"
 
 type Me = Caller["Service"] & { readonly personId: string }
 
-/** What is answered where an intent has ended already. */
+/** The problem for an intent that has ended already. */
 const endedAs = (state: string) =>
   state === "expired" ? new IntentExpired() : new InvalidState({ state, allowed: ["pending"] })
 
@@ -58,7 +58,7 @@ type Fault = NotFound | InvalidToken | InsufficientUserAuthentication | InvalidS
 export class CredentialActions extends Context.Service<CredentialActions, {
   /** Which actions the person could take now, and whether this sign-in is enough for each. */
   readonly capabilities: (me: Me) => Effect.Effect<typeof Capabilities.Type>
-  /** How fresh the sign-in is. `approvalMaxAge` in seconds; null where approvals ask for none. */
+  /** How fresh the sign-in is. `approvalMaxAge` in seconds; null where approvals need no fresh sign-in. */
   readonly freshness: (me: Me, approvalMaxAge: number | null) => Effect.Effect<Freshness>
   /** Starts a `wellFormed` action in the current transaction. `binding` is the portal's, where it sent one. */
   readonly start: (me: Me, action: StartAction, binding: string | undefined) => Effect.Effect<StartedAction, Fault>
@@ -72,12 +72,15 @@ export class CredentialActions extends Context.Service<CredentialActions, {
     FinishedAction,
     Fault | HTTPValidationError | PortalBindingMismatch | IntentExpired | ProofRejected
   >
-  /** Counts a proof that did not hold, by itself, and gives the 422 that says so; of many at once only five are told. */
+  /**
+   * Counts an invalid proof in its own transaction; returns the 422 to answer, or, after five, that the intent has
+   * ended.
+   */
   readonly refuse: (
     me: Me,
     rejected: ProofRejected,
   ) => Effect.Effect<HTTPValidationError | InvalidState | IntentExpired>
-  /** Ends intents that nobody completed in time, at most 10,000; gives how many. */
+  /** Ends intents that were not completed in time, at most 10,000; returns how many. */
   readonly expire: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/CredentialActions") {
   static readonly layer = (party: RelyingParty) =>
@@ -105,7 +108,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           },
         )
 
-        /** What the action is about: null for none, NotFound where it is not the person's. */
+        /** The target of the action: null where the kind has none, NotFound where it is not the person's. */
         const targetOf = Effect.fnUntraced(
           function* (me: Me, { kind, target_id: id }: StartAction, owned: ReadonlyArray<Authenticator>) {
             const { target } = actionTable[kind]
@@ -120,7 +123,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           },
         )
 
-        /** One command of a person's at a time, of a session that the one before it did not end. */
+        /** Locks the person, so that commands run one at a time, and checks that no earlier one ended this session. */
         const alone = Effect.fnUntraced(function* (me: Me) {
           yield* sql`select from people where id = ${me.personId} for no key update`
           const [found] = yield* sql<Found>`${who(sql, me)}`
@@ -168,7 +171,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
           },
         )
 
-        /** Writes down and tells what an action did. */
+        /** Records what an action did and appends its events. */
         const conclude = Effect.fnUntraced(
           function* (me: Me, intentId: string, kind: StartAction["kind"], done: Effected) {
             const now = new Date(yield* Clock.currentTimeMillis)

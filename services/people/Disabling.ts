@@ -1,6 +1,6 @@
 /**
- * A person is disabled by us: what the directory had said before its word was lost. It stays so until the directory has
- * said it again. Products hear of it in the same transaction.
+ * Disables a person during recovery, as the directory had done before its message was lost. The person stays disabled
+ * until the directory has sent that again. The events for products are appended in the same transaction.
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -10,7 +10,9 @@ export const disabling = Effect.gen(function* () {
   const { sql } = yield* Database
   const news = yield* PersonNews
 
-  /** Of the person behind an identity, in the current transaction of `Transact`; gives their id where that changed it. */
+  /**
+   * Disables the person of an identity, in the current transaction of `Transact`; returns the id where that changed it.
+   */
   const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [person] = yield* sql<{ id: string }>`

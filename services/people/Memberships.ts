@@ -1,6 +1,6 @@
 /**
- * Memberships that were decided here. The feed cannot undo them before it says the same; who made and who approved them
- * stands beside them, since by that it is judged who may count beside whom.
+ * Memberships that were decided here. The directory's feed cannot undo them until it has sent the same state. Their
+ * makers and approvers are stored with them, since four eyes judge independence by these.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -22,8 +22,8 @@ export interface Seat {
 }
 
 /**
- * A membership of a database that took another's place is suspended or ended as it was meanwhile, which nobody here did.
- * One that is not known is kept as such, lest the directory bring it back. Gives whether anything changed.
+ * Suspends or ends a membership during recovery, as was decided in the lost time. A membership that is not known here
+ * is inserted in that state, lest the directory bring it back. Returns whether anything changed.
  */
 export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient, told: MembershipDecided) {
   const { id, institution_id, person_id, role, state } = told
@@ -48,7 +48,7 @@ export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient
   return row!.changed
 })
 
-/** A membership, which may have ended or be removed; times as JSON has them. */
+/** A membership, which may have ended or been removed; times as JSON has them. */
 export interface HeldSeat {
   readonly id: string
   readonly role: MembershipRole
@@ -76,8 +76,8 @@ export const seatsOf = (
 export const seatsIn = (answer: string) => JSON.parse(answer) as ReadonlyArray<HeldSeat>
 
 /**
- * What of a person's memberships, in whatever role, an invitation of that time does not undo: a suspension, or an end
- * that came after it. Null where there is none.
+ * The state of a person's memberships, in any role, that an invitation of that time cannot undo: a suspension, or an
+ * end after the invitation. Null where there is none.
  */
 export const barredBy = (seats: ReadonlyArray<HeldSeat>, invitedAt: Date): MembershipState | null => {
   if (seats.some(({ removed, state }) => state === "suspended" && !removed)) return "suspended"
@@ -87,7 +87,7 @@ export const barredBy = (seats: ReadonlyArray<HeldSeat>, invitedAt: Date): Membe
   return ended ? "ended" : null
 }
 
-/** Whether the membership is in the state that it is to have, and counts by it now. */
+/** Whether the membership has the wanted state and is effective in it now. */
 const isSeated = (held: HeldSeat, { role, state }: Seat, now: Date): boolean => {
   const accepted = held.accepted_at !== null && new Date(held.accepted_at) <= now
   return held.state === state &&
@@ -96,7 +96,7 @@ const isSeated = (held: HeldSeat, { role, state }: Seat, now: Date): boolean => 
     (role !== "administrator" || state !== "active" || accepted)
 }
 
-/** What is decided is told on DIRECTORY, too. */
+/** Changes memberships; each decision is also published on DIRECTORY. */
 export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) => {
   const added = newRow(sql, "institution_memberships", {
     id: "text",
@@ -125,8 +125,9 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
   }
 
   /**
-   * Gives the membership this state; one that has it keeps its history. Gives its id. `seats` are all that the person,
-   * who was not merged into another, has in the institution; the caller fences them.
+   * Sets the state of a membership and returns its id; a membership that has the state already keeps its makers and
+   * times. `seats` are all memberships of the person, who must not be merged into another, in the institution; the
+   * caller fences them.
    */
   const seatAmong = Effect.fnUntraced(function* (
     to: Seat,
@@ -141,26 +142,32 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
     yield* fence(
       sql,
       held !== undefined ? moved(id, to, now) : added({
-        ...{
-          id,
-          institution_id,
-          person_id,
-          role,
-          state,
-          state_decided: true,
-          made_by: madeBy,
-          approved_by: approvedBy,
-        },
-        ...{ accepted_at: state === "active" ? at : null, created_at: at, updated_at: at },
+        id,
+        institution_id,
+        person_id,
+        role,
+        state,
+        state_decided: true,
+        made_by: madeBy,
+        approved_by: approvedBy,
+        accepted_at: state === "active" ? at : null,
+        created_at: at,
+        updated_at: at,
       }),
     )
     yield* outbox.add(decisionMessage({
-      ...{ kind: "institution_membership", id, person_id, institution_id, role, state, decided_at: at },
+      kind: "institution_membership",
+      id,
+      person_id,
+      institution_id,
+      role,
+      state,
+      decided_at: at,
     }))
     return id
   })
 
-  /** The same of seats that it loads. Whoever was merged meanwhile is seated as the person that they turned out to be. */
+  /** The same, with memberships that it loads itself, for the person into whom `personId` may have been merged. */
   const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
     const asked = seatsOf(sql, sql`${to.institutionId}`, sql`${to.personId}`)
     const { person, seats } = yield* load<{ person: string; seats: string }>(

@@ -1,6 +1,6 @@
 /**
- * People made by the API: by an operator, or by a service that the operator of this
- * installation named. A person of an issuer that is not configured exists, but cannot sign in.
+ * Creates people by the API: for an operator, or for a service that this installation's configuration names. A person
+ * of an issuer that is not configured exists, but cannot sign in.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -15,7 +15,7 @@ import { Ids } from "../platform/Ids.ts"
 import { isDataFault } from "../platform/database/SqlFaults.ts"
 import { isOperatorIn, operatorRow, roleRequired } from "./Roles.ts"
 
-/** Who asks: a person, or a service by its issuer and client. */
+/** The caller: a person, or a service by its issuer and client. */
 export interface Writer {
   readonly principal: string
   readonly personId: string | null
@@ -23,14 +23,14 @@ export interface Writer {
   readonly clientId: string
 }
 
-/** And the person who has this identity; null of both where it is free. */
+/** `id` and `status` are those of the person who has the identity; null where the identity is free. */
 interface Loaded {
   readonly operator: string
   readonly id: string | null
   readonly status: string | null
 }
 
-/** What a write is refused with whose identity is longer than what an index can tell apart; null of any other fault. */
+/** The refusal of a write whose identity is longer than an index entry can be; null for any other fault. */
 export const tooLong = (error: SqlError.SqlError): HTTPValidationError | null =>
   isDataFault(error)
     ? HTTPValidationError.at(
@@ -42,8 +42,8 @@ export const tooLong = (error: SqlError.SqlError): HTTPValidationError | null =>
 
 export class NewPeople extends Context.Service<NewPeople, {
   /**
-   * A command of two round trips (FencedCommand.ts), refused by `tooLong`; or in the current transaction of `Transact`. 422
-   * where the two are longer than what a database can tell apart.
+   * Creates a person: a command of two round trips (FencedCommand.ts), refused by `tooLong`; or in the current
+   * transaction of `Transact`. 422 where issuer and subject are together longer than an index entry can be.
    */
   readonly create: (
     asked: PersonCreate & { readonly by: Writer },

@@ -1,7 +1,7 @@
 /**
- * One's own account. Which membership is effective is judged as Roles judges it, at the moment of the read: one that the
- * directory gave to somebody who had turned out to be this person is shown, and is not. Whether an Access is, only its
- * product can say: it has, once it acknowledged the Access as it stands.
+ * The caller's own account. A membership is effective by the rules of Roles, at the time of the read; a membership of a
+ * person who was merged into this one is shown, and is not effective. Only the product can tell whether an Access is
+ * effective: it is once the product has acknowledged the Access's current version.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -9,9 +9,9 @@ import type { AccessToken } from "./AccessTokens.ts"
 import { type Found, who } from "./Callers.ts"
 
 export class People extends Context.Service<People, {
-  /** A person's account as JSON text of `OwnAccount`; a defect for who does not exist. */
+  /** A person's account as JSON text of `OwnAccount`; a defect where there is no such person. */
   readonly account: (personId: string) => Effect.Effect<string>
-  /** The same for whoever a token names, recognised in the same statement: `found` is for `Callers.seen`. */
+  /** The same for the caller of a token, authenticated in the same statement: `found` is for `Callers.seen`. */
   readonly own: (
     token: AccessToken,
   ) => Effect.Effect<{ readonly found: Found | undefined; readonly body: string }>
@@ -23,7 +23,7 @@ export class People extends Context.Service<People, {
       const time = (column: string) =>
         reads.literal(`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
-      /** SQL that joins `names.ids`: the person and whoever turned out to be them. */
+      /** SQL that joins `names.ids`: the ids of the person and of all persons merged into it. */
       const names = reads.literal(`cross join lateral (
         select array(select x.id from people x where x.id = p.id or x.merged_into = p.id) as ids
       ) names`)
@@ -82,7 +82,7 @@ export class People extends Context.Service<People, {
         return row!.body
       })
 
-      // A hot read: a named function would take a stack trace a call.
+      // A hot read: Effect.fn would take a stack trace at each call.
       const own = Effect.fnUntraced(function* (token: AccessToken) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const [row] = yield* reads<Found & { body: string }>`

@@ -1,9 +1,9 @@
 /**
- * The directory's kinds of people and what they are in institutions, in the order in which their rows may be locked.
+ * The directory's kinds for people, institutions and memberships, in the order in which their rows may be locked.
  *
- * A person's identity, (issuer, subject), is the one that it came with; one that belongs to somebody else rejects the
- * line. What products have to know of a person (disabled, enabled, purged, known by another identity) is told to each
- * project that hears of it, in the same transaction.
+ * A person's identity is the (issuer, subject) of its line; an identity that belongs to another person rejects the
+ * line. Changes that products have to know (disabled, enabled, purged, another identity) are appended to each project
+ * that hears of the person, in the same transaction.
  */
 import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
@@ -23,7 +23,7 @@ const PersonRow = Schema.Struct({
 type PersonRow = typeof PersonRow.Type
 const rowOf = Schema.decodeUnknownSync(Schema.NullOr(PersonRow))
 
-/** Who tokens of a person name: null for one that is not, or no longer, known. */
+/** The identity of a person's row; null for a person who is not known, or removed. */
 const identityOf = (row: PersonRow | null): Identity | null =>
   row === null || row.removed || row.issuer === null || row.subject === null
     ? null
@@ -31,7 +31,7 @@ const identityOf = (row: PersonRow | null): Identity | null =>
 
 const standing = ({ removed, status }: PersonRow) => standingOf({ removed, status: status ?? "active" })
 
-/** A membership that was decided here, until a line says it, too. */
+/** SQL: the membership's state was decided here, and no line has sent the same state yet. */
 const decided = "t.state_decided and excluded.state is distinct from t.state"
 const keptWith = (column: string) =>
   `case when excluded.removed or (${decided}) then t.${column} else excluded.${column} end`
@@ -49,7 +49,7 @@ export const peopleKinds = Effect.gen(function* () {
       yield* sql`delete from identities
         where issuer = ${was.issuer} and subject = ${was.subject} and person_id = ${holder}`
     }
-    // Whoever is gone cannot sign in by what was linked to them either.
+    // A removed person cannot sign in by linked identities either.
     if (is === null) return yield* sql`delete from identities where person_id = ${after.id}`
     yield* sql`insert into identities (issuer, subject, person_id, linked_at)
       values (${is.issuer}, ${is.subject}, ${holder}, ${now}) on conflict do nothing`
@@ -84,7 +84,7 @@ export const peopleKinds = Effect.gen(function* () {
       stamped: ["created_at"],
       set: {
         revision: "t.revision + 1",
-        // Whom we disabled is enabled by a line only after one has said that they are disabled.
+        // A person who was disabled here is enabled by a line only after another line has sent `disabled`.
         status: "case when excluded.removed or t.status_decided and excluded.status = 'active' then t.status " +
           "else excluded.status end",
         status_decided: "t.status_decided and not excluded.removed and excluded.status = 'active'",
@@ -96,7 +96,7 @@ export const peopleKinds = Effect.gen(function* () {
             subject: "t.subject",
             operator: "t.operator",
             status: "t.status",
-            // An address that nobody trusted has verified accepts no invitation.
+            // A line that may not grant anything must not verify an address: a verified address accepts invitations.
             email_verified:
               "t.email_verified and excluded.email_verified and excluded.email is not distinct from t.email",
           },
@@ -150,7 +150,7 @@ export const peopleKinds = Effect.gen(function* () {
         revision: "t.revision + 1",
         state: keptWith("state"),
         state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
-        // From when on it counts is part of the decision; who says it after us need not know since when it is accepted.
+        // The times are part of the decision; a later line with the same state need not know `accepted_at`.
         effective_from: keptWith("effective_from"),
         expires_at: keptWith("expires_at"),
         accepted_at: `case when excluded.accepted_at is null and excluded.state = 'active' and t.state = 'active'

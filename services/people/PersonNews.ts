@@ -1,7 +1,7 @@
 /**
- * What products have to know of a person beside its Access: disabled, enabled, purged, or known by another identity. Told
- * in the transaction of the change to every project that hears of the person; where those are more than one transaction
- * should hold the heads of, the rest hear of it by a durable job, some at a time, from the person as it is by then.
+ * Appends the events about a person that are not about Access: disabled, enabled, purged, or another identity. In the
+ * transaction of the change, to every project that hears of the person; where these are more projects than one
+ * transaction should lock, a durable job appends the rest, some at a time, from the person's state at that time.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -11,23 +11,23 @@ import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messagin
 import { inTransaction } from "../platform/database/Transact.ts"
 import { type Audience, type NewsLimits, newsLimits, personOf, persons, some as someOf, standingOf } from "./Persons.ts"
 
-/** Who a token speaks for. */
+/** An identity of a person: a token's issuer and subject. */
 export interface Identity {
   readonly issuer: string
   readonly subject: string
 }
 
-/** What became of a known person. */
+/** A change of a known person. */
 export interface PersonChange {
   readonly personId: string
-  /** Whether it was disabled, enabled or purged. */
+  /** The person was disabled, enabled or purged. */
   readonly standing: boolean
-  /** Set where it goes by another identity now. */
+  /** Set where the person has another identity now. */
   readonly renamed: { readonly was: Identity; readonly is: Identity } | null
 }
 
 interface Args extends PersonChange {
-  /** The last project that was told, in the order of code units. */
+  /** The last project that got its events, in the order of code units. */
   readonly cursor: string
   readonly at: number
 }
@@ -40,7 +40,7 @@ const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIREC
 const factsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience) => {
   const about = { projectId: hearer.projectId, institutionId: hearer.institutionId, initiatedBy: "system" as const }
   const facts: Array<Fact> = []
-  // Sessions of the old identity speak for nobody any more.
+  // Sessions of the old identity belong to no person any more.
   if (renamed !== null && hearer.id === personId) {
     const payload = reason("IDENTITY_CHANGED")
     const previous = { format: "iss_sub", iss: renamed.was.issuer, sub: renamed.was.subject }
@@ -56,9 +56,9 @@ const factsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience
 }
 
 export class PersonNews extends Context.Service<PersonNews, {
-  /** Tells it in the current transaction, which has written the person already. */
+  /** Appends the events in the current transaction, which has written the person already. */
   readonly tell: (change: PersonChange) => Effect.Effect<void, SqlError.SqlError>
-  /** For whoever works off jobs. */
+  /** For the worker of jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/PersonNews") {
   static readonly layer = (limits: NewsLimits = newsLimits) =>
@@ -70,7 +70,7 @@ export class PersonNews extends Context.Service<PersonNews, {
         const positions = yield* Positions
         const people = persons(database.sql)
 
-        /** Tells the projects after `cursor`, and gives the last one where some are left. */
+        /** Appends the events of the next projects after `cursor`; returns the last of them where more are left. */
         const some = Effect.fnUntraced(function* (change: PersonChange, at: number, cursor: string, most: NewsLimits) {
           const known = yield* people.lock([change.personId])
           if (known.length === 0) return { done: 0, last: null }

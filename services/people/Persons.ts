@@ -1,7 +1,7 @@
 /**
- * People as lifecycle facts name them, and which projects have to hear of them: those where the person has Access, had it
- * within 90 days, or owns. A person who was merged into another is still known to the products by the
- * identity that it came with.
+ * People as lifecycle events name them, and the projects that have to hear of them: those where the person has Access,
+ * had it within 90 days, or is an owner. Products still know a person who was merged into another by the person's own
+ * identity.
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Effect } from "effect"
@@ -12,11 +12,11 @@ import type { Fact } from "../lifecycle/Positions.ts"
 /** A person, as a product knows it. */
 export interface Person {
   readonly id: string
-  /** The person that it turned out to be, else itself. */
+  /** The id of the person into whom this one was merged, else its own. */
   readonly canonical: string
   readonly issuer: string
   readonly subject: string
-  /** Active where the person that it turned out to be is, too, as whoever signs in by this name must be. */
+  /** Active only where the canonical person is active as well: both must be for a sign-in by this identity. */
   readonly status: PersonStatus
   readonly removed: boolean
 }
@@ -26,16 +26,16 @@ export interface Audience extends Person {
   readonly institutionId: string
 }
 
-/** Projects that one transaction tells at most, and how many of them at a time where there are more. */
+/** Projects to which one transaction appends at most, and how many at a time where there are more. */
 export interface NewsLimits {
   readonly atOnce: number
   readonly chunk: number
 }
 
-/** Heads of more projects than that are held for too long by one transaction. */
+/** The heads of more projects would be locked for too long by one transaction. */
 export const newsLimits: NewsLimits = { atOnce: 200, chunk: 100 }
 
-/** Those of an audience who are told now, after the project `cursor`; `last` is the last of them where some are left. */
+/** The next part of an audience, after the project `cursor`; `last` is the last project of it where more are left. */
 export const some = (audience: ReadonlyArray<Audience>, cursor: string, { atOnce, chunk }: NewsLimits) => {
   const left = audience.filter(({ projectId }) => projectId > cursor)
     .toSorted((a, b) => a.projectId < b.projectId ? -1 : a.projectId > b.projectId ? 1 : 0)
@@ -52,7 +52,7 @@ export const personOf = ({ canonical, issuer, subject }: Person): NonNullable<Fa
   subject,
 })
 
-/** What a product has to know of a person beside its Access: null for one that is active. */
+/** The event for a person's status; null for an active person. */
 export const standingOf = ({ removed, status }: Pick<Person, "removed" | "status">) =>
   removed ? "account-purged" as const : status === "active" ? null : "account-disabled" as const
 
@@ -61,15 +61,15 @@ export const persons = (sql: PgClient.PgClient) => {
     case when p.status = 'active' then k.status else p.status end as status, p.removed or k.removed as removed`)
   const canonical = sql.literal("join people k on k.id = coalesce(p.merged_into, p.id)")
 
-  /** The known ones of these people; their rows stay locked (`FOR SHARE`) to the end of the transaction. */
+  /** Loads those of these people who are known, locked (`FOR SHARE`) to the end of the transaction. */
   const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
-    // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+    // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each time.
     const these = ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${[...ids]}::text[])`
     return sql<Person>`select ${columns} from people p ${canonical}
       where p.id ${these} and p.issuer is not null order by p.id collate "C" for share`
   }
 
-  /** Every project that has to hear of a person, once for each name that the person goes by there. */
+  /** Every project that has to hear of a person, once for each of the person's ids that it knows. */
   const audienceOf = (id: string, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>
     sql<Audience>`
       with names as (select p.* from people p where (p.id = ${id} or p.merged_into = ${id}) and p.issuer is not null),

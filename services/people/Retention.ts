@@ -1,36 +1,38 @@
 /**
- * How long what people did to their sign-ins is kept: ninety days. Of sessions those that nobody came back with, of
- * actions and proofs of other identities those that were begun so long ago; what they did stands in the audit. A receipt
- * is kept as long as what its command made, so receipts of actions and proofs go with them; what any other
- * receipt stands for is never deleted.
+ * Prunes sessions that were not used for ninety days, and credential actions and link proofs that were begun so long
+ * ago; the audit keeps what they did. A receipt is kept as long as the result of its command, so receipts of actions
+ * and proofs go with them; the results of all other commands are never deleted, and neither are their receipts.
  *
- * Read in the order of their ids, which tell when they were made, so that nothing but the oldest rows is looked at.
+ * Rows are read in the order of their ids, which tell when they were made, so that only the oldest rows are read.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 
-/** How long a session is shown after it was last seen, and anything else is remembered. */
+/** How long a session is shown after its last use, and how long the other rows are kept. */
 export const keptMillis = 90 * 86_400_000
 
 const atOnce = 10_000
 
-/** Receipts of what is pruned here: these words are those of the index `idempotency_receipts_ending`. */
+/**
+ * SQL of the receipts that go with rows pruned here: the exact condition of the index `idempotency_receipts_ending`.
+ */
 const ending = "(path = '/v1/me/link-proofs' or path like '/v1/me/credential-actions%')"
 
 export class Retention extends Context.Service<Retention, {
-  /** Prunes everything that is over; gives how many rows went. Any number of processes may do it. */
+  /** Prunes everything that is old enough; returns how many rows went. Any number of processes may call it. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/Retention") {
-  /** `page`: rows that one statement looks at. */
+  /** `page`: rows that one statement reads. */
   static readonly layer = ({ page }: { readonly page: number } = { page: atOnce }) =>
     Layer.effect(
       Retention,
       Effect.gen(function* () {
         const { sql } = yield* Database
 
-        // What was ended stays ended: its issuer, whom nobody told, may give tokens for it for as long as it likes.
+        // Revoked sessions are kept: their issuer does not know of the revocation and may issue tokens for them at any
+        // time.
         const sessions = Effect.fnUntraced(function* (before: Date) {
           let [after, gone] = [floorOf(0), 0]
           for (;;) {
@@ -49,7 +51,7 @@ export class Retention extends Context.Service<Retention, {
           }
         })
 
-        /** All rows of a table that were made before; `over`: they wait for nobody. */
+        /** Deletes all rows of a table that were made before `before` and meet the SQL condition `over`. */
         const rows = Effect.fnUntraced(function* (table: string, before: Date, over = "true") {
           let gone = 0
           for (;;) {
@@ -63,7 +65,7 @@ export class Retention extends Context.Service<Retention, {
           }
         })
 
-        /** By the oldest, at the moment that what they tell of goes. */
+        /** Deletes receipts, the oldest first, at the age at which the rows that they refer to go. */
         const receipts = Effect.fnUntraced(function* (before: Date) {
           let gone = 0
           for (;;) {

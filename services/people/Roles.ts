@@ -1,10 +1,10 @@
 /**
- * Who may act, re-read inside the deciding transaction with the rows locked (docs/api/identity.md): a role that is
- * taken away at the same moment cannot decide any more. Nothing here comes from a token.
+ * The roles of persons, read again inside the deciding transaction with the rows locked (docs/api/identity.md): a role
+ * that is revoked at the same moment cannot decide any more. Nothing here comes from a token.
  *
- * Whoever has a membership that has not ended sees the institution, and learns why a role is missing; to everybody else
- * it does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an active institution, by an
- * active person.
+ * A person with a membership that has not ended sees the institution, and gets the reason why a role is missing; for
+ * all others the institution does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an
+ * active institution, for an active person.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
@@ -27,13 +27,13 @@ export interface Held {
   readonly effective: boolean
 }
 
-/** What a person is in an institution, now. */
+/** A person's memberships and roles in an institution, now. */
 export interface Standing {
   readonly institutionId: string
   readonly personId: string
   /** Every membership that has not ended. */
   readonly held: ReadonlyArray<Held>
-  /** A current actual Sponsor: held directly, active now. */
+  /** An effective Sponsor. */
   readonly sponsor: boolean
   /** An effective administrator. */
   readonly administrator: boolean
@@ -41,7 +41,7 @@ export interface Standing {
   readonly member: boolean
 }
 
-/** What a person is to a project. `institution` is null for who has no membership there. */
+/** A person's roles for a project. `institution` is null for a person without a membership there. */
 export interface ProjectStanding {
   readonly projectId: string
   readonly institutionId: string
@@ -52,12 +52,12 @@ export interface ProjectStanding {
 
 type RoleFault = AdministratorNotEffective | MembershipNotActive | NotCurrentSponsor | RoleRequired
 
-/** 403 that says which role it would have taken. */
+/** The 403 that names the role that is needed. */
 export const roleRequired = (holder: string) => new RoleRequired({ detail: `This needs ${holder}.` })
 
 const lapsed = "it has to be accepted and active, begun and not over, in an active institution"
 
-/** The reason why none of the roles is held, the nearest miss first; null where one is. */
+/** The reason why the person has none of the roles effectively, the nearest miss first; null where it has one. */
 export const lacking = (standing: Standing, ...roles: ReadonlyArray<Role>): RoleFault | null => {
   if (standing.held.some(({ effective, role }) => effective && roles.includes(role))) return null
   const has = (role: Role) => roles.includes(role) && standing.held.some((held) => held.role === role)
@@ -70,13 +70,13 @@ export const lacking = (standing: Standing, ...roles: ReadonlyArray<Role>): Role
     : new MembershipNotActive({ detail: `No membership of the caller counts now: ${lapsed}. This needs ${needed}.` })
 }
 
-/** Fails with the reason why none of the roles is held. */
+/** Fails with the reason why the person has none of the roles effectively. */
 export const needs = (standing: Standing, ...roles: ReadonlyArray<Role>): Effect.Effect<void, RoleFault> => {
   const reason = lacking(standing, ...roles)
   return reason === null ? Effect.void : Effect.fail(reason)
 }
 
-/** Fails with the reason why somebody who sees the project is no active owner of it. */
+/** Fails with the reason why a person who sees the project is not an active owner of it. */
 export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   void,
   MembershipNotActive | RoleRequired
@@ -92,14 +92,14 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
 
 const provenanceMillis = 90 * 86_400_000
 
-/** From when on it counts who made or approved whom. */
+/** Provenance older than 90 days does not block four eyes. */
 export const provenanceSince = (now: number) => new Date(now - provenanceMillis)
 
 const ownWork = "The caller wrote or signed it already, by this or another identity: another person has to do this."
 
 /**
- * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its id.
- * Roles are decided by it, and what a role may read is read by it.
+ * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its
+ * id. Both decisions and reads check roles by it.
  */
 export const heldIn = (sql: PgClient.PgClient, personId: string, institution: Statement.Fragment, now: Date) =>
   sql`select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
@@ -110,18 +110,18 @@ export const heldIn = (sql: PgClient.PgClient, personId: string, institution: St
     join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
     where p.id = ${personId} and m.state <> 'ended'`
 
-/** The same as what a command is decided on. Rows are locked in the order of the tables: people, institutions, memberships. */
+/** The same as a question of a command. Its lock takes the rows in the order people, institutions, memberships. */
 export const standingIn = (sql: PgClient.PgClient, personId: string, institutionId: string, now: Date): Question => ({
   rows: sql`${heldIn(sql, personId, sql`${institutionId}`, now)} order by m.id`,
   lock: sql`for share`,
 })
 
-/** The standing that an answer to `standingIn` says; NotFound where the person may not see the institution. */
+/** The standing in an answer to `standingIn`; NotFound where the person may not see the institution. */
 export const standingFrom = Effect.fnUntraced(function* (answer: string, personId: string, institutionId: string) {
   return standingOf(personId, institutionId, JSON.parse(answer) as ReadonlyArray<Held>) ?? (yield* new NotFound())
 })
 
-/** What the memberships make of a person; null for a person without one. */
+/** The standing of a person with these memberships; null for a person without one. */
 export const standingOf = (personId: string, institutionId: string, held: ReadonlyArray<Held>): Standing | null => {
   const is = (role: Role) => held.some((one) => one.role === role && one.effective)
   return held.length === 0 ? null : {
@@ -134,7 +134,7 @@ export const standingOf = (personId: string, institutionId: string, held: Readon
   }
 }
 
-/** Whether a person is an active operator, as what a command is decided on; null is no person. */
+/** Whether a person is an active operator, as a question of a command; null is no person. */
 export const operatorRow = (sql: PgClient.PgClient, personId: string | null): Question => ({
   rows: sql`
     select operator from people
@@ -148,8 +148,8 @@ export const isOperatorIn = (answer: string): boolean =>
 
 export class Roles extends Context.Service<Roles, {
   /**
-   * A person's standing in an institution; NotFound where they may not see it. In a transaction the rows stay locked
-   * (`FOR SHARE`) to its end. What only reads takes no lock: a lock is a write, and waits for the disk.
+   * A person's standing in an institution; NotFound where the person may not see it. In a transaction the rows stay
+   * locked (`FOR SHARE`) to its end. Reads take no lock (`none`): a lock is a write, and waits for the disk.
    */
   readonly inInstitution: (
     personId: string,
@@ -157,28 +157,29 @@ export class Roles extends Context.Service<Roles, {
     lock?: "share" | "none",
   ) => Effect.Effect<Standing, NotFound | SqlError.SqlError>
   /**
-   * A person's standing to a project, rows locked likewise; NotFound for who is neither owner, member nor operator. Who
-   * goes on to change the project says so: a lock that is shared first and taken whole later is a deadlock of two.
+   * A person's standing for a project, rows locked likewise; NotFound for a person who is neither owner, member nor
+   * operator. A command that goes on to change the project asks for `update`: two commands that upgrade a shared lock
+   * later would deadlock.
    */
   readonly toProject: (
     personId: string,
     projectId: string,
     lock?: "share" | "update" | "none",
   ) => Effect.Effect<ProjectStanding, NotFound | SqlError.SqlError>
-  /** Whether the person is an active operator; the row stays locked, unless it is only read. */
+  /** Whether the person is an active operator; the row stays locked, unless `lock` is `none`. */
   readonly isOperator: (personId: string, lock?: "share" | "none") => Effect.Effect<boolean, SqlError.SqlError>
   /**
-   * Whether two people count as two: neither made or approved the other's person, identity or membership
-   * within 90 days, unless a third person approved it as well; and they are not one person under two names. Where one
-   * counts as an owner of `ownersOf`, nor that ownership; elsewhere an ownership is nothing that they count by, and an
-   * administrator who approved a sponsor's website stays another person.
+   * Whether two people are independent: neither made or approved the other's person, identity or membership within 90
+   * days, unless a third person approved it as well; and they are not the same person. Where one of them acts as an
+   * owner of `ownersOf`, their ownership of that project is checked in the same way; other ownerships do not matter: an
+   * administrator who approved a sponsor's website stays independent of the sponsor.
    */
   readonly independent: (
     one: string,
     other: string,
     ownersOf?: string | null,
   ) => Effect.Effect<boolean, SqlError.SqlError>
-  /** Of two who do not count as two: beside whom the first does not, and until when. */
+  /** The problem for two people who are not independent: it names the other person, and until when. */
   readonly fourEyes: (
     one: string,
     other: string,
@@ -227,7 +228,7 @@ export class Roles extends Context.Service<Roles, {
           select institution_id from projects where id = ${projectId} and not removed ${
           locks ? sql.literal(`for ${lock}`) : unlocked
         }`
-        // The directory may have given it to another institution while it was waited for.
+        // The directory may have moved the project to another institution while this waited for the lock.
         const moved = project !== undefined && project.institution_id !== seen.institution_id
         const institution = moved ? yield* standing(personId, project.institution_id, locks) : there
         const owned = yield* sql`
@@ -257,7 +258,7 @@ export class Roles extends Context.Service<Roles, {
         ownersOf: string | null = null,
       ) {
         const since = provenanceSince(yield* Clock.currentTimeMillis)
-        // The conditions are those of counts_as_two.
+        // The conditions are those of the function counts_as_two.
         const [row] = yield* sql<{ same: boolean; last: Date | null }>`
           with two as (
             select canonical_person(${one}) as id union select canonical_person(${other})

@@ -1,8 +1,8 @@
 /**
- * Where a person is signed in. A session is learned from its tokens (Sightings); revoking it writes its row, which the
- * statement that recognises callers reads: from the commit on its tokens are refused by every process. A process may have
- * seen a session that no row tells of yet, so ending all others also sets a floor: whatever signed in before is dead.
- * Products hear of a session by its issuer's name for it.
+ * The sessions of a person. A session is learned from its tokens (Sightings). A revocation writes the session's row,
+ * which the statement that recognises callers reads: from the commit on every process refuses its tokens. A process may
+ * have noted a session that has no row yet, so ending all other sessions also writes a cut-off: sign-ins before it are
+ * refused. Products know a session by its issuer's name for it.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -36,10 +36,10 @@ interface Row {
 
 type Me = Pick<Caller["Service"], "issuer" | "sid"> & { readonly personId: string }
 
-/** Methods (RFC 8176) that are a second factor, or one and two at once; any other is a first factor. */
+/** Methods (RFC 8176) that are a second factor, or both factors at once; any other method is a first factor. */
 const strong = new Set(["otp", "hwk", "swk", "sc", "mfa", "mca", "pop", "sms", "tel"])
 
-/** A method proves no more than the whole sign-in did. */
+/** The level of one method, which is at most the level of the whole sign-in. */
 const levelOf = (method: string, whole: Assurance): Assurance =>
   whole === "unknown" ? whole : strong.has(method) && reaches(whole, "aal2") ? "aal2" : "aal1"
 
@@ -69,9 +69,11 @@ const happened = (ended: ReadonlyArray<{ readonly sid: string }>): ReadonlyArray
   ended.map(({ sid }) => ({ kind: "session-revoked", sid }))
 
 export class Sessions extends Context.Service<Sessions, {
-  /** The person's sessions of the last 90 days, last seen first, at most 1,000; the present one is always among them. */
+  /**
+   * The person's sessions of the last 90 days, last seen first, at most 1,000; the present one is always among them.
+   */
   readonly list: (me: Me) => Effect.Effect<typeof SessionList.Type>
-  /** NotFound unless it is a session of the person's. */
+  /** Fails with NotFound unless it is a session of the person. */
   readonly find: (personId: string, sessionId: string) => Effect.Effect<void, NotFound | SqlError.SqlError>
   /** Ends one of the person's sessions in the current transaction; nothing happened where it had ended. */
   readonly revoke: (
@@ -132,7 +134,7 @@ export class Sessions extends Context.Service<Sessions, {
           values (${me.personId}, ${now}, ${me.issuer}, ${signInOf(me)})
           on conflict (person_id) do update set before = greatest(f.before, excluded.before),
             except_issuer = excluded.except_issuer, except_sid = excluded.except_sid`
-        // Also those whose last token has ended: a refreshed one would go on, and so does what products made of it.
+        // Includes sessions whose last token has expired: a refresh would renew them, and products may keep their own.
         return happened(
           yield* sql<{ sid: string }>`
             update sessions set revoked_at = ${now}

@@ -1,11 +1,11 @@
 /**
- * Sessions as they are seen: the first token with a `sid` makes the session's row, later ones say that it is still used.
- * Noted in memory and written every 10 s, all in one statement, so that no request waits for it; what a killed process had
- * noted is noted again by the session's next request. A row that was revoked stays revoked.
+ * Records the activity of sessions: the first token with a `sid` makes the session's row, later tokens renew its time
+ * of last use. Noted in memory and written every 10 s, all in one statement, so that no request waits for it; after a
+ * kill the session's next request notes it again. A row that was revoked stays revoked.
  *
- * Whoever ends all other sessions of theirs may do it while one of them is noted and has no row yet. It is written as
- * ended, and told, as it would have been with a row: who ends sessions holds the person, and so does who writes new ones,
- * so either the one finds the row or the other finds the floor (Sessions).
+ * A person may end all other sessions while one of them is noted and has no row yet. That session is written as ended,
+ * with its events, as it would have been with a row: ending sessions locks the person, and so does writing new ones, so
+ * either the former finds the row or the latter finds the cut-off (Sessions).
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { isIP } from "node:net"
@@ -17,7 +17,7 @@ import { counted } from "../platform/MapSizes.ts"
 import { type AccessToken, signedInAt } from "./AccessTokens.ts"
 import { tellLater } from "./Tellings.ts"
 
-/** Where a request came from, as far as the connection and trusted proxies say. */
+/** The origin of a request, as the connection and trusted proxies tell it. */
 export interface Origin {
   readonly userAgent: string | null
   readonly address: string | null
@@ -29,21 +29,21 @@ interface Noted {
   readonly origin: Origin
   readonly at: number
   readonly known: boolean
-  /** The earliest sign-in that any of its tokens speaks of. */
+  /** The earliest sign-in of the session's tokens. */
   readonly since: Date
 }
 
-/** A row is written where it is that much newer: `last_seen_at` is exact to a minute. */
+/** A row is written where the noted time is newer by so much: `last_seen_at` is exact to a minute. */
 const coarse = "30 seconds"
 const longestAgent = 256
 
 /**
- * Sessions that wait to be written. Beyond that, as while the database takes no writes, the session that was noted longest
- * ago is left out; its next request notes it again.
+ * Sessions that wait to be written. Beyond that, for example while the database takes no writes, the session that was
+ * noted longest ago is dropped; its next request notes it again.
  */
 const mostNoted = 20_000
 
-/** An address cut to the network that says where somebody is, not who: /24, and /48 for IPv6. */
+/** The network of an address, which tells a place and not a person: /24, and /48 for IPv6. */
 export const prefixOf = (address: string | null): string | null => {
   const plain = address?.replace(/^::ffff:(?=\d+\.)/i, "").split("%", 1)[0] ?? ""
   if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`
@@ -60,7 +60,7 @@ const agentOf = (agent: string | null): string | null =>
 
 const timeOf = (seconds: number | null) => seconds === null ? null : new Date(seconds * 1_000).toISOString()
 
-/** Two sightings of one session: of its tokens the younger says how it stands. */
+/** Merges two sightings of one session; the token that was issued later counts. */
 const joined = (before: Noted, next: Noted): Noted => ({
   ...next,
   token: before.token.issuedAt > next.token.issuedAt ? before.token : next.token,
@@ -71,11 +71,11 @@ const joined = (before: Noted, next: Noted): Noted => ({
 const keyOf = (token: AccessToken) => JSON.stringify([token.issuer, token.sid])
 
 export class Sightings extends Context.Service<Sightings, {
-  /** Notes a session's token; `known`: its row is there. Never fails, never waits. A token without a session is nothing. */
+  /** Notes a session's token; `known`: it has a row. Never fails, never waits. Ignores a token without a session. */
   readonly add: (token: AccessToken, personId: string, origin: Origin, known: boolean) => Effect.Effect<void>
-  /** Writes what was noted; what cannot be written now waits. Runs by itself every 10 s and when the program ends. */
+  /** Writes the noted sessions; on a failure they wait for the next time. Runs every 10 s and when the program ends. */
   readonly flush: Effect.Effect<void>
-  /** Writes what was noted at once where that makes this person's session visible that had no row yet. */
+  /** Writes the noted sessions at once where one of them is this person's and has no row yet. */
   readonly settle: (personId: string) => Effect.Effect<void>
 }>()("bailiwick/services/people/Sightings") {
   static readonly layer = Layer.effect(
@@ -97,7 +97,7 @@ export class Sightings extends Context.Service<Sightings, {
         function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
           if (token.sid === null) return
           const at = yield* Clock.currentTimeMillis
-          // Cut at once: a header is up to 8 KB, and the row takes 256 characters of it.
+          // Truncated here, to save memory: a header is up to 8 KB, and the row takes 256 characters of it.
           const agent = { ...origin, userAgent: agentOf(origin.userAgent) }
           note(noted, { token, personId, origin: agent, at, known, since: signedInAt(token) })
         },
@@ -144,7 +144,9 @@ export class Sightings extends Context.Service<Sightings, {
             or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
       })
 
-      /** Ends those of the new rows whose person had ended them by then; another process may have written the others. */
+      /**
+       * Ends those new rows that the person has ended meanwhile. Rows that another process wrote first are not matched.
+       */
       const endLate = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly id: string; readonly since: Date }>) {
         const ended = yield* sql<{ person_id: string; sid: string }>`
           update sessions s set revoked_at = f.before
@@ -173,7 +175,7 @@ export class Sightings extends Context.Service<Sightings, {
         }).pipe(sql.withTransaction)
       })
 
-      // Not interrupted: whoever asked may go away, what was taken in hand is everybody's.
+      // Not interruptible: the request that asked may be cancelled, but the noted sessions belong to all requests.
       const written = Effect.uninterruptible(Effect.gen(function* () {
         if (noted.size === 0) return
         const seen = noted

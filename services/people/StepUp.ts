@@ -1,13 +1,13 @@
 /**
- * Step-up (RFC 9470): whether the caller proved recently and strongly enough who they are. Judged by the token alone, and
- * closed where it does not say: without `auth_time` nothing is fresh, an `acr` that means nothing here is no level.
+ * Step-up (RFC 9470): checks whether the caller's sign-in is recent and strong enough. Judged by the token alone, and
+ * failing closed: without `auth_time` no sign-in is fresh, and an unknown `acr` is no level.
  */
 import { Clock, Effect } from "effect"
 import type { Caller } from "../../schemas/api/Management.ts"
 import { acrOf, type AssuranceLevel, reaches } from "../../schemas/identity/Assurance.ts"
 import { InsufficientUserAuthentication } from "../../schemas/problems/Identity.ts"
 
-/** What an operation asks for; null asks for nothing. */
+/** An operation's demand on the sign-in; null demands nothing. */
 export interface Demand {
   /** How old the sign-in may be, in whole seconds. */
   readonly maxAgeSeconds: number | null
@@ -17,7 +17,7 @@ export interface Demand {
 
 type SignedIn = Pick<Caller["Service"], "authTime" | "aal">
 
-/** Seconds since the sign-in, at `millis`; null where nobody knows. */
+/** Seconds since the sign-in, at `millis`; null where the token does not tell. */
 export const ageOf = ({ authTime }: Pick<SignedIn, "authTime">, millis: number): number | null =>
   authTime === null ? null : Math.max(0, Math.floor(millis / 1_000 - authTime))
 

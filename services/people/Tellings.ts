@@ -1,7 +1,7 @@
 /**
- * What happened to a person's credentials and sessions, told to every project that has to hear of the person: in the
- * transaction that did it, and where those are more than one transaction should hold the heads of, or what happened is
- * more than it should tell, the rest by durable jobs.
+ * Appends events about a person's credentials and sessions to every project that has to hear of the person: in the
+ * transaction of the change; where that is more projects than one transaction should lock, or more events than it
+ * should append, durable jobs append the rest.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -12,7 +12,7 @@ import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messagin
 import { inTransaction } from "../platform/database/Transact.ts"
 import { type NewsLimits, newsLimits, personOf, persons, some } from "./Persons.ts"
 
-/** One thing that happened. */
+/** A change of a person's credentials or sessions. */
 export type Happening =
   | {
     readonly kind: "credential-change"
@@ -41,17 +41,19 @@ const factOf = (happening: Happening): Pick<Fact, "kind" | "payload" | "session"
 interface Args {
   readonly personId: string
   readonly happenings: ReadonlyArray<Happening>
-  /** The last project that was told, in the order of code units. */
+  /** The last project that got its events, in the order of code units. */
   readonly cursor: string
   readonly at: number
 }
 
 const tellingsJob: JobKind<Args> = { kind: "people.tellings" }
 
-/** Events that one transaction tells at most: whoever ends ten thousand sessions at once has ended them all the same. */
+/**
+ * Events that one transaction appends at most. Ten thousand sessions still end at once; their events follow by jobs.
+ */
 const eventsAtOnce = 1_000
 
-/** Tells it by jobs alone, which the current transaction adds: for whoever has no command to tell it in. */
+/** Appends events by jobs only, which the current transaction adds: for changes outside a command. */
 export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
   Effect.fnUntraced(function* (personId: string, happenings: ReadonlyArray<Happening>) {
     const at = yield* Clock.currentTimeMillis
@@ -62,17 +64,17 @@ export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
 
 export class Tellings extends Context.Service<Tellings, {
   /**
-   * Tells it in the current transaction, which must be one of `Transact`, of one cause and begun by the person. Gives the
-   * ids of the events that were told in it.
+   * Appends the events in the current transaction, which must be one of `Transact`, with one cause and initiated by the
+   * person. Returns the ids of the events that this transaction appends.
    */
   readonly tell: (
     personId: string,
     happenings: ReadonlyArray<Happening>,
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
-  /** For whoever works off jobs. */
+  /** For the worker of jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/Tellings") {
-  /** `events`: how many one transaction tells at most. */
+  /** `events`: how many one transaction appends at most. */
   static readonly layer = (limits: NewsLimits = newsLimits, events = eventsAtOnce) =>
     Layer.effect(
       Tellings,

@@ -1,7 +1,8 @@
 /**
- * Tokens that were verified within the last minute: a portal's server sends the same one with request after request, and
- * checking its signature costs as much as the read that it asks for. Only what the signature says is kept, under the
- * token's SHA-256: whether the person and the session stand is asked of the database each time.
+ * A cache of tokens that were verified within the last minute: a portal's server sends the same token with request
+ * after request, and verifying its signature costs as much as the read that the request asks for. Only the signed
+ * claims are kept, under the token's SHA-256: the status of the person and the session is read from the database each
+ * time.
  */
 import { createHash } from "node:crypto"
 import { BoundedMap } from "../platform/BoundedMap.ts"
@@ -20,7 +21,7 @@ export const remembered = <A>() => {
 
   /** `endsMillis`: when the token ends by itself. */
   const keep = (key: string, value: A, millis: number, endsMillis: number): void => {
-    // Tokens that were not sent again are still there: those at the front ended first.
+    // Drops expired tokens that were not sent again: the entries at the front expired first.
     for (const [oldest, { until }] of entries) {
       if (until > millis) break
       entries.delete(oldest)

@@ -1,6 +1,6 @@
 /**
- * A person asks for an identity that they have shown to be theirs. Of two who ask for one identity at once a trigger of
- * `requests` refuses the second, who begins anew and is told of the first.
+ * Requests a link with an identity that the person has proven to be theirs. Of two concurrent requests for one identity
+ * a trigger of `requests` refuses the second, which begins anew and is refused because of the first.
  */
 import { Clock, Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Requests.ts"
@@ -25,7 +25,7 @@ interface Open {
   readonly mine: boolean
 }
 
-/** The columns of the proof are null where the caller has none of this id. */
+/** The columns of the proof are null where the caller has no proof with this id. */
 interface Loaded extends Held {
   readonly issuer: string
   readonly subject: string

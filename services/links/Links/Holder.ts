@@ -1,4 +1,4 @@
-/** Whose an identity is that somebody asks to be linked with, and whether it may be. */
+/** The holder of an identity for which a link is requested, and whether it may be linked. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
@@ -8,17 +8,17 @@ import { isEntangled } from "./Merging.ts"
 interface Holder {
   readonly id: string
   readonly active: boolean
-  /** Verified. */
+  /** The address, only where it is verified. */
   readonly email: string | null
 }
 
-/** What is loaded of an identity. */
+/** The columns that a command loads of an identity. */
 export interface Held {
   readonly holder: string
   readonly entangled: boolean
 }
 
-/** The person behind an identity, of whom there is none while it is nobody's. */
+/** The person who has an identity; no row where no person has it. */
 export const holderOf = (
   sql: PgClient.PgClient,
   issuer: Statement.Fragment,
@@ -29,13 +29,13 @@ export const holderOf = (
       case when k.email_verified then k.email end as email
     from people k join people n on k.id = coalesce(n.merged_into, n.id) join identities i on i.person_id = n.id
     where i.issuer = ${issuer} and i.subject = ${subject}`,
-  // In the order of the tables: people before their identities.
+  // Locks in the order of the tables: people before their identities.
   lock: sql`for share`,
 })
 
 export const holderIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
 
-/** SQL of the columns of `Held`, and what joins the holder's id to the tables before as `h`. */
+/** SQL of the columns of `Held`, and of the join that gives the holder's id as `h`. */
 export const held = (sql: PgClient.PgClient, issuer: Statement.Fragment, subject: Statement.Fragment) => ({
   columns: sql`${answerTo(sql, holderOf(sql, issuer, subject))} as holder, ${isEntangled(sql, sql`h.id`)} as entangled`,
   join: sql`left join lateral (
@@ -43,7 +43,7 @@ export const held = (sql: PgClient.PgClient, issuer: Statement.Fragment, subject
     where i.issuer = ${issuer} and i.subject = ${subject}) h on true`,
 })
 
-/** Whether an identity may be linked with a person: nobody's, or another active person's on whom nothing hangs. */
+/** Whether an identity may be linked with a person: it has no holder, or another active holder who is not entangled. */
 export const isLinkable = (holder: Holder | null, entangled: boolean, personId: string): boolean =>
   holder === null || holder.id !== personId && holder.active && !entangled
 

@@ -1,4 +1,4 @@
-/** A request to link two identities, as its author and the other side see it. */
+/** The view of a link request, for its author and the other side. */
 import type * as Wire from "../../../schemas/identity/Requests.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"

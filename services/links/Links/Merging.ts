@@ -1,7 +1,7 @@
 /**
- * Making one person of two. Only somebody whom nothing hangs on may be merged away: no membership, ownership or operator's
- * right, and no decision. Two who decided one thing together stay two, whatever else; a trigger on
- * `people` says the same.
+ * Merges one person into another. Only a person without entanglements may be merged away: no membership, ownership or
+ * operator's right, and no decision. Two persons who decided the same thing are never merged; a trigger on `people`
+ * holds the same rule.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -14,7 +14,10 @@ interface Merge {
   readonly now: Date
 }
 
-/** SQL of whether anything hangs on a person that a leaked token of theirs must not carry over to another; `id` is SQL. */
+/**
+ * SQL of whether a person has rights or decisions that a leaked token must not carry over to another person; `id` is
+ * SQL.
+ */
 export const isEntangled = (sql: PgClient.PgClient, id: Statement.Fragment): Statement.Fragment =>
   sql`(
     with names as (select n.id from people n where n.id = ${id} or n.merged_into = ${id})
@@ -39,7 +42,7 @@ export const merging = (sql: PgClient.PgClient) => {
       ([row]) => row!.together,
     )
 
-  /** Both rows locked, ids ascending; gives which of them are active and stand for themselves. */
+  /** Locks both rows, ids ascending; returns the ids of those that are active and not merged. */
   const lockBoth = (ids: ReadonlyArray<string>) =>
     Effect.map(
       sql<{ id: string }>`
@@ -50,7 +53,7 @@ export const merging = (sql: PgClient.PgClient) => {
       (rows) => new Set(rows.map(({ id }) => id)),
     )
 
-  /** Moves everything that `from` signs in with, the end of what had been signed in, and their receipts. */
+  /** Moves the identities of `from` to `into`, with its cut-off of ended sessions and its receipts. */
   const merge = Effect.fnUntraced(function* ({ approvedBy, from, into, now }: Merge) {
     yield* sql`
       update identities set person_id = ${into}, linked_at = ${now}, made_by = ${into},

@@ -1,7 +1,7 @@
 /**
- * What projects are told when two turn out to be one: each hears, by the name that it knows, which one stands beside it.
- * In the transaction of the merge, and where those are more than one transaction should hold the heads of, the rest by a
- * durable job.
+ * Appends the event `identity-linked` to the projects that know one of the linked identities: each gets the identity
+ * that it knows and the one linked with it. In the transaction of the merge; where more projects than one transaction
+ * should lock have to get it, a durable job appends the rest.
  */
 import { Clock, Effect } from "effect"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -12,18 +12,19 @@ import { inTransaction } from "../../platform/database/Transact.ts"
 import type { Identity } from "../../people/PersonNews.ts"
 import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } from "../../people/Persons.ts"
 
-/** Two who are one from now on. */
+/** The two identities that are linked, and their persons. */
 interface Pair {
   readonly author: string
-  /** The identity that the author came with, and the one that is linked with it. */
+  /** The author's first identity. */
   readonly own: Identity
+  /** The identity that is linked with it. */
   readonly linked: Identity
-  /** Ids that the other side went by; none where the identity was nobody's. */
+  /** Ids of the persons who are merged into the author; empty where the identity had no holder. */
   readonly others: ReadonlyArray<string>
 }
 
 interface Args extends Pair {
-  /** The last project that was told, in the order of code units. */
+  /** The last project that got its event, in the order of code units. */
   readonly cursor: string
   readonly at: number
 }
@@ -49,7 +50,7 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
   const positions = yield* Positions
   const { audienceOf } = persons(sql)
 
-  /** Whom a request is about: to be asked before they are made one, while it can be told whose names are whose. */
+  /** The pair of a request. To be called before the merge, while the persons can still be told apart. */
   const about = Effect.fnUntraced(function* (
     { author, fields, person_id: other }: Pick<RequestRow, "author" | "fields" | "person_id">,
   ) {
@@ -63,7 +64,7 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
     return { ids: yield* positions.append(...now.map((hearer) => factOf(args, hearer))), last }
   })
 
-  /** Tells it in the current transaction, which has made them one; gives the first event of it. */
+  /** Appends the events in the current transaction, after the merge; returns the id of the first. */
   const tell = Effect.fnUntraced(function* (pair: Pair) {
     const args = { ...pair, cursor: "", at: yield* Clock.currentTimeMillis }
     const { ids, last } = yield* tellSome(args, limits)

@@ -1,4 +1,4 @@
-/** The other side of a link says no, until the link has taken effect. */
+/** The other side of a link objects; possible until the link has taken effect. */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"

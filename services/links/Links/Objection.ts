@@ -1,10 +1,10 @@
 /**
- * Until when the other side of a link may object: a day from when it was told. A notice that has not left yet, for
- * whatever reason, tells nobody, so the day has not begun; one that never will, or that there is no address for, holds up
- * nothing: what an operator looked at and signed has to do then.
+ * The time until which the other side of a link may object: a day after its notice was sent. While the notice has not
+ * been sent, the day has not begun; a notice that never will be sent, or that has no address, holds up nothing: then
+ * the operator's check and signature are enough.
  *
- * A database that took another's place may have lost an objection, which no stream tells of: of what was asked for before
- * it the other side is told anew, and has another day.
+ * A restored or failed-over database may have lost an objection, which is on no stream: for requests from before that
+ * the other side is notified again, and has another day.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -17,11 +17,11 @@ interface Notice {
   readonly created_at: Date | null
   readonly sent_at: Date | null
   readonly ended_at: Date | null
-  /** Since when this database stands in another's place. */
+  /** When the installation was opened after the last restore or failover. */
   readonly opened_at: Date | null
 }
 
-/** The mail that tells the other side. */
+/** The mail that notifies the other side. */
 export const noticeTo = (requestId: string, recipient: string): NewMail => ({
   kind: linkNoticeKind,
   subjectId: requestId,
@@ -29,9 +29,11 @@ export const noticeTo = (requestId: string, recipient: string): NewMail => ({
   args: {},
 })
 
-/** Until when the other side may object, in the current transaction, in which it is told anew where it has to be. */
+/**
+ * Computes, in the current transaction, until when the other side may object; sends another notice where one is due.
+ */
 export const objection = (sql: PgClient.PgClient, mails: Mails["Service"]) => {
-  /** Gives whether there is an address to mail a notice to. */
+  /** Mails a notice; returns false where the other side has no verified address. */
   const notify = Effect.fnUntraced(function* (
     { id, person_id }: Pick<RequestRow, "id" | "person_id">,
   ): Effect.fn.Return<boolean, SqlError.SqlError> {

@@ -1,4 +1,4 @@
-/** A fresh access token of another identity becomes a proof, once. */
+/** Makes a proof from a fresh access token of another identity; each token counts once. */
 import { Clock, Effect } from "effect"
 import { ProofConsumed } from "../../../schemas/problems/Identity.ts"
 import { stamp } from "../../requests/PolicyReviews.ts"
@@ -18,19 +18,21 @@ export interface Shown {
 /** How fresh the sign-in of the other identity must be, in seconds, and how long a proof may be used. */
 const freshSeconds = 300
 const proofMillis = 10 * 60_000
-/** In bytes: what an entry of an index surely holds. A link to a longer name could never take effect. */
+/**
+ * Bytes of issuer and subject that an index entry surely holds. A link to a longer identity could never take effect.
+ */
 const longestNames = 2_600
 
 interface Loaded extends Held {
-  /** Whether the token's sign-in has ended; null where nobody may sign in by it. */
+  /** Whether the token's sign-in has ended; null where the identity has no person who may sign in. */
   readonly revoked: boolean | null
   readonly consumed: boolean
 }
 
-/** Gives the id of the identity's person, null while it is nobody's. */
+/** Decides; returns the id of the identity's person, null where it has none. */
 const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, { issuer, subject }: AccessToken) {
   const holder = holderIn(loaded.holder)
-  // A leaked token that its person has put an end to shows nothing any more, nor one that nobody may sign in with.
+  // Rejects a token whose sign-in its person has ended (it may have leaked), and one of a person who may not sign in.
   if (loaded.revoked === null ? holder !== null : loaded.revoked) return yield* rejected("token")
   if (!isLinkable(holder, loaded.entangled, personId)) return yield* rejected("token")
   if (holder === null && Buffer.byteLength(issuer + subject) > longestNames) return yield* rejected("token")

@@ -1,4 +1,4 @@
-/** What is written of a request to link beside its row. */
+/** The timers and audit records of a link request. */
 import { Clock, Effect } from "effect"
 import { type RequestRow, timersOf } from "../../requests/RequestRows.ts"
 import { Audit } from "../../platform/observability/Audit.ts"

@@ -1,7 +1,7 @@
 /**
- * An approved link takes effect, once the other side has had its day to object. All of it runs in the caller's
- * transaction, of `Transact`: a merge moves every identity, name and receipt of a person and tells each project that knows
- * either, as many as there are, so a fenced write would be no fewer statements' work and a longer one.
+ * Makes an approved link effective, once the other side has had its day to object. All of it runs in the caller's
+ * transaction, of `Transact`: a merge moves every identity and receipt of a person and appends an event to each project
+ * that knows either person, so a fenced write would do as much work in one longer statement.
  */
 import { Clock, Effect } from "effect"
 import { FourEyesCollapsed } from "../../../schemas/problems/Identity.ts"
@@ -33,7 +33,7 @@ export const takingEffect = Effect.gen(function* () {
       (found) => found.map(({ person_id }) => person_id),
     )
 
-  /** Links, or declines what may not be linked any more. */
+  /** Links, or declines a request whose identities may no longer be linked. */
   const link = Effect.fnUntraced(function* (row: RequestRow) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
@@ -62,7 +62,7 @@ export const takingEffect = Effect.gen(function* () {
     yield* recorded(linked, "linked", "system")
   })
 
-  /** Links what is due: what its timer does. */
+  /** Links the identities of a due request; called by its timer. */
   const settle = Effect.fn("Links.settle")(function* (read: RequestRow) {
     // People are locked before requests.
     yield* lockBoth([read.author, ...(read.person_id === null ? [] : [read.person_id])])
@@ -75,7 +75,7 @@ export const takingEffect = Effect.gen(function* () {
     yield* timers.set(later.id, timersOf(later, now))
   })
 
-  /** An operator approved: from now on the clock decides. */
+  /** Carries out an operator's approval: sets the time at which the link takes effect. */
   const carryOut = Effect.fn("Links.carryOut")(function* ({ approvedBy, request }: Decision) {
     if (request.person_id !== null && (yield* decidedTogether(request.author, request.person_id))) {
       return yield* new FourEyesCollapsed()

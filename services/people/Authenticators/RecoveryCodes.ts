@@ -1,4 +1,4 @@
-/** Recovery codes: ten of 128 random bits, told once; what stays is an HMAC under a key of the Vault's. */
+/** Recovery codes: ten of 128 random bits, shown once; only an HMAC under a key of the Vault is stored. */
 import { Redacted } from "effect"
 import { createHmac, randomBytes } from "node:crypto"
 import type { Vault } from "../../platform/security/Vault.ts"
@@ -22,7 +22,7 @@ const encode = (bytes: Uint8Array): string => {
 export const newCodes = (): ReadonlyArray<string> =>
   Array.from({ length: codesInSet }, () => encode(new Uint8Array(randomBytes(16))))
 
-/** What a code is stored and found by; `kid` names the key of codes that stand. */
+/** The hash under which a code is stored; `kid` names the key of existing codes. */
 export const hashOf = (vault: Vault["Service"], authenticatorId: string, code: string, kid?: string) => {
   const key = vault.derive(purpose, kid)
   const plain = code.toLowerCase().replaceAll(/[^a-z2-7]/g, "")

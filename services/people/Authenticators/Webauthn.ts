@@ -1,25 +1,25 @@
 /**
- * Registration of passkeys and security keys (WebAuthn Level 3, 7.1). No attestation is asked for: which make it is does
- * not matter here, that its user was verified does, since it counts as two factors.
+ * Registers passkeys and security keys (WebAuthn Level 3, 7.1). No attestation is requested: the make of the
+ * authenticator does not matter here. User verification does, since the authenticator counts as two factors.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { RegistrationResponse } from "../../../schemas/identity/CredentialActions.ts"
 
-/** Who asks: the portal that people see. */
+/** The relying party: the portal that people see. */
 export interface RelyingParty {
-  /** A domain: the credential belongs to it and what lies under it. */
+  /** A domain: the credential is valid for it and its subdomains. */
   readonly id: string
-  /** Where the portal's pages are served. */
+  /** The origins that serve the portal's pages. */
   readonly origins: ReadonlyArray<string>
 }
 
-/** Loaded by the first who registers: it is a fifth of what a start reads, and 20 MB that most processes never use. */
+/** Loaded at the first registration: it is a fifth of the code that a start reads, and takes 20 MB of memory. */
 const library = () => import("@simplewebauthn/server")
 
 const loopback = new Set(["127.0.0.1", "[::1]", "localhost"])
 
-/** The portal at this address. A browser takes no address of a machine for a domain, but `localhost` for its own. */
+/** The portal at this URL. A browser accepts no IP address as a domain; for its own machine it accepts `localhost`. */
 export const relyingPartyAt = (portal: URL): RelyingParty => {
   if (!loopback.has(portal.hostname)) return { id: portal.hostname, origins: [portal.origin] }
   const local = new URL(portal.origin)
@@ -36,7 +36,7 @@ export interface NewUser {
   readonly displayName: string
 }
 
-/** Options for `navigator.credentials.create()`, with a fresh challenge; `known` are credentials not to be made again. */
+/** Options for `navigator.credentials.create()`, with a fresh challenge; `known` are credentials to exclude. */
 export const creationOptions = (
   party: RelyingParty,
   user: NewUser,
@@ -46,7 +46,7 @@ export const creationOptions = (
     (await library()).generateRegistrationOptions({
       rpName: "Bailiwick",
       rpID: party.id,
-      // Authenticators keep it, so it says nothing about the person.
+      // Authenticators store the user id, so it must reveal nothing about the person.
       userID: new Uint8Array(createHash("sha256").update(user.personId).digest()),
       userName: user.name,
       userDisplayName: user.displayName,
@@ -58,7 +58,7 @@ export const creationOptions = (
     })
   )
 
-/** In bytes; a credential with a longer id is refused (WebAuthn Level 3, 7.1). */
+/** The longest credential id in bytes; a longer one is refused (WebAuthn Level 3, 7.1). */
 const longestCredentialId = 1_023
 
 export interface Registered {
@@ -68,13 +68,15 @@ export interface Registered {
   readonly signCount: number
   readonly aaguid: string
   readonly transports: ReadonlyArray<string>
-  /** Part of the device that the browser runs on. */
+  /** The authenticator is a part of the device that the browser runs on. */
   readonly platform: boolean
   readonly backupEligible: boolean
   readonly backupState: boolean
 }
 
-/** The portal's page stood in a frame of another origin's, which it never does by itself (7.1, `crossOrigin`). */
+/**
+ * Whether the portal's page was in a frame of another origin (7.1, `crossOrigin`), which the portal itself never does.
+ */
 const isFramed = ({ response }: RegistrationResponse): boolean =>
   JSON.parse(Buffer.from(response.clientDataJSON, "base64url").toString("utf8")).crossOrigin === true
 
@@ -83,7 +85,7 @@ const isDiscoverable = ({ clientExtensionResults: results }: RegistrationRespons
   return typeof properties === "object" && properties !== null && Reflect.get(properties, "rk") === true
 }
 
-/** What a browser made of the challenge, or null where it does not hold. */
+/** The credential that a browser registered for the challenge, or null where the response is not valid. */
 export const registered = (party: RelyingParty, challenge: string, response: RegistrationResponse) =>
   Effect.tryPromise(async () =>
     (await library()).verifyRegistrationResponse({

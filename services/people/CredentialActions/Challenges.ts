@@ -1,4 +1,4 @@
-/** What a new intent asks its person to do, and which members a start needs for that. */
+/** The challenge of a new intent, and the members that a start needs for it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import { actionTable, type Challenge, type StartAction } from "../../../schemas/identity/CredentialActions.ts"
@@ -7,7 +7,9 @@ import type { Authenticator } from "../Authenticators.ts"
 import { newSecret, uriOf } from "../Authenticators/Totp.ts"
 import { creationOptions, type RelyingParty } from "../Authenticators/Webauthn.ts"
 
-/** Fails for what the schema cannot say: the members that a kind needs, and the target that it cannot have. */
+/**
+ * Fails where a member that the kind needs is missing or the kind has no target: rules that the schema cannot express.
+ */
 export const wellFormed = ({ kind, label, target_id: target }: StartAction) => {
   const needsTarget = actionTable[kind].target !== "none"
   const detail = [
@@ -47,7 +49,9 @@ export const challenges = (sql: PgClient.PgClient, party: RelyingParty) => {
     return { personId, name: person!.name, displayName: person!.display_name ?? person!.name }
   })
 
-  /** The challenge, and what the intent keeps of it: the seed of an app, what an authenticator signs. */
+  /**
+   * The challenge, and the parts of it that the intent stores: an app's seed, or the bytes that an authenticator signs.
+   */
   return Effect.fnUntraced(function* (
     personId: string,
     action: StartAction,

@@ -1,4 +1,4 @@
-/** What each kind of action does once its proof is in, in the current transaction; and whether the proof holds. */
+/** Checks the proof of an action and carries the action out, in the current transaction. */
 import { Clock, Effect, type Redacted, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Caller } from "../../../schemas/api/Management.ts"
@@ -13,14 +13,14 @@ import type { Happening } from "../Tellings.ts"
 import type { Intent } from "./Intents.ts"
 import { fits, refusedFor, unavailable } from "./Rules.ts"
 
-/** The proof does not hold; `member` of it is at fault. */
+/** The proof is not valid; its `member` is at fault. */
 export class ProofRejected extends Schema.TaggedError<ProofRejected>()("ProofRejected", {
   intentId: Schema.String,
   member: Schema.String,
 }) {}
 
 export interface Effected {
-  /** What the action was about, as a typed id for the audit; null for the person alone. */
+  /** The target of the action, as a typed id for the audit; null where the action has none. */
   readonly about: string | null
   /** The authenticator that was made or changed. */
   readonly authenticatorId: string | null
@@ -63,7 +63,7 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
     happenings: [changed(one, "create")],
   })
 
-  // Another one may have been added since the action was started.
+  // Another authenticator may have been added since the action was started.
   const room = Effect.fnUntraced(function* ({ kind }: Intent, owned: ReadonlyArray<Authenticator>) {
     const reason = unavailable(kind, owned)
     if (reason !== null) return yield* refusedFor(reason)
@@ -110,7 +110,7 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
     return { ...nothing, about: `authenticator:${id}`, authenticatorId: id, recoveryCodes: codes, happenings }
   })
 
-  // The target may have gone, or become the last one, since the action was started.
+  // The target may have been removed, or become the last second factor, since the action was started.
   const targetOf = Effect.fnUntraced(function* (intent: Intent, owned: ReadonlyArray<Authenticator>) {
     const one = owned.find(({ id }) => id === intent.target_id)
     if (one === undefined || !fits(intent.kind, one)) return yield* new NotFound()

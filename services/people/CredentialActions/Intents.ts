@@ -1,6 +1,6 @@
 /**
- * Intents: pending → completed | failed (five proofs that did not hold) | expired (600 s) | superseded (a newer one of
- * the same kind and target). Secrets of an intent are sealed, and gone when it ends.
+ * Intents: pending → completed | failed (five invalid proofs) | expired (600 s) | superseded (a newer intent of the
+ * same kind and target). Secrets of an intent are sealed, and deleted when it ends.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, type Redacted } from "effect"
@@ -26,7 +26,7 @@ export const mostBadProofs = 5
 
 const bindingOf = (text: string): Uint8Array => new Uint8Array(createHash("sha256").update(text).digest())
 
-/** Whether a request that brought this binding may complete the intent. */
+/** Whether a request with this portal binding may complete the intent. */
 export const isBound = ({ binding }: Pick<Intent, "binding">, brought: string | undefined): boolean =>
   binding === null || brought !== undefined && timingSafeEqual(binding, bindingOf(brought))
 
@@ -46,7 +46,7 @@ export interface NewIntent {
 export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const place = (row: string) => ({ table: "credential_intents", column: "secret", row })
 
-  /** Adds one; an open one of the same kind and target ends. */
+  /** Adds an intent; ends an open one of the same kind and target. */
   const add = Effect.fnUntraced(function* (intent: NewIntent) {
     const { expiresAt, id, kind, label, now, personId, targetId } = intent
     yield* sql`
@@ -72,7 +72,9 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     return found ?? null
   })
 
-  /** Intents whose time is over, at most 10,000: their secrets go, and with them what keeps an old key of the ring. */
+  /**
+   * Ends expired intents, at most 10,000, and deletes their secrets, so that no old key of the ring is needed for them.
+   */
   const expire = (now: Date) =>
     sql`update credential_intents set state = 'expired', ended_at = ${now}, challenge = null, kid = null, secret = null
       where id in (
@@ -84,7 +86,7 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
       set state = 'completed', ended_at = ${now}, challenge = null, kid = null, secret = null
       where id = ${id}::uuid and state = 'pending'`
 
-  /** Counts a proof that did not hold; gives the state after it, and whether it counted: others may have ended it before. */
+  /** Counts an invalid proof; returns the state after it, and whether it counted: the intent may have ended before. */
   const countBadProof = Effect.fnUntraced(function* (id: string, now: Date) {
     const [row] = yield* sql<{ state: Intent["state"] }>`
       update credential_intents set bad_proofs = bad_proofs + 1,

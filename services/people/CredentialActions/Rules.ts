@@ -1,4 +1,4 @@
-/** Which credential actions a person could take now, and how fresh and strong a sign-in they ask for. */
+/** Which credential actions a person can take now, and how fresh and strong a sign-in these need. */
 import {
   type ActionKind,
   ActionKind as ActionKinds,
@@ -19,7 +19,7 @@ const maxAgeSeconds = 300
 /** Authenticators that a person may have. */
 const most = 20
 
-/** Two factors of whoever has two. */
+/** The demand on the sign-in: a person who has a second factor must have used it. */
 export const demandOf = (owned: ReadonlyArray<Authenticator>): Demand & { readonly maxAgeSeconds: number } => ({
   maxAgeSeconds,
   aal: owned.some(isStrong) ? "aal2" : null,
@@ -32,7 +32,7 @@ const removes = (kind: ActionKind, { kind: of }: Authenticator) =>
 export const fits = (kind: ActionKind, one: Authenticator): boolean =>
   kind === "authenticator.rename" || removes(kind, one)
 
-/** Why an action cannot be taken, on `target` where it is about one; null: it can. */
+/** Why an action cannot be taken, on `target` where one is given; null: it can. */
 export const unavailable = (
   kind: ActionKind,
   owned: ReadonlyArray<Authenticator>,
@@ -46,7 +46,7 @@ export const unavailable = (
   return "last_authenticator"
 }
 
-/** The refusal of an action that cannot be taken, with the way on. */
+/** The refusal of an action that cannot be taken, with what to do instead. */
 export const refusedFor = (reason: string, target?: Authenticator) => {
   const named = target === undefined ? "It" : `'${target.label}' (${target.kind})`
   const says: Readonly<Record<string, string>> = {
@@ -87,7 +87,7 @@ export const capabilitiesOf = (
   }
 }
 
-/** `approvalMaxAge`: what approvals ask for in seconds, null where they ask for nothing. */
+/** `approvalMaxAge`: the maximum age of a sign-in for approvals, in seconds; null where approvals have none. */
 export const freshnessOf = (
   caller: SignedIn,
   owned: ReadonlyArray<Authenticator>,

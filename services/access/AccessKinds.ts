@@ -1,4 +1,7 @@
-/** The directory's kind `access`: who may use which project. What we decided is not the feed's to undo. */
+/**
+ * The directory's kind `access`: which person may use which project. The feed cannot undo a decision that was made
+ * here.
+ */
 import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
 import type { Kind } from "../directory/Directory.ts"
@@ -23,7 +26,7 @@ export const accessKinds = Effect.gen(function* () {
     stamped: ["created_at"],
     set: {
       revision: "t.revision + 1",
-      // A removal closes Access, whoever gave it; what we revoked stays so until the feed says it too.
+      // A removal revokes any Access; an Access that was revoked here stays revoked until the feed sends that as well.
       state: `case when excluded.removed then 'revoked'
         when t.state_decided and excluded.state is distinct from t.state then t.state else excluded.state end`,
       state_decided: `t.state_decided and

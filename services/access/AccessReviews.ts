@@ -2,8 +2,8 @@
  * Reviews of Access grants: a Sponsor proposes exactly one active Access version, an independent administrator approves
  * exactly that decision, and either ends it; the Access itself is never touched (docs/api/identity.md).
  *
- * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must
- * be one of `Transact`. Order of locks: person, institution, membership (Roles), Access, review.
+ * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which
+ * must be one of `Transact`. Order of locks: person, institution, membership (Roles), Access, review.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,8 +29,8 @@ type Fault = RoleFault | SqlError.SqlError
 
 export class AccessReviews extends Context.Service<AccessReviews, {
   /**
-   * Every review of the institution, newest first, with what it is worth now, and what could be proposed: the JSON of a
-   * `GrantReviewList`.
+   * Every review of the institution, newest first, with its validity now, and the Accesses that could be proposed: the
+   * JSON of a `GrantReviewList`.
    */
   readonly list: (
     personId: string,
@@ -39,7 +39,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
   readonly propose: (
     proposal: Proposal,
   ) => Effect.Effect<GrantReceipt, Fault | VersionFault | Problems.GrantEventMismatch | Problems.ReviewExists>
-  /** `stepUp` is asked after the caller's rights and before the state (order of checks). */
+  /** `stepUp` is checked after the caller's rights and before the state. */
   readonly approve: (
     approval: Approval,
   ) => Effect.Effect<
@@ -55,7 +55,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
   readonly revoke: (
     decision: ReviewDecision,
   ) => Effect.Effect<GrantReceipt, Fault | Problems.PreconditionFailed | Problems.InvalidState>
-  /** Ends a review that was ended before, as its lost evidence said; gives whether it was open. */
+  /** Ends a review again, during recovery, whose end was lost; returns whether it was open. */
   readonly end: (reviewId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessReviews") {
   static readonly layer = Layer.effect(

@@ -1,13 +1,13 @@
 /**
- * Every Access there ever was. A changed role or state, or a removal (revoked), is a new version: an immutable row and
- * its grant Event, in the transaction of the change, whatever made it. Versions count from 1
- * for each Access, apart from the feed's own versions.
+ * The history of every Access. A changed role or state, or a removal (revoked), is a new version: an immutable row and
+ * its grant Event, in the transaction of the change, whatever caused it. Versions count from 1 for each Access,
+ * independent of the feed's own versions.
  *
- * History follows the row of `access`: `settle` compares it with its last version and writes what is missing. An Access
- * whose person is not known yet has no version and is not effective; it gets one when the person arrives. One that moved
- * to another person or project is revoked where it was first.
+ * The history follows the row of `access`: `settle` compares the row with its last version and writes what is missing.
+ * An Access whose person is not known yet has no version and is not effective; it gets a version when the person
+ * arrives. An Access that moved to another person or project is first revoked where it was.
  *
- * `digest` is that of the version's facts, in canonical JSON: the columns of access_versions but for `digest`, with
+ * `digest` is the digest of the version in canonical JSON: the columns of access_versions except `digest`, with
  * `created_at` as RFC 3339 with milliseconds.
  */
 import { Clock, Context, Effect, Layer } from "effect"
@@ -22,7 +22,7 @@ import { insertion, write as add } from "../platform/database/Gathered.ts"
 
 type State = "active" | "revoked"
 
-/** Who may use a project, as what. */
+/** A person's right to use a project in a role. */
 interface Grant {
   readonly institutionId: string
   readonly projectId: string
@@ -31,7 +31,7 @@ interface Grant {
   readonly state: State
 }
 
-/** Ids of people; the feed's changes have neither. */
+/** The maker and approvers of a change, as ids of people; changes of the feed have none. */
 interface Makers {
   readonly madeBy: string | null
   readonly approvedBy: ReadonlyArray<string>
@@ -67,7 +67,9 @@ const codes = {
 const kindOf = (last: Last | null, next: Grant) =>
   next.state === "revoked" ? "access-revoked" : last?.state === "active" ? "token-claims-change" : "access-granted"
 
-/** What a new version tells the project, the grant Event first; `standing`: of the person, where the project must hear it. */
+/**
+ * The events of a new version, the grant Event first; `standing`: the event for the person's status, where one is due.
+ */
 const factsOf = (
   accessId: string,
   last: Last | null,
@@ -92,7 +94,7 @@ const factsOf = (
     payload: { ...reason, ...payload },
     initiatedBy: madeBy === null ? "system" : "admin",
   })
-  // Whoever lost theirs has no session left.
+  // A revoked Access also ends the person's sessions there.
   return [
     tell(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
     ...(kind === "access-revoked" && last?.state === "active" ? [tell("session-revoked")] : []),
@@ -149,19 +151,19 @@ export interface Holder {
 
 export class AccessVersions extends Context.Service<AccessVersions, {
   /**
-   * Writes what was decided here, in the current transaction of `Transact`: the Access (which the feed cannot undo before
-   * it says the same), its version and its grant Event. A decision that changes nothing gives the version that stands.
-   * The person must be known.
+   * Writes a decision that was made here, in the current transaction of `Transact`: the Access (which the feed cannot
+   * undo until it has sent the same), its version and its grant Event. A decision that changes nothing returns the
+   * current version. The person must be known.
    */
   readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError>
   /**
    * Writes a new Access, its first version and its grant Event, as a part of a command of two round trips
-   * (FencedCommand.ts). The caller has fenced the holder, and that they have no Access yet.
+   * (FencedCommand.ts). The caller has fenced the holder, and that the holder has no Access yet.
    */
   readonly grant: (decision: AccessDecision, holder: Holder) => Effect.Effect<AccessVersion, SqlError.SqlError>
   /**
-   * Brings the history of an Access up to its row, which the caller has locked; null where it has none and needs none
-   * yet.
+   * Writes the missing version of an Access whose row the caller has locked; returns the current version, or null where
+   * the Access has none and needs none yet.
    */
   readonly settle: (accessId: string, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessVersions") {
@@ -177,8 +179,9 @@ export class AccessVersions extends Context.Service<AccessVersions, {
       )
 
       /**
-       * Who may not sign in may not do so with new Access either. Who may again, and was disabled when the project heard
-       * of them last, is not barred there any longer: meanwhile it did not hear of them (for 90 days).
+       * The event for the person's status that a newly granted Access needs: disabled or purged, since new Access must
+       * not let in a person who may not sign in; enabled where the project's state still says disabled, since the
+       * project did not hear of the person meanwhile (after 90 days without Access).
        */
       const standingFor = Effect.fnUntraced(function* (last: Last | null, next: Grant, person: Person) {
         if (kindOf(last, next) !== "access-granted") return null

@@ -1,4 +1,4 @@
-/** The row of a service grant, and what the API makes of it. */
+/** The row of a service grant, and its view for the API. */
 import { Effect } from "effect"
 import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/Facts.ts"
 import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/Identity.ts"
@@ -22,7 +22,7 @@ export interface GrantRow {
   readonly proposed_at: Date
   readonly approved_by: string | null
   readonly approved_at: Date | null
-  /** What told the products of the newest decision; null where they never heard of the grant. */
+  /** The event of the newest decision; null where the grant never had an event. */
   readonly decision_event_id: string | null
   readonly revoked_by: string | null
   readonly revoked_at: Date | null
@@ -43,7 +43,7 @@ export const mustStand = ({ state }: ProjectRow): Effect.Effect<void, InvalidSta
     ? Effect.fail(new InvalidState({ state, allowed: ["registered", "launch_proposed", "launched", "held"] }))
     : Effect.void
 
-/** Refuses a grant of an environment that is not the project's: the service could read nothing by it. */
+/** Refuses a grant for another environment than the project's: it would allow the service nothing. */
 export const mustFit = (
   { environment }: ProjectRow,
   asked: GrantRow["environment"],
@@ -55,19 +55,19 @@ export const mustFit = (
     }),
   )
 
-/** The state now: the clock ends a grant, nobody has to. */
+/** The state at `now`: a grant expires by time alone, without a write. */
 export const stateOf = ({ expires_at, state }: GrantRow, now: number): ServiceGrantState =>
   state !== "revoked" && expires_at !== null && expires_at.getTime() <= now ? "expired" : state
 
 const iso = (at: Date | null) => at?.toISOString() ?? null
 
-/** `known`: whether tokens of the service's issuer are taken. */
+/** `known`: whether tokens of the service's issuer are accepted. */
 export const viewOf = (
   row: GrantRow & FactRow & {
     readonly installed_version: string | null
-    /** Whether the project is gone, or another environment than the grant's. */
+    /** Whether the project is gone, or in another environment than the grant's. */
     readonly dead: boolean
-    /** Whether a stream of the service's is pushed to, which asks for no token. */
+    /** Whether the service has an enabled push stream, which needs no token. */
     readonly pushed: boolean
   },
   known: boolean,
@@ -91,17 +91,17 @@ export const viewOf = (
     revoked_by: row.revoked_by,
     revoked_at: iso(row.revoked_at),
     expires_at: iso(row.expires_at),
-    // The event was queued by the transaction that decided, and may be no row yet.
+    // The event was queued by the deciding transaction itself, whose own row of it is written last.
     delivery: deliveryOf({ ...row, told: row.decision_event_id, queued_at: row.revoked_at ?? row.approved_at }),
     acknowledgement: acknowledgementOf({ ...row, told: row.decision_event_id }, row.installed_version),
-    // We hold a service to its grant at each delivery: what is approved is in effect as soon as there can be one.
+    // The grant is checked at each delivery, so an approved grant is effective wherever deliveries are possible.
     effective: state === "approved" && !row.dead && (known || row.pushed) ? "effective" : "not_effective",
   }
 }
 
 const place = ["body", "expires_at"]
 
-/** When a grant shall end, of a `AskedTime`; 422 for what is not ahead, or more than 365 days ahead. */
+/** The requested end of a grant; 422 where it is not in the future, or more than 365 days ahead. */
 export const expiryOf = (
   text: string | null | undefined,
   now: number,
@@ -116,7 +116,7 @@ export const expiryOf = (
     : Effect.succeed(new Date(at))
 }
 
-/** `id`, or the UUID right above `last` where that is not above it: two processes' clocks differ by a little. */
+/** `id`, or the UUID right after `last` where `id` is not greater: the clocks of two processes differ a little. */
 export const after = (id: string, last: string | undefined): string => {
   if (last === undefined || id > last) return id
   const hex = (BigInt(`0x${last.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0")

@@ -1,4 +1,4 @@
-/** What a refusal about a project says: which one, in which state, and what to do. */
+/** Refusals about a project; each detail names the object and its state, and says what to do. */
 import { EnvironmentHeld, OwnerNotActive } from "../../schemas/problems/Identity.ts"
 
 /** `rollout` of a project that is not null. */
@@ -8,7 +8,7 @@ export const environmentHeld = (projectId: string, rollout: string) =>
       "effect there until an operator releases it.",
   })
 
-/** One detail for all of them: whether such a person exists is not told. */
+/** One detail for all cases, so that it does not tell whether such a person exists. */
 export const ownerNotActive = (personId: string) =>
   new OwnerNotActive({
     detail:

@@ -1,10 +1,10 @@
 /**
  * Lifecycle service grants: a project's owner proposes that a service may read the project's lifecycle, an independent
- * administrator approves, and either ends it at once (docs/requests.md). A revocation is never refused for being
- * late: whoever repeats it is shown the grant as it stands.
+ * administrator approves, and either ends it at once (docs/requests.md). A repeated revocation is not refused: it
+ * returns the grant as it is.
  *
- * The methods that change something run in the caller's transaction, which must be one of `Transact`. Ids are made under
- * the project's lock, each above the last: whoever pages forward misses none.
+ * The methods that change something run in the caller's transaction, which must be one of `Transact`. Ids are made
+ * under the project's lock, in ascending order, so that forward paging misses none.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -31,7 +31,7 @@ type RoleFault =
   | Problems.NotCurrentSponsor
   | Problems.RoleRequired
 
-/** Who acts, on what. */
+/** The caller of a command, and its grant. */
 export interface OnGrant {
   readonly personId: string
   readonly projectId: string
@@ -46,7 +46,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     GrantRead,
     RoleFault | Problems.EnvironmentMismatch | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
   >
-  /** `stepUp` is asked after the caller's rights and before the state. */
+  /** `stepUp` is checked after the caller's rights and before the state. */
   readonly approve: (
     approval: OnGrant & { readonly expectedVersion: number; readonly stepUp: StepUp },
   ) => Effect.Effect<
@@ -62,9 +62,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     | SqlError.SqlError
   >
   readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
-  /** Ends one grant, whoever it was that did so before; gives whether it was live. For what is done by nobody anew. */
+  /** Ends one grant again, during recovery, as `system`; returns whether it was live. */
   readonly end: (grantId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
-  /** Ends every live grant of a project that is withdrawn; `by` is a person, or null for the directory. Gives how many. */
+  /** Ends every live grant of a withdrawn project; `by` is a person, or null for the directory. Returns how many. */
   readonly revokeAll: (projectId: string, by: string | null, reason: string) => Effect.Effect<number, SqlError.SqlError>
   /** At most `limit` grants, ascending, after the one of `afterId`. */
   readonly list: (
@@ -77,8 +77,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
   ) => Effect.Effect<ReadonlyArray<GrantRead>, RoleFault | SqlError.SqlError>
 }>()("bailiwick/services/access/ServiceGrants") {
   /**
-   * `issuers`: whose services' tokens are taken; the only one is meant where a proposal names none. `everybody`: those of
-   * any other issuer as well (DEMO).
+   * `issuers`: the issuers whose tokens services may use; a proposal without an issuer means the only one. `everybody`:
+   * any other issuer is accepted as well (DEMO).
    */
   static readonly layer = (
     { everybody = false, issuers }: { readonly issuers: ReadonlyArray<string>; readonly everybody?: boolean },
@@ -210,7 +210,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const project = yield* projectOf(projectId)
             const grant = yield* lockGrant({ ...which, personId, projectId, reason })
             yield* mustAdminister(standing)
-            // Who proposed it counts as an owner.
+            // The proposer acted as an owner of the project.
             if (!(yield* roles.independent(personId, grant.proposed_by, projectId))) {
               return yield* yield* roles.fourEyes(personId, grant.proposed_by, projectId)
             }
@@ -240,7 +240,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             const told = grant.approved_at === null
               ? null
               : yield* tell("service-grant-revoked", grant, institutionId, personId)
-            // From now on delivery and acknowledgement are those of the end: the column is of the newest decision.
+            // The column holds the newest decision's event: delivery and acknowledgement are now those of the
+            // revocation.
             yield* sql`
               update service_grants set state = 'revoked', revision = revision + 1, revoked_by = ${personId},
                 revoked_at = ${now}, revocation_reason = ${reason}, approval_event_id = ${told}::uuid

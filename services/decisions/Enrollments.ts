@@ -1,12 +1,12 @@
 /**
- * Invitations into an institution (docs/requests.md): written by a Sponsor or an administrator, reviewed, mailed,
- * accepted by the person whose verified address it went to. Anyone else who holds the link waits for an administrator;
- * the invited person is not held up by that. The first that is accepted where nobody administrates makes an administrator.
- * Whoever may invite may take an invitation back until it is accepted.
+ * Invitations into an institution (docs/requests.md): written by a Sponsor or an administrator, reviewed, mailed, and
+ * accepted by the person who has the mailed address, verified. Any other holder of the link waits for an administrator,
+ * which does not hold up the invited person. In an institution without an administrator the first accepted invitation
+ * makes one. A person who may invite may also revoke an invitation until it is accepted.
  *
- * `held` until the review is through and a mail can go out. The token acts in state `invited` alone.
- * The methods are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must be one of
- * `Transact`. Order of locks: person, institution, memberships, review, request.
+ * An invitation is `held` until its review is approved and a mail can be sent. The token works in state `invited` only.
+ * The methods are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must be one
+ * of `Transact`. Order of locks: person, institution, memberships, review, request.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -28,7 +28,7 @@ type RoleFault =
 
 export class Enrollments extends Context.Service<Enrollments, {
   readonly enroll: (asked: Invitation) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError>
-  /** By the token of the mailed link. RequestExists: another person than the invited one waits for an administrator. */
+  /** Accepts by the token of the mailed link. RequestExists: another holder of the link waits for an administrator. */
   readonly accept: (
     asked: Acceptance,
   ) => Effect.Effect<
@@ -40,11 +40,11 @@ export class Enrollments extends Context.Service<Enrollments, {
     | Problems.RequestExists
     | SqlError.SqlError
   >
-  /** InvalidState: it is accepted, revoked or expired already. */
+  /** InvalidState: the invitation is accepted, revoked or expired already. */
   readonly revoke: (
     asked: Revocation,
   ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError>
-  /** Sends the invitation that everybody signed, or lets in who was waiting for an administrator. */
+  /** Sends a fully signed invitation, or admits the person who was waiting for an administrator. */
   readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError>
 }>()("bailiwick/services/decisions/Enrollments") {
   static readonly layer = Layer.effect(

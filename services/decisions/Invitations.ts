@@ -1,4 +1,4 @@
-/** Invitations whose link works no longer are mailed anew: those of a database that took another's place. */
+/** Mails invitations anew whose links a new epoch has voided, after a restore or failover. */
 import { Effect, Redacted } from "effect"
 import { Buffer } from "node:buffer"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -30,10 +30,13 @@ export const invitations = Effect.gen(function* () {
       where id = ${id}::uuid and state = 'invited' and token_hash = ${dead} returning 1`
     if (renewed.length === 0) return
     const [mailId] = yield* mails.add({ kind: invitationKind, subjectId: id, recipient, args: {} })
-    // Whoever asks what became of the invitation asks for the mail whose link works.
+    // The invitation's delivery status is that of the mail whose link works.
     yield* sql`update requests set mail_id = ${mailId!}::uuid where id = ${id}::uuid`
     yield* audit.append({
-      ...{ action: "enrollment.link-renewed", actor: "system", subject: `request:${id}`, outcome: "done" },
+      action: "enrollment.link-renewed",
+      actor: "system",
+      subject: `request:${id}`,
+      outcome: "done",
     })
   }, sql.withTransaction)
 
@@ -42,7 +45,7 @@ export const invitations = Effect.gen(function* () {
       tokens.hash(Redacted.value(tokens.derive({ kind: invitationToken, id, kid, nonce }))),
     )
 
-  /** Gives how many were mailed anew. */
+  /** Mails all of them; returns how many. */
   const renewLinks = Effect.gen(function* () {
     let renewed = 0
     let after = "00000000-0000-0000-0000-000000000000"

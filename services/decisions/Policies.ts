@@ -2,10 +2,10 @@
  * Decisions on policy reviews (docs/requests.md): each required role is signed by a holder who is neither the author nor
  * one of the earlier signers. The last signature carries the request out, in the same transaction.
  *
- * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must
- * be one of `Transact`, as decisions about a project and an approval of a link have to. Order of locks: the project's turn,
- * people, institution, memberships, project, review, request. What a signature is worth is judged by what was loaded, and
- * counts where that is still so when it is written: a role that is taken away at the same moment signs nothing.
+ * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which
+ * must be one of `Transact`; decisions about a project and the approval of a link have to. Order of locks: the
+ * project's turn, people, institution, memberships, project, review, request. A signature is judged by the loaded rows
+ * and counts only if these are unchanged when it is written: a role that is revoked at the same moment signs nothing.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -35,7 +35,7 @@ type Refusal =
   | Problems.InvalidState
 
 export class Policies extends Context.Service<Policies, {
-  /** NeedsTransaction: what the last signature does is more than one statement writes. */
+  /** NeedsTransaction: carrying out the last signature needs more than one statement. */
   readonly approve: (decision: PolicyDecision) => Effect.Effect<
     PolicyReview,
     | Refusal
@@ -47,13 +47,13 @@ export class Policies extends Context.Service<Policies, {
     | Problems.VersionConflict
     | SqlError.SqlError
   >
-  /** By any who could approve: one no is enough. */
+  /** Declines, by any person who could approve: one is enough. */
   readonly decline: (
     decision: PolicyDecision,
   ) => Effect.Effect<PolicyReview, Refusal | NeedsTransaction | SqlError.SqlError>
-  /** Those that the person may act on; in other states than `open`, those that they might have. */
+  /** The open reviews that the person may act on; in other states, the reviews that the person could have acted on. */
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
-  /** Writes down what the clock made of a request: what timers call, in a transaction. */
+  /** Applies due changes of a request, such as its expiry; called by its timers, in a transaction. */
   readonly settle: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/decisions/Policies") {
   static readonly layer = Layer.effect(

@@ -1,10 +1,10 @@
 /**
- * What a person asks for on their own account: an institution, Access to a project, another role for a member; and what
- * happens once the policy review of it is through (docs/requests.md).
+ * Requests of persons for an institution, for Access to a project, and for another role of a member; and what is done
+ * once their policy reviews are approved (docs/requests.md).
  *
- * What is asked is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as all that is
- * carried out does, which must be one of `Transact`. An approved request
- * is not yet anything in effect at a product: those facts are kept apart.
+ * A request is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as carrying it out
+ * does, which must be one of `Transact`. An approved request does not mean that a product has applied it: the two are
+ * kept apart.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -28,24 +28,24 @@ type RoleFault =
   | Problems.RoleRequired
 
 export class Requests extends Context.Service<Requests, {
-  /** Asks for an institution. InvalidToken: the person is not active any more. */
+  /** Requests an institution. InvalidToken: the person is no longer active. */
   readonly organization: (
     asked: Wire.RequestFields & By,
   ) => Effect.Effect<Wire.OrganizationRequest, Problems.InvalidToken | SqlError.SqlError>
-  /** Asks for Access to a project, which need not be visible to the person otherwise. */
+  /** Requests Access to a project, which need not be visible to the person otherwise. */
   readonly access: (
     asked: Wire.RequestCreate & By,
   ) => Effect.Effect<
     Wire.AccessRequest,
     NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError
   >
-  /** Asks for a member's role and state in an institution. */
+  /** Requests a role and state of a member of an institution. */
   readonly membership: (
     asked: MembershipAsked,
   ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError>
-  /** The person's own requests of every kind, newest first, the newest 100 where no page is asked for. */
+  /** The person's own requests of every kind, newest first; by default the newest 100. */
   readonly mine: (personId: string, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
-  /** Carries out an organization, access or membership request that everybody signed. */
+  /** Carries out a fully signed organization, access or membership request. */
   readonly carryOut: (
     decision: Decision,
   ) => Effect.Effect<void, Problems.EnvironmentHeld | Problems.InvalidState | SqlError.SqlError>

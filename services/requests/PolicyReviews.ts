@@ -1,6 +1,6 @@
 /**
- * Policy reviews as rows: what a request opens, and who signed. Who may sign, and what a signature does, stands in
- * Policies.ts.
+ * Policy reviews as rows: a request opens a review, which collects signatures. The room decisions holds who may sign
+ * and what the last signature carries out.
  */
 import { Clock, Context, DateTime, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -35,7 +35,7 @@ export interface Signature {
   readonly approved_at: Date
 }
 
-/** A request whose every role has signed: what the owner of its kind is given to carry out. */
+/** A fully signed request, for the service that carries out its kind. */
 export interface Decision {
   readonly request: RequestRow
   readonly review: PolicyReviewRow
@@ -43,17 +43,17 @@ export interface Decision {
   readonly approvedBy: ReadonlyArray<string>
 }
 
-/** Of a `PolicyReviewRow`, of a review `v`. */
+/** SQL of the columns of a `PolicyReviewRow`, of a review `v`. */
 export const policyReviewColumns =
   `v.id::text as id, v.request_id::text as request_id, v.kind, v.author, v.institution_id, v.project_id,
   v.required_roles, v.state, v.reason, v.created_at`
 
-/** As an answer shows a time: RFC 3339, UTC, milliseconds. */
+/** A time as answers show it: RFC 3339, UTC, milliseconds. */
 export const stamp = (date: Date): string => DateTime.formatIso(DateTime.fromDateUnsafe(date))
 
 export type ReviewName = Pick<PolicyReviewRow, "id" | "required_roles">
 
-/** What `newestReview` joins to a request; nulls where it has no review. */
+/** The columns that `newestReview` joins to a request; null where it has no review. */
 export interface NewestReview {
   readonly review_id: string | null
   readonly required_roles: ReadonlyArray<PolicyRole>
@@ -66,7 +66,7 @@ export const reviewIn = ({ required_roles, review_id }: NewestReview): ReviewNam
 
 export const openedOf = ({ id, required_roles }: ReviewName): OpenedReview => ({ review_id: id, required_roles })
 
-/** What the answer about any request ends with. */
+/** The members that end the answer about any request. */
 export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
   version: request.revision,
   created_at: stamp(request.created_at),
@@ -76,18 +76,18 @@ export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
 })
 
 export class PolicyReviews extends Context.Service<PolicyReviews, {
-  /** Opens the review that a request needs, in the current transaction (Gathered.ts); `author` and `reason` are the request's unless they are given. */
+  /** Opens the review of a request, in the current transaction (Gathered.ts); `of` by default is the request itself. */
   readonly open: (
     request: RequestRow,
     roles: ReadonlyArray<PolicyRole>,
     of?: { readonly kind: ReviewKind; readonly author: string; readonly reason: string },
   ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
   /**
-   * Closes the review of a request that has no use for it any more, where it was open when it was loaded. Comes before
-   * the request's own change, which is missed where a review was opened since.
+   * Closes the review of a request that no longer needs it, where it was open when it was loaded. Call it before the
+   * request's own change: that fence is missed where a review was opened since.
    */
   readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
-  /** Closes the open reviews of requests that have no use for them any more. */
+  /** Closes the open reviews of requests that no longer need them. */
   readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/requests/PolicyReviews") {
   static readonly layer = Layer.effect(
@@ -139,7 +139,8 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
       })
 
       const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<string>) {
-        // One alone is named as such: of an array the planner supposes that it is long, and plans each time anew.
+        // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each
+        // time.
         const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`

@@ -1,7 +1,7 @@
 /**
- * What is mailed about requests: an invitation with its link, and to the other side of a link what is about to happen. A
- * letter reads its request again when it is sent, so nothing is sent that is over. Tokens are derived here and exist in
- * the letter only.
+ * The mails about requests: an invitation with its link, and the notice to the other side of a link. A mail's template
+ * reads the request again when the mail is sent, so nothing is sent about a request that is over. Tokens are derived
+ * here and exist in the mail only.
  */
 import { Clock, Effect, Redacted } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -13,7 +13,7 @@ import { objectionWindow, type RequestRow, stateAt } from "./RequestRows.ts"
 export const invitationKind = "enrollment.invitation"
 export const linkNoticeKind = "link.requested"
 
-/** The kind of the invitation's one-shot token. */
+/** The kind of the invitation's one-time token. */
 export const invitationToken = "enrollment-accept"
 
 interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | "effective_at" | "created_at"> {
@@ -22,7 +22,7 @@ interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | 
   readonly token_nonce: Uint8Array | null
 }
 
-/** Templates of both kinds; `portalUrl` is where their links lead: its pages are not ours. */
+/** Templates of both kinds; their links lead to pages under `portalUrl`, which are not a part of this program. */
 export const requestTemplates = (portalUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database

@@ -1,6 +1,6 @@
 /**
- * Requests as rows, of whatever kind: added, locked, moved on. What was asked never changes; what became of it is a state
- * whose boundaries the clock decides (`stateAt`), and whose timers only write it down.
+ * The rows of requests of all kinds: adds, locks and changes them. The requested fields never change; the state may
+ * expire by time alone (`stateAt`), and the request's timers only write that down.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -47,7 +47,7 @@ export interface RequestRow {
   readonly event_id: string | null
   readonly job_id: string | null
   readonly mail_id: string | null
-  /** Of the transaction that wrote the row last: another one for each change. Null of a row that is not read again. */
+  /** The row's `xmin`, which each change makes another; null for a row that was written and not read again. */
   readonly written: string | null
 }
 
@@ -65,7 +65,7 @@ export interface NewRequest {
   readonly eventId?: string | null
 }
 
-/** What a transition changes; what is left out stays. */
+/** The changes of a transition; members that are left out stay as they are. */
 export interface RequestChange {
   readonly state?: RequestState
   readonly personId?: string
@@ -85,12 +85,12 @@ const day = 86_400_000
 export const reviewWindow = 14 * day
 export const invitationWindow = 7 * day
 
-/** How long the other side of a link may object, from when it was told. */
+/** How long the other side of a link may object, from the time of its notice. */
 export const objectionWindow = day
 
 const waiting: ReadonlySet<RequestState> = new Set(["submitted", "held", "invited", "pending_review"])
 
-/** The state that the clock makes of a row. An approved link waits for its hour, not for a reviewer. */
+/** The state of a row at `now`. An approved link does not expire: it waits for its time, not for a reviewer. */
 export const stateAt = (row: Pick<RequestRow, "state" | "expires_at" | "effective_at" | "kind">, now: number) =>
   row.expires_at !== null && row.effective_at === null && row.kind !== "launch" && waiting.has(row.state) &&
     row.expires_at.getTime() <= now
@@ -102,11 +102,11 @@ export type RequestTimer = "request-expire" | "link-effective" | "launch-check"
 /** Every kind of timer that requests have. */
 export const requestTimers: ReadonlyArray<RequestTimer> = ["request-expire", "link-effective", "launch-check"]
 
-// What an approved launch waits for may come from anywhere: it asks again, at first often.
+// No event tells when an approved launch may proceed, so a timer checks again, at first often.
 const nextCheck = ({ decided_at }: RequestRow, now: number) =>
   now + Math.min(60_000, Math.max(2_000, (now - (decided_at?.getTime() ?? now)) / 4))
 
-/** The timers of a state: one for every state that time moves on. */
+/** The timers of a row: one in every state that time changes. */
 export const timersOf = (row: RequestRow, now: number): ReadonlyArray<Timer & { readonly kind: RequestTimer }> => {
   if (row.kind === "launch") return row.state === "held" ? [{ kind: "launch-check", dueAt: nextCheck(row, now) }] : []
   if (!waiting.has(row.state)) return []
@@ -128,7 +128,7 @@ export const newestReview = (sql: PgClient.PgClient) =>
     from policy_reviews v
     where v.request_id = r.id order by v.state <> 'open', v.id desc limit 1) v on true`)
 
-/** The row that a new request will be. */
+/** The row of a new request. */
 export const requestOf = (made: NewRequest, now: Date): RequestRow => ({
   id: made.id,
   kind: made.kind,
@@ -153,8 +153,8 @@ export const requestOf = (made: NewRequest, now: Date): RequestRow => ({
 })
 
 /**
- * What a transition makes of a row. A change of state is a decision and counts as one; so does the approval of a link,
- * which sets from when on the two are one, and leaves the state as it is.
+ * The row after a transition. A change of state is a decision and raises the revision; so does the approval of a link,
+ * which sets the time at which the link takes effect and leaves the state as it is.
  */
 const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
   const state = to.state ?? row.state
@@ -176,7 +176,7 @@ const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
   }
 }
 
-/** The fence that adds a new request: missed where an open request of the same kind stands in the way. */
+/** The fence that adds a new request: missed where an open request for the same exists. */
 export const newRequest = (sql: PgClient.PgClient) => {
   const added = newRow(sql, "requests", {
     id: "uuid",
@@ -202,7 +202,7 @@ export const requestRows = (sql: PgClient.PgClient) => {
   return {
     columns,
 
-    /** Null where an open request of the same kind stands in the way. */
+    /** Inserts a request; null where an open request for the same exists. */
     insert: Effect.fnUntraced(function* (made: NewRequest): Effect.fn.Return<RequestRow | null, SqlError.SqlError> {
       const now = new Date(yield* Clock.currentTimeMillis)
       const { author, eventId = null, expiresAt = null, fields, id, institutionId = null, kind } = made
@@ -214,20 +214,20 @@ export const requestRows = (sql: PgClient.PgClient) => {
         on conflict do nothing returning ${columns}`)
     }),
 
-    /** Unlocked: for what is checked again under the lock. */
+    /** Reads a request without a lock: the caller checks it again under the lock. */
     byId: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid`),
 
     lock: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid for update`),
 
-    /** Those of a project that are not decided yet, locked. */
+    /** Locks the undecided requests of a project. */
     lockOpen: (projectId: string) =>
       sql<RequestRow>`
         select ${columns} from requests r
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
 
     /**
-     * Moves a row on, as it was loaded or locked: the fence is missed where anybody has written it since. In a fenced
-     * write that is once for each row.
+     * Changes a row as it was loaded or locked: the fence is missed where the row was written since. In a fenced write
+     * a row can be changed only once.
      */
     change: Effect.fnUntraced(function* (
       row: RequestRow,
@@ -250,7 +250,7 @@ export const requestRows = (sql: PgClient.PgClient) => {
       return next
     }),
 
-    /** Ends locked rows, each as a decision of its own. */
+    /** Ends locked rows; each is a decision of its own. */
     end: Effect.fnUntraced(function* (
       ids: ReadonlyArray<string>,
       state: "declined" | "superseded",

@@ -1,4 +1,4 @@
-/** The Access that a review is about, at exactly one version, with its grant Event. */
+/** Loads the Access of a review, at exactly one version, with its grant Event. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
@@ -9,7 +9,7 @@ import type { AccessRow } from "./Rows.ts"
 
 export type VersionFault = AccessNotActive | AccessVersionSuperseded
 
-/** SQL of the Access, of at most one row; each argument is SQL of a value. */
+/** The Access as a question of at most one row; each argument is SQL of a value. */
 export const accessAt = (
   sql: PgClient.PgClient,
   institutionId: Statement.Fragment,
@@ -26,7 +26,7 @@ export const accessAt = (
   lock: sql`for share of a`,
 })
 
-/** The Access of an answer to `accessAt`; fails where it is not active at this version. */
+/** The Access in an answer to `accessAt`; fails where it is not active at this version. */
 export const activeAt = Effect.fnUntraced(function* (answer: string, accessId: string, version: number) {
   const [access] = JSON.parse(answer) as ReadonlyArray<AccessRow>
   if (access === undefined) return yield* new NotFound()

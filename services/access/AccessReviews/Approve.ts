@@ -1,4 +1,4 @@
-/** An independent administrator approves exactly what the Sponsor decided. */
+/** An independent administrator approves exactly the Sponsor's decision. */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import {
@@ -23,7 +23,7 @@ export interface ReviewDecision {
   readonly institutionId: string
   readonly reviewId: string
   readonly reason: string
-  /** Digests of the evidence that the decider may have seen; undefined where they do not say. */
+  /** Digests of the evidence that the decider may have seen (If-Match); undefined where the request names none. */
   readonly seen?: ReadonlyArray<string> | undefined
 }
 
@@ -38,7 +38,7 @@ interface Loaded extends LoadedRow {
   readonly held: boolean
 }
 
-/** Fails where the evidence is another one than the decider has seen. */
+/** Fails where the evidence is not one that the decider has seen. */
 export const mustBeSeen = ({ seen }: ReviewDecision, row: LoadedRow) =>
   seen === undefined || seen.includes(row.evidence_digest) ? Effect.void : Effect.fail(
     new PreconditionFailed({
@@ -52,12 +52,12 @@ const movedAway = (accessId: string) =>
     detail: `Access ${accessId} belongs to another institution by now: revoke this review.`,
   })
 
-/** The two count as one: `by` may not approve what `author` proposed. */
+/** The approver is not independent of the proposer. */
 class Dependent {
   readonly _tag = "Dependent"
 }
 
-/** Whether the approval may be: in the order of checks. */
+/** Checks whether the approval is allowed; returns the review's evidence. The order of the checks is public. */
 const decide = Effect.fnUntraced(
   function* (loaded: Loaded, { institutionId, personId, stepUp, ...decision }: Approval) {
     const standing = yield* standingFrom(loaded.standing, personId, institutionId)
@@ -71,7 +71,7 @@ const decide = Effect.fnUntraced(
       return yield* new InvalidState({ state: loaded.lapsed ? "expired" : loaded.state, allowed: ["proposed"] })
     }
     const access = yield* activeAt(loaded.access, loaded.access_id, loaded.access_version).pipe(
-      // The Access is another institution's now.
+      // The Access belongs to another institution now.
       Effect.catchTag("NotFound", () => Effect.fail(movedAway(loaded.access_id))),
     )
     if (access.digest !== loaded.grant_event_digest || access.access_digest !== loaded.access_digest) {

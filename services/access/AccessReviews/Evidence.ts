@@ -1,6 +1,6 @@
 /**
- * The evidence of a review: one entry a decision, each with the digest of what was decided on and of the entry before.
- * It is checked, not believed, whenever the next decision builds on it.
+ * The evidence of a review: one entry for each decision, with the digest of what was decided and of the entry before.
+ * The whole chain is verified whenever the next decision builds on it.
  */
 import { Clock, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
@@ -17,7 +17,7 @@ export interface EvidenceRow extends Evidence {
   readonly prev_digest: string
 }
 
-/** What the sponsor decided, in the words that its digest is made of. */
+/** The digest of the Sponsor's decision. */
 export const decisionDigest = (row: {
   readonly id: string
   readonly decision_id: string
@@ -55,7 +55,7 @@ const entryDigest = (row: ReviewRow, entry: Omit<EvidenceRow, "digest">): string
     prev_digest: entry.prev_digest,
   })
 
-/** Whether the entries are the unbroken chain that ends in the review's `evidence_digest`. */
+/** Whether the entries are an unbroken chain that ends with the review's `evidence_digest`. */
 const isWhole = (row: ReviewRow, entries: ReadonlyArray<EvidenceRow>): boolean =>
   row.decision_digest === decisionDigest(row) && entries.length === row.evidence_count &&
   entries.at(-1)?.digest === row.evidence_digest &&
@@ -72,7 +72,7 @@ export const entriesOf = (sql: PgClient.PgClient, reviewId: Statement.Fragment):
 
 type Stored = Omit<EvidenceRow, "at"> & { readonly at: string }
 
-/** The evidence of a review that was loaded. A chain that does not hold is a defect: nothing may build on it. */
+/** The evidence of a loaded review. A broken chain is a defect: no decision may build on it. */
 export const wholeChain = (row: LoadedRow): Effect.Effect<ReadonlyArray<EvidenceRow>> => {
   const entries = (JSON.parse(row.entries) as ReadonlyArray<Stored>).map((entry) => ({
     ...entry,
@@ -83,9 +83,9 @@ export const wholeChain = (row: LoadedRow): Effect.Effect<ReadonlyArray<Evidence
     : Effect.die(new Error(`The evidence of review ${row.id} does not hold`))
 }
 
-/** Adds to the chain of a review, whose row moves on under the digest that its last entry had. */
+/** Adds entries to the chain of a review. The caller fences the review's row by the digest of its last entry. */
 export const evidence = (sql: PgClient.PgClient) => {
-  /** The entry that would follow, not written yet. */
+  /** Makes the next entry, without writing it. */
   const next = Effect.fnUntraced(function* (
     row: ReviewRow,
     entries: ReadonlyArray<EvidenceRow>,

@@ -1,6 +1,6 @@
 /**
- * When a review expires. That is judged when the review is read; a row changes only where a new proposal takes the place
- * of an expired one (`lapsed`), which needs no sweep to have run.
+ * The expiry of reviews. It is judged when a review is read; the row of an expired review changes only when a new
+ * proposal replaces it (`lapsed`), so no sweep is needed.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -10,13 +10,13 @@ import type { ReviewRow } from "./Rows.ts"
 
 const day = 86_400_000
 
-/** How long a proposal, and an approval, counts. */
+/** How long a proposal, and an approval, is valid. */
 const proposalMillis = 7 * day
 const approvalMillis = 365 * day
 
 type Dated = Pick<ReviewRow, "proposed_at" | "approved_at">
 
-/** From when on it is expired. */
+/** The time at which the review expires. */
 export const endOf = ({ approved_at, proposed_at }: Dated): number =>
   approved_at === null ? proposed_at.getTime() + proposalMillis : approved_at.getTime() + approvalMillis
 
@@ -27,14 +27,16 @@ export const expiredAt = (sql: PgClient.PgClient, now: Date) =>
   sql`coalesce(approved_at > ${new Date(now.getTime() - approvalMillis)},
     proposed_at > ${new Date(now.getTime() - proposalMillis)}) is false`
 
-/** The review that has the place of its Access version, of which there is one; null of everything where there is none. */
+/**
+ * The proposed or approved review of an Access version, of which there is at most one; all null where there is none.
+ */
 export interface Holder extends Dated {
   readonly id: string | null
   readonly state: "proposed" | "approved"
   readonly evidence_digest: string
 }
 
-/** Gives the id of the expired review whose place another one may take; null where the place is free. */
+/** The id of the expired review that a new one replaces, null where there is none; fails where a review is in force. */
 export const placeOf = Effect.fnUntraced(function* (holder: Holder, now: Date) {
   const { id, state } = holder
   if (id === null || isExpired(holder, now.getTime())) return id
@@ -46,7 +48,7 @@ export const placeOf = Effect.fnUntraced(function* (holder: Holder, now: Date) {
   })
 })
 
-/** The expired review leaves its place. An approval that is made at the same moment is waited for, and keeps the place. */
+/** A fence that marks the expired review as lapsed. It waits for a concurrent approval, which then keeps the review. */
 export const lapses = (sql: PgClient.PgClient, { evidence_digest, id }: Holder, now: Date) =>
   one((earlier) =>
     sql`update access_reviews set state = 'lapsed', lapsed_at = ${now}

@@ -1,8 +1,7 @@
 /**
- * The list of an institution's reviews: for each the decision, what was queued and delivered, what the product
- * acknowledged and what is in effect stand side by side, and none of them is inferred from another. Validity is judged
- * when it is read; nothing is rewritten when a review grows old. A list whose rows are what they were is written down
- * already (Seen.ts).
+ * The list of an institution's reviews. Each shows the decision, its delivery, the product's acknowledgement and the
+ * effective access side by side, and none of these is inferred from another. Validity is judged at the time of the
+ * read; no row is rewritten when a review grows old. A list whose rows have not changed is taken from memory (Seen.ts).
  */
 import { Clock, Effect } from "effect"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
@@ -25,22 +24,22 @@ import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
 import { Lists, seenOf, written, writtenAt } from "./Seen.ts"
 
 interface ListedRow extends ReviewRow {
-  /** Null in the row of what stands beside the reviews. */
+  /** The JSON of `Beside`, in a row of its own; null in the rows of reviews. */
   readonly beside: string | null
   readonly access_state: string | null
   readonly current_version: number | null
   readonly sponsor_current: boolean
   readonly membership_ended: boolean
-  /** Whether the product was told something else of the Access than what stands here. */
+  /** Drift: the product's event state differs from this Access. */
   readonly drift: boolean
   readonly installed_version: string | null
-  /** The event that the decision made, and where it stands in `told_in`; null where it made none yet. */
+  /** The event of the decision, and its position in the project `told_in`; null where there is none yet. */
   readonly told: string | null
   readonly told_in: string | null
   readonly told_epoch: number | null
   readonly told_position: bigint | null
   readonly queued_at: Date | null
-  /** Where the Access as it stands now was granted; null where that is not known. */
+  /** The position of the Access's current grant Event; null where that is not known. */
   readonly granted_in: string | null
   readonly granted_epoch: number | null
   readonly granted_position: bigint | null
@@ -48,7 +47,7 @@ interface ListedRow extends ReviewRow {
 
 type CandidateRow = Omit<Candidate, "proposable" | "blocked_by">
 
-/** What stands beside the reviews, read in the same statement: one moment for all of the list. */
+/** The rest of the list, read in the same statement as the reviews, so that all of it is of one moment. */
 interface Beside {
   readonly seen: string
   readonly candidates: ReadonlyArray<CandidateRow>
@@ -77,7 +76,7 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: numbe
   const { acknowledged, attempted, delivered } = among
   const reasons = reasonsOf(row, now)
   const proposedAt = row.proposed_at.toISOString()
-  // Member by member: a spread of another object costs more than all the rest of a view.
+  // Member by member: the spread of another object costs more than all the rest of a view.
   const { access, evidence_digest, grant_event, institution_id, sponsor_decision } = identityOf(row, proposedAt)
   const event = stood(row.told_in, row.told_epoch, row.told_position)
   const grant = stood(row.granted_in, row.granted_epoch, row.granted_position)
@@ -92,7 +91,7 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: numbe
     acknowledged_position: done === undefined ? null : BigInt(done.position),
     acknowledged_version: done?.installedVersion ?? null,
   }
-  // Only a product can say what is in effect there: it has, once it acknowledged the Access as it stands.
+  // Only the product can tell the effective access: it does by acknowledging the Access's current version.
   const observed = (grant === null ? undefined : acknowledged(grant))?.at ?? null
   return {
     review_id: row.id,
@@ -118,7 +117,7 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: numbe
   }
 }
 
-/** `refusal`: what a proposal by the caller is refused with. */
+/** `refusal`: the problem with which a proposal by the caller would be refused. */
 const candidateOf = (row: CandidateRow, refusal: { readonly code: string } | null): Candidate => ({
   ...row,
   granted_at: new Date(row.granted_at).toISOString(),
@@ -128,17 +127,17 @@ const candidateOf = (row: CandidateRow, refusal: { readonly code: string } | nul
 
 const hour = 3_600_000
 
-/** Until when the time alone changes nothing of the list; an hour at most. */
+/** The time until which no review of the list expires; an hour at most. */
 const untilOf = (rows: ReadonlyArray<ListedRow>, now: number): number =>
   rows.reduce((least, row) => {
     const end = endOf(row)
     return end > now && end < least ? end : least
   }, now + hour)
 
-/** Lists that are remembered, in bytes; one of a thousand reviews has 1.4 MB. */
+/** Bytes of lists that are kept in memory; a list of a thousand reviews has 1.4 MB. */
 const mostBytes = 16 * 1_024 * 1_024
 
-/** The list as `AccessReviews.list` gives it. */
+/** Makes `AccessReviews.list`. */
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const roles = yield* Roles
@@ -232,7 +231,9 @@ export const listing = Effect.gen(function* () {
     const facts = factsAmong(consumers, given, attempted)
     const listed = found.filter((row) => row.beside === null)
     const list = {
-      ...{ seen, from: now, until: untilOf(listed, now) },
+      seen,
+      from: now,
+      until: untilOf(listed, now),
       ...written(institutionId, {
         reviews: listed.map((row) => viewOf(row, facts, now)),
         candidates: candidates.map((row) => candidateOf(row, refusal)),

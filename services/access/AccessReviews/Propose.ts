@@ -1,4 +1,4 @@
-/** A Sponsor proposes that exactly one active Access version be reviewed. */
+/** A Sponsor proposes a review of exactly one active Access version. */
 import { Clock, Effect } from "effect"
 import type { GrantProposal } from "../../../schemas/identity/AccessReviews.ts"
 import { GrantEventMismatch } from "../../../schemas/problems/Identity.ts"
@@ -14,13 +14,13 @@ import { receiptOf, type ReviewRow } from "./Rows.ts"
 
 export type Proposal = GrantProposal & { readonly personId: string; readonly institutionId: string }
 
-/** And the review that has the place of this Access version. */
+/** The loaded state, with the review of this Access version that is in force. */
 interface Loaded extends Holder {
   readonly standing: string
   readonly access: string
 }
 
-/** What is proposed, where it may be. */
+/** Decides the proposal: its row, and the expired review that it replaces. */
 const decide = Effect.fnUntraced(function* (
   loaded: Loaded,
   { access_id, access_version, grant_event_id, institutionId, personId, reason }: Proposal,
@@ -103,7 +103,7 @@ export const proposing = Effect.gen(function* () {
     const { access_id, access_version, institutionId, personId, reason } = asked
     const now = new Date(yield* Clock.currentTimeMillis)
     const standing = standingIn(sql, personId, institutionId, now)
-    // No Access has a version that PostgreSQL cannot hold.
+    // Bounded by PostgreSQL's integer: no Access has a higher version.
     const version = Math.min(access_version, largest)
     const access = accessAt(sql, sql`${institutionId}`, sql`${access_id}`, sql`${version}::int`)
     const loaded = yield* load<Loaded>(

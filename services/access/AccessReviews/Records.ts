@@ -1,14 +1,14 @@
-/** What else is written of a decision on a review: its audit, and the event by which products hear of it. */
+/** The audit record of a decision on a review, and its event for products. */
 import { Effect } from "effect"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
 import { Positions } from "../../lifecycle/Positions.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
-/** Stands for a revoker whose name was lost in a restore: no person's id has a colon. */
+/** The revoker's id where the real one was lost in a restore: no person's id has a colon. */
 export const nobody = "system:recovery"
 
-/** Gives the id of the audit's record. */
+/** Records a decision in the audit; returns the record's id. */
 export const recording = Effect.map(
   Audit,
   (audit) => (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
@@ -35,7 +35,7 @@ export const recordingExpiry = Effect.map(
     }),
 )
 
-/** Gives the id of the event. */
+/** Appends the event of a decision; returns its id. */
 export const telling = Effect.map(
   Positions,
   (positions) => (kind: "access-review-approved" | "access-review-revoked", row: LoadedRow) =>

@@ -1,4 +1,4 @@
-/** The end of a review's authority: by its proposer, by an administrator, or as its lost evidence said. */
+/** Revokes a review: for its proposer, for an administrator, or during recovery. */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"
@@ -35,7 +35,7 @@ export const revoking = Effect.gen(function* () {
   const [columns, about] = [sql.literal(reviewColumns), sql.literal(reviewedPerson)]
   const entries = entriesOf(sql, sql`access_reviews.id`)
 
-  /** Ends the review as it was loaded. */
+  /** Revokes the loaded review. */
   const close = Effect.fnUntraced(function* (row: LoadedRow, personId: string, reason: string) {
     const before = yield* wholeChain(row)
     const entry = yield* chain.next(row, before, { action: "revoke", personId, reason })

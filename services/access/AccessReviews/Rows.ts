@@ -1,4 +1,4 @@
-/** The row of a review, and what the API makes of it. */
+/** The row of a review, and its views for the API. */
 import type { GrantReceipt, ReviewState } from "../../../schemas/identity/AccessReviews.ts"
 
 export interface ReviewRow {
@@ -12,9 +12,9 @@ export interface ReviewRow {
   readonly grant_event_id: string
   readonly grant_event_position: bigint
   readonly grant_event_digest: string
-  /** As it was decided; of a lapsed review, too. */
+  /** The state as it was decided, also of a lapsed review. */
   readonly state: ReviewState
-  /** Whether it expired and another proposal has its place. */
+  /** Whether the review expired and another proposal replaced it. */
   readonly lapsed: boolean
   readonly decision_id: string
   readonly decision_digest: string
@@ -30,7 +30,7 @@ export interface ReviewRow {
   readonly evidence_count: number
 }
 
-/** Of a `ReviewRow`. */
+/** SQL of the columns of a `ReviewRow`. */
 export const reviewColumns = `id::text as id, institution_id, project_id, access_id, access_version, access_digest,
   person_id, grant_event_id::text as grant_event_id, grant_event_position, grant_event_digest,
   case when state <> 'lapsed' then state when approved_at is null then 'proposed' else 'approved' end as state,
@@ -38,7 +38,7 @@ export const reviewColumns = `id::text as id, institution_id, project_id, access
   approved_at, approval_event_id::text as approval_event_id, revoked_by, revoked_at, evidence_digest,
   evidence_count`
 
-/** An Access at the version that was asked for, and the grant Event of that version. */
+/** An Access at the requested version, and the grant Event of that version. */
 export interface AccessRow {
   readonly state: string
   readonly access_version: number
@@ -50,19 +50,19 @@ export interface AccessRow {
   readonly digest: string
 }
 
-/** A row that is about to change, and its person as products know them; null where the person is not known. */
+/** A review that is about to change, with its person as products know it; null where the person is not known. */
 export interface LoadedRow extends ReviewRow {
   readonly person: { readonly id: string; readonly issuer: string; readonly subject: string } | null
   /** The review's evidence, as JSON. */
   readonly entries: string
 }
 
-/** Of a `LoadedRow`, beside `reviewColumns`. */
+/** SQL of the column `person` of a `LoadedRow`. */
 export const reviewedPerson = `(select json_build_object('id', coalesce(p.merged_into, p.id), 'issuer', p.issuer,
     'subject', p.subject)
   from people p where p.id = access_reviews.person_id and p.issuer is not null) as person`
 
-/** What a review is about and who decided it: the same in a receipt and in the list. */
+/** The subject of a review and the Sponsor's decision: the same in a receipt and in the list. */
 export const identityOf = (row: ReviewRow, decidedAt = row.proposed_at.toISOString()) => ({
   institution_id: row.institution_id,
   access: { access_id: row.access_id, version: row.access_version, digest: row.access_digest },
@@ -90,7 +90,7 @@ export interface Evidence {
   readonly digest: string
 }
 
-/** The receipt of the newest entry; `entries` are all of the review's, oldest first. */
+/** The receipt of the newest entry; `entries` are all entries of the review, oldest first. */
 export const receiptOf = (row: ReviewRow, entries: ReadonlyArray<Evidence>, auditId: string): GrantReceipt => {
   const last = entries.at(-1)!
   const approved = entries.find(({ action }) => action === "approve")

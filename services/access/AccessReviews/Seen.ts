@@ -1,13 +1,13 @@
 /**
- * An institution's list of reviews as it was written last, and how PostgreSQL says that it still is what it was. The list
- * joins a review with what stands in ten tables, for a thousand of them at a time; most of the time none of those rows has
- * changed since the list was read before.
+ * A cache of institutions' lists of reviews, and the value by which PostgreSQL tells that a list is still current. The
+ * list joins each review with ten tables, for a thousand reviews at a time; most of the time none of those rows has
+ * changed since the last read.
  *
- * `seenOf` is a value of all rows that the list is made of. Of tables whose rows are the institution's own it takes their
- * number and the sum of hashes of `xmin`: a row that is written has a newer one than any row that was there, and one that
- * is gone is missing from the number, so no later state of the tables has the value of an earlier one. Of rows that change
- * often for other reasons (people, projects, consumers, streams) it takes what the list shows of them. What was written
- * down stays with the value of its own statement's snapshot.
+ * `seenOf` is a value over all rows of the list. Of tables whose rows belong to the institution it takes the number of
+ * rows and the sum of the hashes of their `xmin`: a written row has a newer `xmin` than any row before, and a deleted
+ * row is missing from the number, so no later state of the tables has the value of an earlier one. Of rows that change
+ * often for other reasons (people, projects, consumers, streams) it takes the columns that the list shows. A list is
+ * kept with the value from its own statement's snapshot.
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
@@ -22,7 +22,8 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
     ), c as materialized (
       select xmin, id, project_id from access where institution_id = ${institutionId}
     ), a as materialized (
-      -- Few: what other institutions have. One by one, or the plan reads the Accesses of everybody.
+      -- The few Accesses that belong to other institutions by now. "offset 0" looks them up one by one; without it the
+      -- plan reads all Accesses.
       select a.xmin, a.project_id from r cross join lateral (
         select xmin, project_id from access where id = r.access_id offset 0) a
       where not exists (select from c where c.id = r.access_id)
@@ -34,13 +35,13 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
       select project_id from r union select project_id from c union select project_id from a
     )
     select concat_ws(', ',
-      -- A standby that was promoted gives numbers of transactions again that its primary had given.
+      -- A promoted standby may assign transaction ids again that its primary had assigned.
       pg_postmaster_start_time()::text,
       (select ${rows("r")} from r),
       (select ${rows("a")} from a),
       (select ${rows("c")} from c),
       (select ${rows("m")} from m),
-      -- Holders who turned out to be other people.
+      -- Holders who were merged into other people.
       (select count(*) || ' ' || coalesce(sum(hashtextextended(p.id || ' ' || p.merged_into, 0)), 0)
         from people p where p.merged_into is not null and p.id in (select person_id from r)),
       (select string_agg(distinct m.person_id, ' ' order by m.person_id) from m
@@ -57,7 +58,7 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
         from lifecycle_consumers c where c.project_id in (select project_id from projects_of)),
       (select ${rows("n")} from lifecycle_given n where n.project_id in (select project_id from projects_of)),
       (select ${rows("t")} from lifecycle_attempts t where t.project_id in (select project_id from projects_of)),
-      -- What a receiver is still owed depends on its stream.
+      -- Whether a stream still owes an event to its receiver depends on the stream's status.
       (select md5(json_agg(row(s.id, s.status, s.status_reason) order by s.id)::text) from lifecycle_streams s
         where s.id in (
           select stream_id from lifecycle_attempts where project_id in (select project_id from projects_of))),
@@ -65,13 +66,13 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date)
     ) as seen`
 }
 
-/** A list as it was written, but for the moment at which it was read. */
+/** A list as JSON bytes, without the time of the read. */
 export interface Written {
   readonly seen: string
-  /** From when and until when no review of it grows old. */
+  /** From `from` until `until` no review of the list expires. */
   readonly from: number
   readonly until: number
-  /** JSON before and after the moment. */
+  /** The JSON before and after the time of the read. */
   readonly head: Uint8Array
   readonly rest: Uint8Array
 }
@@ -88,13 +89,13 @@ export const writtenAt = ({ head, rest }: Pick<Written, "head" | "rest">, now: n
   return body
 }
 
-/** `members`: of the list, but for `institution_id` and `as_of`, which come first. */
+/** `members`: the members of the list without `institution_id` and `as_of`, which come first. */
 export const written = (institutionId: string, members: Readonly<Record<string, unknown>>) => ({
   head: encoder.encode(`{"institution_id":${JSON.stringify(institutionId)},"as_of":"`),
   rest: encoder.encode(`",${JSON.stringify(members).slice(1)}`),
 })
 
-/** Lists that are remembered, at most so many bytes of them; beyond that those go that were written longest ago. */
+/** Lists in memory, up to a number of bytes; beyond that the lists that were set longest ago are dropped. */
 export class Lists {
   readonly #most: number
   readonly #lists = new Map<string, Written>()

@@ -1,6 +1,6 @@
 /**
- * Whoever holds the link of an invitation accepts it: the person whose verified address it went to is let in, anybody
- * else waits for an administrator.
+ * Accepts an invitation by its link: the person who has the mailed address, verified, is admitted; any other holder of
+ * the link waits for an administrator.
  */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -22,21 +22,21 @@ export interface Acceptance {
 }
 
 interface Holder {
-  /** The person that the caller turned out to be. */
+  /** The caller, or the person into whom the caller was merged. */
   readonly id: string
   readonly email: string | null
   readonly email_verified: boolean
 }
 
-/** The columns of the request are null where the token is of none. */
+/** The columns of the request are null where no request has the token. */
 interface Loaded extends RequestRow, NewestReview, Place {
   readonly holder: string
   readonly held: boolean
-  /** Who signed the invitation. */
+  /** The persons who signed the invitation. */
   readonly signed: ReadonlyArray<string>
 }
 
-/** Gives whom the caller turned out to be, and whether the invitation went to an address that is theirs. */
+/** Returns the caller's canonical id, and whether the invitation went to an address of the caller. */
 const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, now: number) {
   const [holder] = JSON.parse(loaded.holder) as ReadonlyArray<Holder>
   if (holder === undefined) return yield* new InvalidToken()
@@ -81,7 +81,7 @@ export const accepting = Effect.gen(function* () {
       ${newestReview(sql)}`,
     )
 
-  /** Opens the review of a person who holds the link of another one's invitation; gives the one that is open. */
+  /** Opens the review of a person who holds the link of another person's invitation, or returns the open one. */
   const claim = Effect.fnUntraced(function* (row: Loaded, personId: string) {
     if (row.review_state === "open") return { version: row.revision, review: reviewIn(row)! }
     const claimed = yield* change(row, { personId })

@@ -1,6 +1,7 @@
 /**
- * Letting a person in by an invitation. The first who is let in where nobody administrates becomes an administrator, and
- * of two at once only one is the first: each writes the row of the institution, at the version that was loaded.
+ * Admits a person by an invitation. In an institution without an administrator the first admitted person becomes one;
+ * of two concurrent admissions only one is the first, since each writes the institution's row at the version that it
+ * loaded.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -13,19 +14,19 @@ import { Outbox } from "../../platform/messaging/Outbox.ts"
 import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
 import { recording } from "./Records.ts"
 
-/** What an admission is decided on. */
+/** The loaded state on which an admission is decided. */
 export interface Place {
   readonly institution: string
   readonly seats: string
   readonly administrated: boolean
 }
 
-/** Who is let in, and by whom. */
+/** The person to admit, and the approvers. */
 export interface Admitted {
-  /** Not merged into another. */
+  /** A person who is not merged into another. */
   readonly personId: string
   readonly approvedBy: ReadonlyArray<string>
-  /** An end of a membership before that is undone. */
+  /** The admission undoes ends of memberships before this time. */
   readonly signedAt: Date
 }
 
@@ -53,7 +54,7 @@ const decide = Effect.fnUntraced(function* (place: Place, signedAt: Date) {
   if (institution?.status !== "active") {
     return yield* new InvalidState({ state: institution?.status ?? "removed", allowed: ["active"] })
   }
-  // Whoever suspended a member, or ended a role of theirs, did not mean that an older invitation undoes it.
+  // A suspension, or an end of a role after the invitation, must not be undone by the older invitation.
   const seats = seatsIn(place.seats)
   const barred = barredBy(seats, signedAt)
   if (barred !== null) return yield* new InvalidState({ state: barred, allowed: ["invited", "active"] })
@@ -70,7 +71,7 @@ export const admission = Effect.gen(function* () {
   const { change } = requestRows(sql)
   const { seatAmong } = memberships(sql, yield* Outbox)
 
-  /** Seats the person, where that may be; the caller has fenced who the person is. */
+  /** Gives the person a membership, if that is allowed; the caller has fenced the person's row. */
   const seat = Effect.fnUntraced(
     function* (row: RequestRow, place: Place, { approvedBy, personId, signedAt }: Admitted) {
       const institutionId = row.institution_id!
@@ -89,7 +90,7 @@ export const admission = Effect.gen(function* () {
     },
   )
 
-  /** Writes down whom the invitation let in, and who did so. */
+  /** Records the admitted person on the invitation, and `by` in the audit. */
   const accept = Effect.fnUntraced(function* (row: RequestRow, personId: string, resultId: string, by: string) {
     const accepted = yield* change(row, { state: "accepted", personId, resultId })
     yield* recorded(accepted, "accepted", by, { person: personId })

@@ -1,4 +1,6 @@
-/** What the last signature of an invitation does: sends it, or lets in who was waiting for an administrator. */
+/**
+ * Carries out an invitation after its last signature: sends it, or admits the person who waited for an administrator.
+ */
 import { Clock, Effect } from "effect"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -28,7 +30,7 @@ export const carryingOut = Effect.gen(function* () {
 
   const send = Effect.fnUntraced(function* ({ request }: Decision, by: string) {
     const recipient = recipientOf(request)
-    // Nobody can be mailed at what is no address: it stays held until it runs out.
+    // A recipient that is no address cannot be mailed: the invitation stays held until it expires.
     if (parse(recipient) === null) return
     const token = tokens.issue(invitationToken, request.id)
     const [mailId] = yield* mails.add({ kind: invitationKind, subjectId: request.id, recipient, args: {} })
@@ -48,7 +50,7 @@ export const carryingOut = Effect.gen(function* () {
     const claimant = activeIn(loaded.active)
     if (claimant === null) return yield* new InvalidState({ state: "author_not_active", allowed: ["active"] })
     yield* fence(sql, unchanged(sql, person, loaded.active))
-    // Whoever signed the invitation signed it for somebody else than who claims it.
+    // The invitation's signers meant another person, so only the administrator's decision now counts.
     const signedAt = new Date(yield* Clock.currentTimeMillis)
     const { resultId } = yield* admit.seat(request, loaded, { personId: claimant.id, approvedBy, signedAt })
     yield* admit.accept(request, claimant.id, resultId, by)

@@ -37,7 +37,7 @@ export const enrolling = Effect.gen(function* () {
     }, now)
 
     yield* fence(sql, unchanged(sql, held, loaded.held), added(row))
-    // Who is both writes as a Sponsor: an operator can stand in for a missing administrator, not for a Sponsor.
+    // A person with both roles writes as a Sponsor: an operator can stand in for a missing administrator only.
     const review = yield* reviews.open(row, [standing.sponsor ? "administrator" : "sponsor"])
     yield* recorded(row, "submitted", personId)
     return viewOf(row, review)

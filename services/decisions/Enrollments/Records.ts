@@ -1,4 +1,4 @@
-/** What is written of an invitation beside its row, and how it is shown to those who may invite. */
+/** The audit records and timers of an invitation, and its view for those who may invite. */
 import { Clock, Effect } from "effect"
 import type { Enrollment } from "../../../schemas/identity/Requests.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
@@ -7,7 +7,7 @@ import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts
 import { type RequestRow, timersOf } from "../../requests/RequestRows.ts"
 import { deliveryOf, type MailRow, masked, recipientOf } from "../Requests/InvitationDelivery.ts"
 
-/** Records that a person moved an invitation on, and sets its timers. */
+/** Records a person's change of an invitation, and sets the invitation's timers. */
 export const recording = Effect.gen(function* () {
   const audit = yield* Audit
   const timers = yield* Timers

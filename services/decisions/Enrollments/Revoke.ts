@@ -1,4 +1,4 @@
-/** Whoever may invite takes an invitation back, until it is accepted. */
+/** A person who may invite revokes an invitation, until it is accepted. */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"
@@ -18,7 +18,7 @@ export interface Revocation {
   readonly reason: string
 }
 
-/** The columns of the request are null where the institution has none of this id. */
+/** The columns of the request are null where the institution has no invitation with this id. */
 interface Loaded extends RequestRow, NewestReview {
   readonly standing: string
   readonly mail_state: MailRow["state"] | null

@@ -1,6 +1,6 @@
 /**
- * A person signs a policy review. Each signature writes the review's row, so that of two at once the second one knows of
- * the first; the last one carries the request out.
+ * A person signs a policy review. Each signature writes the review's row, so that of two concurrent signatures the
+ * second sees the first; the last one carries the request out.
  */
 import { Clock, Effect } from "effect"
 import { InvalidState } from "../../../schemas/problems/Identity.ts"
@@ -16,14 +16,18 @@ import { Requests } from "../Requests.ts"
 import { inProjectsTurn, recording, viewOf } from "./Records.ts"
 import { type PolicyDecision, type Signature, signing } from "./Signer.ts"
 
-/** Whether all that a request asks for is that somebody has less: that is never held. */
+/** Whether the request only takes rights away: such a request is never held. */
 const takesAway = ({ fields, kind }: RequestRow) =>
   kind === "membership" && (fields["state"] === "suspended" || fields["state"] === "ended")
 
-/** What the last signature does is open-ended: jobs, owners and rollouts of a project; every name of a person (Links). */
+/**
+ * Whether carrying out the request is open-ended: jobs, owners and rollouts of a project; all ids of a person (Links).
+ */
 const isOpenEnded = ({ kind }: RequestRow) => kind === "website" || kind === "launch" || kind === "link"
 
-/** Nothing new comes to be in an institution that is suspended, whoever stands in there, nor at a project that left it. */
+/**
+ * Refuses an approval in a suspended institution, also by an operator, and one for a project that left the institution.
+ */
 const mustStand = Effect.fnUntraced(function* ({ institution, moved, review }: Signature) {
   if (review.institution_id === null) return
   if (institution?.status !== "active") {
@@ -32,7 +36,7 @@ const mustStand = Effect.fnUntraced(function* ({ institution, moved, review }: S
   if (moved) yield* mustBelong
 })
 
-/** The people of an institution decide nothing about a project that the directory gave to another one. */
+/** The refusal of a decision about a project that the directory has moved to another institution. */
 export const mustBelong = Effect.suspend(() =>
   Effect.fail(
     new InvalidState({ state: "moved", allowed: ["registered", "launch_proposed", "launched", "held"] }),
@@ -88,8 +92,13 @@ export const approving = Effect.gen(function* () {
     yield* fence(
       sql,
       signature({
-        ...{ review_id: review.id, author: review.author, role, person_id: personId },
-        ...{ stands_in: standsIn, reason, approved_at: at },
+        review_id: review.id,
+        author: review.author,
+        role,
+        person_id: personId,
+        stands_in: standsIn,
+        reason,
+        approved_at: at,
       }),
     )
     yield* fence(

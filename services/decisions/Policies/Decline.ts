@@ -1,4 +1,4 @@
-/** Any who could sign a policy review declines it: one no is enough. */
+/** A person who could sign a policy review declines it: one is enough. */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
 import { fence, isFenced, NeedsTransaction, one } from "../../platform/database/FencedCommand.ts"
@@ -45,7 +45,7 @@ export const declining = Effect.gen(function* () {
       ),
     )
     if (ofProject) yield* projects.decline(request, personId, reason)
-    // Somebody else than the invited was not let in: the invitation itself stands.
+    // Only another holder of the invitation's link was declined: the invitation itself stays valid.
     else if (review.kind !== "enrollment_claim") {
       yield* change(request, { state: declined[request.kind] })
       yield* timers.set(request.id, [])

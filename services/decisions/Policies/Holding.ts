@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { needs, roleRequired, type Roles, type Standing } from "../../people/Roles.ts"
 import type { PolicyReviewRow, Signature } from "../../requests/PolicyReviews.ts"
 
-/** The person at the door: what they are, as it was loaded. */
+/** The person who is about to sign, as loaded. */
 export interface Signer {
   readonly personId: string
   readonly operator: boolean
@@ -16,15 +16,16 @@ export interface Signer {
   readonly standing: Standing | null
 }
 
-/** A signature that was given, and what the person at the door is to who gave it. */
+/** A given signature, and how its signer relates to the person who is about to sign. */
 export interface Signed extends Omit<Signature, "approved_at"> {
   readonly approved_at: string
+  /** The signer and the person are the same. */
   readonly same: boolean
-  /** They count as two. */
+  /** The signer and the person are independent. */
   readonly independent: boolean
 }
 
-// Who proposes a launch signs as an owner.
+// The author of a launch acts as an owner of the project.
 const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
 
 export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
@@ -43,8 +44,9 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
   })
 
   /**
-   * Whether nobody else could sign as administrator: who signed already, or does not count, could not. Asked without a
-   * lock: that somebody becomes one meanwhile comes after the signature, which it knows nothing of.
+   * Whether the institution has no administrator who could sign: none who has not signed yet and is independent of the
+   * author and the signers. Read without a lock: an administrator who is made concurrently counts as made after the
+   * signature.
    */
   const lacksAdministrator = Effect.fnUntraced(function* (review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
     const institutionId = review.institution_id!
@@ -59,8 +61,8 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
   })
 
   /**
-   * Fails with the reason why the person does not hold the role; gives whether they stand in for an administrator. A name
-   * that is no role at all is nobody's to hold, and the review's state answers it.
+   * Fails with the reason why the person does not hold the role; returns whether the person stands in for an
+   * administrator. A text that is no role passes here, and is refused because the review does not wait for it.
    */
   const inRole = Effect.fnUntraced(
     function* (signer: Signer, role: string, review: PolicyReviewRow, signed: ReadonlyArray<Signed>) {
@@ -78,7 +80,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
     },
   )
 
-  /** Fails where the person, who is not the author, does not count as one more beside the author and those who signed. */
+  /** Fails where the person, who is not the author, is not independent of the author and all earlier signers. */
   const mustBeAnother = Effect.fnUntraced(function* (
     personId: string,
     review: PolicyReviewRow,

@@ -1,6 +1,6 @@
 /**
- * The reviews that a person may act on, ascending by id, for paging forward. Of those that are open just those whose
- * signature would be taken now: what `Holding` judges under locks when it is given.
+ * The reviews that a person may act on, ascending by id, for forward paging. Of the open ones only those on which the
+ * person's signature would be accepted now, by the rules that `Holding` applies when a signature is given.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -12,7 +12,7 @@ import { masked } from "../Requests/InvitationDelivery.ts"
 
 export interface Page {
   readonly personId: string
-  /** Any text; of one that is no state there is nothing. */
+  /** Any text; the list is empty where it is no state. */
   readonly state: string
   readonly afterId: string | null
   readonly limit: number
@@ -45,8 +45,8 @@ export const listing = (sql: PgClient.PgClient) => {
   const columns = sql.literal(policyReviewColumns)
 
   /**
-   * Pairs of people who do not count beside each other, among the caller and all whom open reviews concern, worked out
-   * once for a page: what `counts_as_two` says of two, but for the ownership of a project.
+   * SQL of pairs of people who are not independent of each other, among the caller and all people of open reviews,
+   * computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
    */
   const bound = (now: number, personId: string) =>
     sql`concerned as not materialized (
@@ -66,7 +66,7 @@ export const listing = (sql: PgClient.PgClient) => {
         where canonical_person(a) not in (canonical_person(m.person_id), canonical_person(h.hand)))
     )`
 
-  /** Whether somebody counts beside everybody who signed `v`, and beside its author where that is asked. */
+  /** SQL of whether a person is independent of all signers of `v`, and, where `author` holds, of its author. */
   const countsBeside = (person: Statement.Fragment, now: number, author: Statement.Fragment) =>
     sql`not exists (
       select from (
@@ -83,7 +83,7 @@ export const listing = (sql: PgClient.PgClient) => {
       const now = new Date(millis)
       const known = PolicyReviewState.literals.find((one) => one === state)
       if (known === undefined) return { items: [] }
-      // Written out, one of few words, so that a plan for every caller has the index of what is open.
+      // The state is a literal, one of a few, so that the plan can use the partial index of open reviews.
       const inState = sql`state = ${sql.literal(`'${known}'`)} and (${afterId}::uuid is null or id > ${afterId}::uuid)`
       const rows = yield* sql<Row>`
         with standing as not materialized (
@@ -120,7 +120,7 @@ export const listing = (sql: PgClient.PgClient) => {
         where canonical_person(v.author) <> ${personId}
           and (v.state <> 'open' or coalesce(r.expires_at > ${now}, true) and not exists (
             select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))
-          -- Of a project that went to another institution nobody here may sign either word.
+          -- A review of a project that moved to another institution can be neither approved nor declined here.
           and (v.state <> 'open' or v.kind not in ('website', 'launch') or not exists (
             select from projects j where j.id = v.project_id and j.institution_id <> v.institution_id))
           and exists (
@@ -139,7 +139,7 @@ export const listing = (sql: PgClient.PgClient) => {
         countsBeside(
           sql`${personId}::text`,
           millis,
-          // Whoever approved an institution may approve its first enrollment.
+          // A person who approved an institution may approve its first enrollment.
           sql`not (v.kind = 'enrollment' and exists (
             select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
             select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')

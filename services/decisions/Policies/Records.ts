@@ -1,4 +1,4 @@
-/** What is written of a policy review beside its row, and how it is shown; and the turn that a project's reviews take. */
+/** The audit records of policy reviews, their view, and the lock that orders the decisions about one project. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { PolicyReview } from "../../../schemas/identity/Policies.ts"
@@ -24,7 +24,7 @@ export const recording = Effect.map(
 
 type Given = Omit<Signature, "approved_at"> & { readonly approved_at: string }
 
-/** What the answers about a review show; the signatures are in any order. */
+/** The view of a review in answers; the signatures may be in any order. */
 export const viewOf = (row: PolicyReviewRow, signed: ReadonlyArray<Given>): PolicyReview => ({
   review_id: row.id,
   state: row.state,
@@ -37,8 +37,8 @@ export const viewOf = (row: PolicyReviewRow, signed: ReadonlyArray<Given>): Poli
 export const isOfProject = ({ kind }: RequestRow) => kind === "website" || kind === "launch"
 
 /**
- * In a transaction, decisions about one project go one after another: what they do reads roles under shared locks and
- * changes the project's row after, which two at once could not.
+ * In a transaction, lets decisions about one project run one after another: each reads roles under shared locks and
+ * then changes the project's row, so two at once would deadlock.
  */
 export const inProjectsTurn = Effect.fnUntraced(function* (sql: PgClient.PgClient, reviewId: string) {
   if ((yield* isFenced) || !isUuid(reviewId)) return

@@ -1,6 +1,6 @@
 /**
- * A person about to sign a policy review, or to decline it: what is loaded of both by one statement, and whether the
- * signature would count.
+ * Loads a policy review and the person who is about to sign or decline it, by one statement, and judges whether the
+ * signature counts.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -30,11 +30,11 @@ export interface PolicyDecision {
   /** The role that the person signs in. */
   readonly role: string
   readonly reason: string
-  /** Asked after the person's rights and before the state. */
+  /** Checked after the person's rights and before the state. */
   readonly stepUp: Effect.Effect<void, Problems.InsufficientUserAuthentication>
 }
 
-/** As JSON has it. */
+/** The review as JSON has it. */
 type StoredReview = Omit<PolicyReviewRow, "created_at"> & { readonly created_at: string; readonly written: string }
 
 interface Institution {
@@ -52,29 +52,30 @@ interface Loaded extends RequestRow {
   readonly standing: string
   readonly institution: string
   readonly project: string
-  /** Whether the person is the author, or counts beside them. */
+  /** The person is the author. */
   readonly same: boolean
+  /** The person is independent of the author. */
   readonly independent: boolean
-  /** Whether an invitation into the institution went out before. */
+  /** Whether an invitation into the institution was sent before. */
   readonly sent: boolean
   readonly held: boolean
 }
 
-/** A signature that would count. */
+/** A signature that counts, not written yet. */
 export interface Signature extends PolicyDecision {
   readonly review: PolicyReviewRow
   readonly request: RequestRow
   readonly signed: ReadonlyArray<Signed>
-  /** Roles that would still be missing. */
+  /** Roles that are still missing after this signature. */
   readonly missing: ReadonlyArray<string>
-  /** As an operator in an administrator's place. */
+  /** The person signs as an operator in an administrator's place. */
   readonly standsIn: boolean
   readonly held: boolean
-  /** Null where the review is of none. */
+  /** Null where the review belongs to no institution. */
   readonly institution: Institution | null
   /** Whether the project belongs to another institution by now. */
   readonly moved: boolean
-  /** Gives the fences under which the signature counts as it was judged; the review stays locked, and open. */
+  /** Adds the fences under which the judgement holds; the review stays locked and open. */
   readonly keep: (approves: boolean) => Effect.Effect<void, SqlError.SqlError>
 }
 
@@ -86,7 +87,7 @@ const institutionRow = (sql: PgClient.PgClient, personId: string, id: Statement.
 
 const projectRow = (sql: PgClient.PgClient, id: Statement.Fragment, fenced: boolean): Question => ({
   rows: sql`select institution_id from projects where id = ${id}`,
-  // What the last signature does in a transaction changes the project.
+  // In a transaction, carrying out the last signature changes the project.
   lock: fenced ? sql`for share` : sql`for update`,
 })
 
@@ -125,7 +126,7 @@ export const signing = Effect.gen(function* () {
     )
   }
 
-  /** Fails with the reason why the person may not sign; gives whether they stand in for an administrator. */
+  /** Fails with the reason why the person may not sign; returns whether the person stands in for an administrator. */
   const mayAct = Effect.fnUntraced(
     function* (
       loaded: Loaded,
@@ -147,7 +148,7 @@ export const signing = Effect.gen(function* () {
     },
   )
 
-  /** Fails where the review does not wait for this role; gives the roles that it waits for besides. */
+  /** Fails where the review does not wait for this role; returns the other roles that it waits for. */
   const mustWait = Effect.fnUntraced(function* (loaded: Loaded, review: PolicyReviewRow, role: string, now: number) {
     if (review.state !== "open") return yield* new Problems.InvalidState({ state: review.state, allowed: ["open"] })
     const state = stateAt(loaded, now)
@@ -160,7 +161,10 @@ export const signing = Effect.gen(function* () {
     return allowed.filter((needed) => needed !== role)
   })
 
-  /** Whoever signs before the first invitation went out may sign the first one; of two at once one writes the row first. */
+  /**
+   * The fence on the institution. An approver of the institution may sign its first invitation, so while none was sent
+   * a signature writes the institution's row: of two at once only one is the first.
+   */
   const ofInstitution = (
     loaded: Loaded,
     { institution_id, kind }: PolicyReviewRow,
@@ -217,16 +221,14 @@ export const signing = Effect.gen(function* () {
     const [institution = null] = JSON.parse(loaded.institution) as ReadonlyArray<Institution>
     const [project] = JSON.parse(loaded.project) as ReadonlyArray<{ readonly institution_id: string }>
     return {
-      ...{
-        ...decision,
-        review,
-        request: loaded,
-        signed: loaded.signed,
-        missing,
-        standsIn,
-        held: loaded.held,
-        institution,
-      },
+      ...decision,
+      review,
+      request: loaded,
+      signed: loaded.signed,
+      missing,
+      standsIn,
+      held: loaded.held,
+      institution,
       moved: project !== undefined && project.institution_id !== institution_id,
       keep: (approves: boolean) => keeping(loaded, review, decision, { approves, now: new Date(now), standsIn }),
     }

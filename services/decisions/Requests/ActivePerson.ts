@@ -1,9 +1,11 @@
-/** Whom a request is carried out for: they may have been suspended since they asked, or be somebody else by now. */
+/**
+ * The person for whom a request is carried out: it may have been suspended, or merged into another, since the request.
+ */
 import type { PgClient } from "@effect/sql-pg"
 import type { Holder } from "../../access/AccessVersions.ts"
 import type { Question } from "../../platform/database/FencedCommand.ts"
 
-/** The active person behind any of their ids, as a question that a command is decided on. */
+/** The active person behind any of its ids, as a question of a command. */
 export const activeRow = (sql: PgClient.PgClient, personId: string): Question => ({
   rows: sql`
     select k.id, k.issuer, k.subject from people p join people k on k.id = coalesce(p.merged_into, p.id)
@@ -11,12 +13,12 @@ export const activeRow = (sql: PgClient.PgClient, personId: string): Question =>
   lock: sql`for share`,
 })
 
-/** Null where they are not active. */
+/** The person in an answer to `activeRow`; null where it is not active. */
 export const activeIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
 
 export const isActiveIn = (answer: string): boolean => activeIn(answer) !== null
 
-/** The person that this name turned out to be, where it is known and not removed. */
+/** The person into whom this id was merged, or the person itself, where it is known and not removed. */
 export const knownRow = (sql: PgClient.PgClient, personId: string): Question => ({
   rows: sql`
     select k.id from people p join people k on k.id = coalesce(p.merged_into, p.id)

@@ -1,4 +1,4 @@
-/** A person asks for Access to a project, which need not be visible to them otherwise. */
+/** A person requests Access to a project, which need not be visible to the person otherwise. */
 import { Clock, Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Requests.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -17,7 +17,7 @@ interface Loaded {
   readonly open: string
 }
 
-/** States of a project that somebody may be let into. */
+/** States of a project to which Access can be granted. */
 export const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
 
 export const askingForAccess = Effect.gen(function* () {
@@ -26,7 +26,7 @@ export const askingForAccess = Effect.gen(function* () {
   const { filed, mustBeNew } = yield* filing
   const added = newRequest(sql)
 
-  /** The project that is asked for, and whether the person has Access to it. */
+  /** The requested project, and whether the person has Access to it. */
   const projectRow = (personId: string, { institution_id, project_id }: Wire.RequestCreate): Question => ({
     rows: sql`
       select state, exists (

@@ -1,4 +1,4 @@
-/** A Sponsor or an administrator asks for a member's role and state. */
+/** A Sponsor or an administrator requests a role and state of a member. */
 import { Clock, Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Requests.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -25,7 +25,7 @@ export const askingForMembership = Effect.gen(function* () {
   const { filed, mustBeNew } = yield* filing
   const added = newRequest(sql)
 
-  /** Gives the id of the member. */
+  /** Returns the id of the member. */
   const decide = Effect.fnUntraced(function* (loaded: Loaded, { institutionId, personId }: MembershipAsked, now: Date) {
     yield* needs(yield* standingFrom(loaded.standing, personId, institutionId), "sponsor", "administrator")
     const member = knownIn(loaded.member)

@@ -1,4 +1,4 @@
-/** A person asks for an institution, whose Sponsor they will be. */
+/** A person requests an institution, and becomes its Sponsor. */
 import { Clock, Effect } from "effect"
 import { domainName } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/Requests.ts"

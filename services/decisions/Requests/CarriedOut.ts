@@ -1,7 +1,7 @@
 /**
- * What the last signature of a request for an institution, Access or a role does. Each loads what it is decided on and
- * gives fences, as commands of two round trips do (FencedCommand.ts); order of locks: person, institution, memberships,
- * project, request.
+ * Carries out a request for an institution, Access or a role, after its last signature. Each loads what it decides on
+ * and adds fences, as commands of two round trips do (FencedCommand.ts); order of locks: person, institution,
+ * memberships, project, request.
  */
 import { Clock, Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Requests.ts"
@@ -20,7 +20,7 @@ import { activeIn, activeRow } from "./ActivePerson.ts"
 import { live } from "./AskAccess.ts"
 import { namesOf } from "./Filing.ts"
 
-/** What a website is used as by whoever was let in through a request. */
+/** The role of an Access that was requested. */
 const accessRole = "user"
 
 interface Project {
@@ -31,9 +31,9 @@ interface Project {
 interface AccessLoaded {
   readonly active: string
   readonly project: string
-  /** Of the person's row. */
+  /** The `xmin` of the person's row. */
   readonly written: string | null
-  /** The Access that the person has, under any of their names. */
+  /** The Access that the person has, under any of its ids. */
   readonly held: string | null
 }
 
@@ -72,8 +72,14 @@ export const carryingOut = Effect.gen(function* () {
       sql,
       unchanged(sql, person, active),
       institution({
-        ...{ id, name, verified_domains: domains, status: "active" },
-        ...{ made_by, approved_by, created_at: at, updated_at: at },
+        id,
+        name,
+        verified_domains: domains,
+        status: "active",
+        made_by,
+        approved_by,
+        created_at: at,
+        updated_at: at,
       }),
     )
     const to = { institutionId: id, personId: founder.id, role: "sponsor", state: "active" } as const
@@ -97,7 +103,9 @@ export const carryingOut = Effect.gen(function* () {
     return holder
   })
 
-  /** Whoever gets Access has their row written: of two new ones for one person at once the second knows of the first. */
+  /**
+   * Grants Access. Writes the person's row, so that of two concurrent grants for one person the second sees the first.
+   */
   const grant = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
     const { author, institution_id: institutionId, project_id } = request
     const projectId = project_id!

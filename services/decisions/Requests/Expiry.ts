@@ -1,6 +1,6 @@
 /**
- * Writes down that the clock has ended a request, and closes its review: by its timer, or as soon as somebody asks anew.
- * Does nothing where the request has not run out. Order of locks: review, request.
+ * Marks an expired request as such, and closes its review: called by its timer, or when the same is requested again.
+ * Does nothing where the request has not expired. Order of locks: review, request.
  */
 import { Clock, Effect } from "effect"
 import { Audit } from "../../platform/observability/Audit.ts"

@@ -1,4 +1,4 @@
-/** What is common to filing requests: whether another one is in the way, and what is written beside the row. */
+/** The common part of filing requests: the check for another open request, and the review, timers and audit record. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
@@ -15,11 +15,11 @@ export interface By {
   readonly personId: string
 }
 
-/** SQL of the names that somebody goes by. */
+/** SQL of a person's own id and the ids that were merged into it. */
 export const namesOf = (sql: PgClient.PgClient, personId: string | Statement.Fragment) =>
   sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 
-/** SQL of the open requests of these, as JSON. */
+/** SQL of the open requests that meet a condition, as JSON. */
 export const openOf = (sql: PgClient.PgClient, these: Statement.Fragment) =>
   answerTo(sql, {
     rows: sql`select id::text as id, expires_at from requests where state = 'submitted' and ${these}`,
@@ -40,8 +40,8 @@ export const filing = Effect.gen(function* () {
   const expire = yield* expiry
 
   /**
-   * Fails where an open request stands in the way of another one. An expired one does not, whether its timer fired or
-   * not: that it expired is written first, by itself.
+   * Fails where an open request asks for the same. An expired request does not count, whether its timer fired or not:
+   * it is first marked as expired, in a transaction of its own.
    */
   const mustBeNew = Effect.fnUntraced(function* (open: string, now: Date) {
     for (const { expires_at, id } of JSON.parse(open) as ReadonlyArray<{ id: string; expires_at: string }>) {

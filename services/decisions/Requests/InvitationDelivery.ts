@@ -1,4 +1,4 @@
-/** What became of an invitation's mail, in the words that clients know; and whom it went to, as far as they may see. */
+/** The delivery status of an invitation's mail, in the API's words, and its masked recipient. */
 import type { MailDelivery } from "../../../schemas/identity/Requests.ts"
 import { parse } from "../../platform/mail/MailAddress.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -17,7 +17,9 @@ const states = {
 
 export const recipientOf = ({ fields }: Pick<RequestRow, "fields">): string => String(fields["recipient"] ?? "")
 
-/** `failed` at once where the recipient is no address; `none` while no mail was asked for, or none is known any more. */
+/**
+ * `failed` at once where the recipient is no address; `none` while no mail was added, or the mail is no longer kept.
+ */
 export const deliveryOf = (row: Pick<RequestRow, "fields" | "mail_id">, mail: MailRow | null): MailDelivery => ({
   state: mail !== null
     ? states[mail.state]

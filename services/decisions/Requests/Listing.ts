@@ -1,6 +1,6 @@
 /**
- * A person's own requests, newest first, with what became of each as the clock has it; and, while they may object, links
- * of an identity of theirs that somebody else asks for: a mail may not reach them, or there is no address to send it to.
+ * A person's own requests, newest first, each with its state at the time of the read; and other persons' requests to
+ * link an identity of this person, while it may object: the notice may not arrive, or there may be no address for it.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"

@@ -1,4 +1,4 @@
-/** Requests as their authors see them. What was asked comes out of the row as it went in, so it has its type. */
+/** The views of requests for their authors. A row's `fields` are as they were requested, so they have that type. */
 import type * as Wire from "../../../schemas/identity/Requests.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
